@@ -1,0 +1,73 @@
+"""The few errors that a caller of bfreplay would treat differently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_ABSENT: Any = object()
+
+
+class BfreplayError(Exception):
+    """Root of every error that bfreplay raises on purpose."""
+
+
+class InputError(BfreplayError):
+    """What came in (file, table, argument) cannot be used as it is.
+
+    Parameters
+    ----------
+    problem
+        One sentence: what is wrong.
+    file, row, column, value
+        Where it is wrong. ``row`` counts data rows from 1 in tables (the header is not counted);
+        text formats may give a line instead, as ``"line 7"``.
+    expected, fix
+        What would have been right, and what the reader can do now.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | Path | None = None,
+        row: int | str | None = None,
+        column: str | None = None,
+        value: Any = _ABSENT,
+        expected: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = None if file is None else str(file)
+        self.row = row
+        self.column = column
+        self.value = None if value is _ABSENT else value
+        self.expected = expected
+        self.fix = fix
+        lines = [problem]
+        if file is not None:
+            lines.append(f"  file:     {file}")
+        if row is not None:
+            lines.append(f"  row:      {row}")
+        if column is not None:
+            lines.append(f"  column:   {column}")
+        if value is not _ABSENT:
+            shown = repr(value)
+            lines.append(f"  value:    {shown if len(shown) <= 200 else shown[:197] + '...'}")
+        if expected is not None:
+            lines.append(f"  expected: {expected}")
+        if fix is not None:
+            lines.append(f"  fix:      {fix}")
+        super().__init__("\n".join(lines))
+
+
+class OutputExistsError(BfreplayError):
+    """The output is there already and nobody asked to replace it."""
+
+
+class SolverUnavailableError(BfreplayError):
+    """A solver cannot run here; the message says what is missing and how to get it."""
+
+
+class LedgerError(BfreplayError):
+    """Node-time or samples do not add up: a defect of bfreplay, never of the input."""

@@ -1,0 +1,123 @@
+"""One allocation decision as arrays: everything a solver needs and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationProblem:
+    """How many of ``capacity`` idle nodes does each of J jobs get?
+
+    Maximise ``sum_j f_j(n_j)`` subject to ``sum_j n_j <= capacity`` and, for every job, ``n_j = 0`` or
+    ``min_nodes_j <= n_j <= max_nodes_j``, with
+
+    ``f_j(n) = gain_j(n) - scale_up_loss_j * [n > current_j] - scale_down_loss_j * [n < current_j]``
+
+    (BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts: nodes are interchangeable, so the node-level
+    model and this one have the same optimum; docs/design-choices.md has the proof).
+
+    Parameters
+    ----------
+    current : (J,) int64
+        Nodes each job holds now; their sum is at most ``capacity``.
+    min_nodes, max_nodes : (J,) int64
+        Bounds of a running job, ``1 <= min_nodes <= max_nodes <= K``.
+    gain : (J, K + 1) float64
+        ``gain[j, n]`` is what job j on n nodes is worth until the next decision (forward-looking time x weight x
+        objective rate). Columns above ``max_nodes[j]`` are not read. ``gain[:, 0]`` is usually 0.
+    scale_up_loss, scale_down_loss : (J,) float64
+        Objective given up when the job gains, or loses, at least one node; finite and not negative.
+    capacity
+        Idle nodes.
+    change_limit
+        Most nodes that one job may gain or lose in this decision; ``None`` for no limit. The published model has
+        such a limit by accident (see ``published_change_limit``).
+    """
+
+    current: NDArray[np.int64]
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    scale_up_loss: NDArray[np.float64]
+    scale_down_loss: NDArray[np.float64]
+    capacity: int
+    change_limit: int | None = None
+    _value: list[NDArray[np.float64]] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def n_jobs(self) -> int:
+        """J."""
+        return int(self.current.shape[0])
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """``(J, K + 1)``: f_j(n), and ``-inf`` where job j may not have n nodes. Computed once."""
+        if not self._value:
+            self._value.append(value_table(self))
+        return self._value[0]
+
+    def validate(self) -> None:
+        """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
+        jobs, width = self.n_jobs, self.gain.shape[1] if self.gain.ndim == 2 else -1
+        for name in ("min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
+            if getattr(self, name).shape != (jobs,):
+                raise InputError(f"{name} has the wrong shape", value=getattr(self, name).shape, expected=f"({jobs},)")
+        if self.gain.ndim != 2 or self.gain.shape[0] != jobs:
+            raise InputError("gain has the wrong shape", value=self.gain.shape, expected=f"({jobs}, K + 1)")
+        if self.capacity < 0:
+            raise InputError("capacity is negative", value=self.capacity, expected=">= 0")
+        checks = (
+            ("current", self.current < 0, self.current, ">= 0"),
+            ("min_nodes", self.min_nodes < 1, self.min_nodes, ">= 1"),
+            ("max_nodes", self.max_nodes < self.min_nodes, self.max_nodes, ">= min_nodes"),
+            ("max_nodes", self.max_nodes >= width, self.max_nodes, f"<= {width - 1}, the last column of gain"),
+        )
+        for name, bad, array, expected in checks:
+            if bad.any():
+                j = int(np.argmax(bad))
+                raise InputError(f"{name} of job {j} is out of range", column=name, value=int(array[j]), expected=expected)
+        for name in ("scale_up_loss", "scale_down_loss"):
+            array = getattr(self, name)
+            bad = ~(np.isfinite(array) & (array >= 0))
+            if bad.any():
+                j = int(np.argmax(bad))
+                raise InputError(f"{name} of job {j} is negative or no number", column=name, value=float(array[j]), expected=">= 0")
+        read = np.arange(width) <= self.max_nodes[:, None]
+        if not np.isfinite(self.gain[read]).all():
+            raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")
+        if int(self.current.sum()) > self.capacity:
+            raise InputError(
+                "the jobs hold more nodes than there are",
+                column="current",
+                value=int(self.current.sum()),
+                expected=f"<= capacity ({self.capacity})",
+            )
+
+
+def published_change_limit(capacity: int) -> int:
+    """Most nodes one job can gain or lose under the published no-migration rows.
+
+    They use the constant M = n_idle + 1 where 2 n_idle is needed, which caps every change at
+    ``floor((n_idle + 1) / 2)`` (measured on 1,208 decisions of the published program).
+    """
+    return (capacity + 1) // 2
+
+
+def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
+    """``(J, K + 1)``: f_j(n), ``-inf`` at the counts that bounds, capacity or change limit forbid."""
+    counts = np.arange(problem.gain.shape[1])
+    current = problem.current[:, None]
+    value = problem.gain - np.where(counts > current, problem.scale_up_loss[:, None], 0.0)
+    value -= np.where(counts < current, problem.scale_down_loss[:, None], 0.0)
+    allowed = (counts >= problem.min_nodes[:, None]) & (counts <= problem.max_nodes[:, None])
+    allowed[:, 0] = True
+    allowed &= counts <= problem.capacity
+    if problem.change_limit is not None:
+        allowed &= np.abs(counts - current) <= problem.change_limit
+    return np.where(allowed, value, -np.inf)

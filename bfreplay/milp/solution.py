@@ -1,0 +1,87 @@
+"""The answer to one decision, with what is known about how far to trust it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ProcessStatus(StrEnum):
+    """What became of the process (or call) that solved."""
+
+    OK = "ok"
+    NOT_NEEDED = "not_needed"  # no job or no node: there is one feasible answer
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"  # our own deadline passed and the worker was killed
+    REFUSED = "refused"  # the back end cannot take this model (size, missing capability)
+
+
+class SolverStatus(StrEnum):
+    """What the solver says of itself. Unknown is never success."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"  # stopped early with an incumbent
+    NO_SOLUTION = "no_solution"  # stopped early without one
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+class Quality(StrEnum):
+    """What re-verification found, whatever the solver said."""
+
+    PROVEN = "proven"  # feasible, objective recomputed, and no answer is better
+    FEASIBLE = "feasible"  # feasible and objective recomputed, but not proven optimal
+    WRONG = "wrong"  # infeasible, or its objective is not what it claimed, or called optimal and is not
+    NONE = "none"  # there was no answer to check
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Counts for one ``AllocationProblem`` and three separate statuses.
+
+    Parameters
+    ----------
+    counts : (J,) int64 or None
+        Nodes per job; ``None`` when there is no answer.
+    objective
+        Recomputed from the problem, never copied from the solver; ``nan`` without an answer.
+    bound
+        Proven upper bound on the objective; ``inf`` when nothing is known.
+    solver
+        Label of what answered, e.g. ``"exact"`` or ``"published on cbc-mip"``.
+    build_s, solve_s
+        Seconds spent making the model, and solving it.
+    message
+        Why the answer is not proven, for a person to read; empty when it is.
+    nodes
+        Node-level formulations: for each job the abstract node numbers it gets (see
+        ``formulations.node_level``); ``None`` otherwise.
+    rejected
+        The answer (or failure) that this one replaced, when a fallback was used.
+    """
+
+    counts: NDArray[np.int64] | None
+    objective: float
+    bound: float
+    process_status: ProcessStatus
+    solver_status: SolverStatus
+    quality: Quality
+    solver: str
+    build_s: float = 0.0
+    solve_s: float = 0.0
+    message: str = ""
+    nodes: tuple[tuple[int, ...], ...] | None = None
+    rejected: Solution | None = None
+
+    @property
+    def gap(self) -> float:
+        """``bound - objective`` relative to the larger of 1 and the objective's magnitude; ``inf`` if unknown."""
+        if self.counts is None or math.isinf(self.bound):
+            return math.inf
+        return max(0.0, self.bound - self.objective) / max(1.0, abs(self.objective))

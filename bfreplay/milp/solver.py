@@ -1,0 +1,25 @@
+"""What every solver of an allocation decision can do."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import Solution
+
+
+class Solver(Protocol):
+    """Answers one decision after the other. May keep a worker process: close it when done."""
+
+    @property
+    def name(self) -> str:
+        """Label for tables, e.g. ``"exact"`` or ``"choices on cbc-mip"``."""
+        ...
+
+    def solve(self, problem: AllocationProblem) -> Solution:
+        """Answer ``problem``. Never raises for a solver's failure: that is a status of the ``Solution``."""
+        ...
+
+    def close(self) -> None:
+        """Release what the solver holds; harmless when called twice."""
+        ...

@@ -1,0 +1,41 @@
+"""Re-verification: no answer is believed before it is checked against the problem itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.problem import AllocationProblem
+
+RELATIVE_TOLERANCE = 1e-6
+"""Largest relative difference between a claimed and a recomputed objective that counts as equal (MILP solvers
+work to about 1e-6 themselves)."""
+
+
+def objective_of(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
+    """``sum_j f_j(counts_j)``, and ``-inf`` when a bound, the capacity or the change limit is broken."""
+    if violation(problem, counts):
+        return float("-inf")
+    return float(problem.value[np.arange(problem.n_jobs), counts].sum())
+
+
+def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
+    """What is wrong with ``counts`` in one sentence, or an empty string when they are feasible."""
+    if counts.shape != (problem.n_jobs,):
+        return f"counts have shape {counts.shape}, expected ({problem.n_jobs},)"
+    if int(counts.sum()) > problem.capacity:
+        return f"counts sum to {int(counts.sum())} of {problem.capacity} idle nodes"
+    width = problem.gain.shape[1]
+    for j, count in enumerate(counts.tolist()):
+        if not 0 <= count < width or problem.value[j, count] == -np.inf:
+            return (
+                f"job {j} gets {count} nodes, allowed are 0 or {int(problem.min_nodes[j])} to "
+                f"{int(problem.max_nodes[j])}"
+                + ("" if problem.change_limit is None else f", at most {problem.change_limit} from {int(problem.current[j])}")
+            )
+    return ""
+
+
+def agrees(claimed: float, recomputed: float, scale: float = 1.0) -> bool:
+    """Whether two objective values are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``)."""
+    return abs(claimed - recomputed) <= RELATIVE_TOLERANCE * max(scale, abs(claimed), abs(recomputed))

@@ -1,0 +1,109 @@
+"""Curves given as points: piecewise linear between them, exact at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+
+_FIX_START = "add the point (0 nodes, 0); a job without nodes makes no progress"
+
+
+@dataclass(frozen=True, slots=True)
+class TabulatedCurve:
+    """Piecewise-linear curve through given points (BFTrainer's ``Ns`` and ``Ps`` or ``Os``).
+
+    Curves need not be concave, nor increasing: measured ones are often neither.
+
+    Parameters
+    ----------
+    nodes
+        Node counts of the points, strictly increasing whole numbers, the first 0.
+    values
+        Rate at each point (samples/s for throughput), finite and not negative, the first 0.
+    name
+        What to call the curve in messages.
+
+    Raises
+    ------
+    InputError
+        The points do not start at (0, 0), are not sorted, or are no numbers.
+    """
+
+    nodes: tuple[int, ...]
+    values: tuple[float, ...]
+    name: str = ""
+
+    def __init__(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> None:
+        what = f"curve {name!r}" if name else "curve"
+        if len(nodes) != len(values):
+            raise InputError(
+                f"{what} has {len(nodes)} node counts but {len(values)} values",
+                value=(list(nodes), list(values)),
+                expected="one value for each node count",
+            )
+        if len(nodes) == 0:
+            raise InputError(f"{what} has no points", expected="at least the point (0, 0)", fix=_FIX_START)
+        counts = np.asarray(nodes, dtype=np.float64)
+        rates = np.asarray(values, dtype=np.float64)
+        for column, array in (("nodes", counts), ("values", rates)):
+            bad = np.flatnonzero(~np.isfinite(array) | (array < 0))
+            if bad.size:
+                raise InputError(
+                    f"{what} has a point that is not a finite number of at least 0",
+                    column=column,
+                    value=float(array[bad[0]]),
+                    expected="finite numbers >= 0",
+                )
+        fractional = np.flatnonzero(counts != np.floor(counts))
+        if fractional.size:
+            raise InputError(
+                f"{what} has a point at a fraction of a node",
+                column="nodes",
+                value=float(counts[fractional[0]]),
+                expected="whole numbers of nodes",
+            )
+        if counts[0] != 0 or rates[0] != 0:
+            raise InputError(
+                f"{what} does not start at zero",
+                value=(float(counts[0]), float(rates[0])),
+                expected="first point (0 nodes, 0)",
+                fix=_FIX_START,
+            )
+        if np.any(np.diff(counts) <= 0):
+            raise InputError(
+                f"{what} is not sorted by nodes",
+                column="nodes",
+                value=[int(n) for n in counts],
+                expected="strictly increasing node counts",
+                fix="sort the points and keep one for each node count",
+            )
+        object.__setattr__(self, "nodes", tuple(int(n) for n in counts))
+        object.__setattr__(self, "values", tuple(float(v) for v in rates))
+        object.__setattr__(self, "name", name)
+
+    @property
+    def last_nodes(self) -> int:
+        """Largest node count at which the curve is defined."""
+        return self.nodes[-1]
+
+    def table(self, max_nodes: int) -> NDArray[np.float64]:
+        """Values at 0, 1, ..., ``max_nodes``: shape ``(max_nodes + 1,)``.
+
+        Raises
+        ------
+        InputError
+            The curve ends below ``max_nodes``: bfreplay does not extrapolate measured points.
+        """
+        if max_nodes > self.last_nodes:
+            raise InputError(
+                f"curve {self.name!r} ends at {self.last_nodes} nodes, below max_nodes",
+                value=max_nodes,
+                expected=f"max_nodes <= {self.last_nodes}",
+                fix="measure one more point at max_nodes, or lower max_nodes",
+            )
+        return np.interp(np.arange(max_nodes + 1), self.nodes, self.values)

@@ -1,0 +1,180 @@
+"""What a user submits: one elastic job, and an ordered set of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticJob:
+    """A training job that may run on any node count from ``min_nodes`` to ``max_nodes``.
+
+    Parameters
+    ----------
+    name
+        Unique within its job set.
+    submit_us
+        Submit time in microseconds: since the epoch (UTC), or since the start of the replay window
+        when the job set says so (``JobSet.submit_is_relative``).
+    min_nodes, max_nodes
+        Bounds of the user, ``1 <= min_nodes <= max_nodes``; below ``min_nodes`` the job waits with none.
+    scale_up_cost_s, scale_down_cost_s
+        Seconds of training lost when the job gains or loses nodes (BFTrainer's ``Tcup``, ``Tcdw``).
+    work_samples
+        Samples to process until the job is done (``Pmax``); ``math.inf`` for a job that never ends.
+    throughput
+        Curve in samples/s; must reach ``max_nodes``.
+    objective
+        Curve that the allocator maximises; ``None`` means the throughput itself.
+    weight
+        Factor on the objective, > 0.
+    deadline_us
+        Due time on the same clock as ``submit_us``; ``None`` for none.
+    node_types
+        Node types it runs on; empty for any.
+    model
+        Name of what is trained, for grouping in tables.
+
+    Raises
+    ------
+    InputError
+        A bound, cost, work or curve that makes no sense; the message names job, field and value.
+    """
+
+    name: str
+    submit_us: int
+    min_nodes: int
+    max_nodes: int
+    scale_up_cost_s: float
+    scale_down_cost_s: float
+    work_samples: float
+    throughput: Curve
+    objective: Curve | None = None
+    weight: float = 1.0
+    deadline_us: int | None = None
+    node_types: tuple[str, ...] = ()
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("a job has no name", column="name", value=self.name, expected="a unique name")
+        if self.min_nodes < 1:
+            self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
+        if self.min_nodes > self.max_nodes:
+            self._refuse(
+                f"min_nodes {self.min_nodes} is above max_nodes {self.max_nodes}",
+                "min_nodes",
+                self.min_nodes,
+                f"1 <= min_nodes <= max_nodes (here {self.max_nodes})",
+                "lower min_nodes or raise max_nodes",
+            )
+        for column, cost in (
+            ("scale_up_cost_s", self.scale_up_cost_s),
+            ("scale_down_cost_s", self.scale_down_cost_s),
+        ):
+            if not (math.isfinite(cost) and cost >= 0):
+                self._refuse("a rescale cost is negative or no number", column, cost, "seconds, finite and >= 0")
+        if not self.work_samples > 0:
+            self._refuse("the work is not positive", "work_samples", self.work_samples, "samples > 0, or inf")
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            self._refuse("the weight is not positive", "weight", self.weight, "a finite number > 0")
+        for column, curve in (("throughput", self.throughput), ("objective", self.objective)):
+            if curve is not None and curve.last_nodes < self.max_nodes:
+                self._refuse(
+                    f"the {column} curve ends at {curve.last_nodes} nodes, below max_nodes {self.max_nodes}",
+                    column,
+                    curve.last_nodes,
+                    f"a last point at {self.max_nodes} nodes or more",
+                    "measure one more point at max_nodes, or lower max_nodes",
+                )
+
+    def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
+        raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+
+    @property
+    def objective_curve(self) -> Curve:
+        """The curve that the allocator maximises."""
+        return self.throughput if self.objective is None else self.objective
+
+
+@dataclass(frozen=True, slots=True)
+class JobSet(Sequence[ElasticJob]):
+    """Jobs in first-come-first-served order: by submit time, then by their order in the file.
+
+    Parameters
+    ----------
+    jobs
+        In any order; sorted here (stable).
+    submit_is_relative
+        Submit times and deadlines count from the start of the replay window instead of the epoch.
+    sources
+        Files the set was read from with their SHA-256, for the run's record.
+
+    Raises
+    ------
+    InputError
+        Two jobs bear one name, or there is no job.
+    """
+
+    jobs: tuple[ElasticJob, ...]
+    submit_is_relative: bool = False
+    sources: tuple[tuple[str, str], ...] = field(default=())
+
+    def __init__(
+        self,
+        jobs: Iterable[ElasticJob],
+        submit_is_relative: bool = False,
+        sources: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        ordered = tuple(sorted(jobs, key=lambda job: job.submit_us))
+        if not ordered:
+            raise InputError("the job set is empty", expected="at least one job")
+        seen: set[str] = set()
+        for job in ordered:
+            if job.name in seen:
+                raise InputError(
+                    f"two jobs are called {job.name!r}",
+                    column="name",
+                    value=job.name,
+                    expected="unique names",
+                    fix="rename one of them",
+                )
+            seen.add(job.name)
+        object.__setattr__(self, "jobs", ordered)
+        object.__setattr__(self, "submit_is_relative", submit_is_relative)
+        object.__setattr__(self, "sources", tuple(sources))
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # Sequence's overloads add nothing here
+        return self.jobs[index]
+
+    def __iter__(self) -> Iterator[ElasticJob]:
+        return iter(self.jobs)
+
+    def anchored_at(self, window_start_us: int) -> JobSet:
+        """The same jobs with absolute times, relative ones counted from ``window_start_us``."""
+        if not self.submit_is_relative:
+            return self
+        moved = (
+            replace(
+                job,
+                submit_us=job.submit_us + window_start_us,
+                deadline_us=None if job.deadline_us is None else job.deadline_us + window_start_us,
+            )
+            for job in self.jobs
+        )
+        return JobSet(moved, sources=self.sources)
+
+    def endless(self, count: int, submit_us: int) -> JobSet:
+        """The first ``count`` jobs, all submitted at ``submit_us``, with work that never runs out."""
+        chosen = (
+            replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
+        )
+        return JobSet(chosen, sources=self.sources)
