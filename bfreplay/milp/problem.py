@@ -48,7 +48,9 @@ class AllocationProblem:
     scale_down_loss: NDArray[np.float64]
     capacity: int
     change_limit: int | None = None
-    _value: list[NDArray[np.float64]] = field(default_factory=list, repr=False, compare=False)
+    _value: list[NDArray[np.float64]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def n_jobs(self) -> int:

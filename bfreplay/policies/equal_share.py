@@ -1,0 +1,38 @@
+"""Equal share: the heuristic that the published program offers beside its MILP."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+
+
+class EqualSharePolicy:
+    """Every job gets the same share; what is left over goes first come, first served.
+
+    As in the published log replayer: the share is ``n_idle // n_jobs``, none for a job whose ``min_nodes`` it
+    does not exceed, at most ``max_nodes``; then the jobs in order take from the left-over up to ``max_nodes``,
+    and a job that would stay below ``min_nodes`` is skipped.
+    """
+
+    name = "equal-share"
+    wakes_on = ANY_TRIGGER
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Shares, then the left-over."""
+        share = state.n_idle // state.n_jobs
+        counts = np.where(share > state.min_nodes, np.minimum(share, state.max_nodes), 0).astype(np.int64)
+        left = state.n_idle - int(counts.sum())
+        for j in range(state.n_jobs):
+            taken = min(left, int(state.max_nodes[j] - counts[j]))
+            if counts[j] + taken >= state.min_nodes[j]:
+                counts[j] += taken
+                left -= taken
+        return Decision(counts)
+
+    def describe(self) -> dict[str, object]:
+        """Its name: it has no parameter."""
+        return {"name": self.name}
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,96 @@
+"""What a policy sees and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.solution import Solution
+
+
+class Trigger(IntFlag):
+    """What happened at a decision point; several may happen at once."""
+
+    NONE = 0
+    POOL = 1  # nodes became idle or were reclaimed
+    ARRIVAL = 2  # a job was admitted
+    COMPLETION = 4  # a job finished
+
+
+ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState:
+    """The J active jobs, first come first served, and the idle nodes, at one instant.
+
+    Arrays belong to the replay: read them, never write to them, and do not keep them.
+    """
+
+    time_us: int
+    n_idle: int  # idle nodes, held ones included
+    job: NDArray[np.int64]  # (J,) position in the job set
+    current: NDArray[np.int64]  # (J,) nodes held now; may be below min_nodes after a reclaim
+    min_nodes: NDArray[np.int64]  # (J,)
+    max_nodes: NDArray[np.int64]  # (J,)
+    scale_up_cost_s: NDArray[np.float64]  # (J,)
+    scale_down_cost_s: NDArray[np.float64]  # (J,)
+    throughput: NDArray[np.float64]  # (J, K + 1) samples/s at each count
+    objective: NDArray[np.float64]  # (J, K + 1) weight x objective rate at each count
+    progress: NDArray[np.float64]  # (J,) samples done
+    work: NDArray[np.float64]  # (J,) samples to do, inf for a job that never ends
+
+    @property
+    def n_jobs(self) -> int:
+        """J."""
+        return int(self.job.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Counts for the jobs of a ``PolicyState``, in its order.
+
+    Parameters
+    ----------
+    counts : (J,) int64
+        Nodes per job, their sum at most ``n_idle``.
+    solution
+        What the solver said, when one was asked.
+    assigned
+        A policy that places nodes itself gives, for each job, the node numbers; the replay's placement rule is
+        used otherwise.
+    """
+
+    counts: NDArray[np.int64]
+    solution: Solution | None = None
+    assigned: tuple[NDArray[np.int64], ...] | None = None
+
+
+class Policy(Protocol):
+    """Decides what runs now. One method, and data on when it wants to be asked."""
+
+    @property
+    def name(self) -> str:
+        """Label for tables."""
+        ...
+
+    @property
+    def wakes_on(self) -> Trigger:
+        """Events after which ``decide`` is called; after others every job keeps what it has."""
+        ...
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Node counts for the jobs in ``state``; called only when there is at least one job and one idle node."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready, for the run's record."""
+        ...
+
+    def close(self) -> None:
+        """Release what the policy holds (worker processes); harmless when called twice."""
+        ...

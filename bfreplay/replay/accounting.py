@@ -1,0 +1,178 @@
+"""How node time becomes samples: progress, what rescaling and preemption cost, and when a job is done.
+
+Both semantics charge the same samples: ``rate before * scale_up_cost_s`` for a job that gains nodes,
+``rate before * scale_down_cost_s`` for one that loses them by a decision or by a reclaim (BFTrainer's rules).
+They differ in when: the continuous one keeps the charge as a debt that the job works off before its progress goes
+on, so progress never falls and every node-second has one label; the published one subtracts it at the next event.
+Node time is labelled by the debts in both.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.replay.active import NEVER_US
+
+
+class Semantics(StrEnum):
+    """Which clock the replay follows."""
+
+    CONTINUOUS = "continuous"  # jobs complete at their exact instant; arrivals and completions are decision points
+    PUBLISHED = "published"  # the published program's: everything is noticed at the next pool event
+
+
+@compiled
+def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: bool) -> tuple[float, float]:
+    """Let ``dt_us`` pass. Returns (samples of progress, samples that the held nodes could have made)."""
+    gained = 0.0
+    gross = 0.0
+    for j in range(n_active):
+        count = records[j]["count"]
+        rate = records[j]["rate"]
+        records[j]["span_count"] = count
+        records[j]["span_rate"] = rate
+        if rate <= 0.0:
+            records[j]["stalled"] += count * dt_us
+            if is_published:
+                cost = records[j]["rescale_cost"]
+                records[j]["rescale_cost"] = 0.0
+                records[j]["rescale_paid"] += cost
+                records[j]["progress"] -= cost
+                gained -= cost
+            continue
+        made = rate * (dt_us * 1e-6)
+        gross += made
+        useful_us = dt_us
+        useful = made
+        owed = records[j]["preempt_debt"]
+        if owed > 0.0:
+            paid = min(owed, useful)
+            paid_us = min(useful_us, int(paid / rate * 1e6 + 0.5))
+            records[j]["preempt_debt"] = owed - paid
+            if not is_published:
+                records[j]["preempt_paid"] += paid
+            records[j]["preempted"] += count * paid_us
+            useful -= paid
+            useful_us -= paid_us
+        owed = records[j]["rescale_debt"]
+        if owed > 0.0:
+            paid = min(owed, useful)
+            paid_us = min(useful_us, int(paid / rate * 1e6 + 0.5))
+            records[j]["rescale_debt"] = owed - paid
+            if not is_published:
+                records[j]["rescale_paid"] += paid
+            records[j]["rescaling"] += count * paid_us
+            useful -= paid
+            useful_us -= paid_us
+        records[j]["useful"] += count * useful_us
+        if is_published:
+            cost = records[j]["rescale_cost"]
+            useful = made - cost
+            records[j]["rescale_cost"] = 0.0
+            records[j]["rescale_paid"] += cost
+        records[j]["progress"] += useful
+        gained += useful
+    return gained, gross
+
+
+@compiled
+def charge_preemption(
+    records: NDArray[np.void], n_active: int, throughput: NDArray[np.float64], is_published: bool
+) -> tuple[int, float]:
+    """Charge every job that lost nodes to a reclaim, once, and set its new rate. Returns (jobs, samples)."""
+    jobs = 0
+    samples = 0.0
+    for j in range(n_active):
+        if records[j]["lost"] == 0:
+            continue
+        cost = records[j]["rate"] * records[j]["scale_down_cost_s"]
+        records[j]["preempt_debt"] += cost
+        if is_published:
+            records[j]["progress"] -= cost
+            records[j]["preempt_paid"] += cost
+        records[j]["n_preempted"] += 1
+        count = records[j]["count"]
+        records[j]["rate"] = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
+        jobs += 1
+        samples += cost
+    return jobs, samples
+
+
+@compiled
+def settle(
+    records: NDArray[np.void],
+    before: NDArray[np.int64],
+    throughput: NDArray[np.float64],
+    now_us: int,
+) -> tuple[float, float, int, int, int, int]:
+    """Set the rates after a decision and charge the rescales.
+
+    Returns (sum of rates, samples charged, jobs grown, jobs shrunk, jobs that run, nodes held).
+    """
+    total_rate = 0.0
+    charged = 0.0
+    grown = 0
+    shrunk = 0
+    running = 0
+    nodes = 0
+    for j in range(before.shape[0]):
+        count = records[j]["count"]
+        cost = 0.0
+        if count > before[j]:
+            cost = throughput[j, before[j]] * records[j]["scale_up_cost_s"]
+            records[j]["n_grown"] += 1
+            grown += 1
+            if before[j] == 0:
+                records[j]["n_starts"] += 1
+                if records[j]["first_start_us"] == NEVER_US:
+                    records[j]["first_start_us"] = now_us
+        elif count < before[j]:
+            cost = throughput[j, before[j]] * records[j]["scale_down_cost_s"]
+            records[j]["n_shrunk"] += 1
+            shrunk += 1
+        records[j]["rescale_debt"] += cost
+        records[j]["rescale_cost"] = cost
+        rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
+        records[j]["rate"] = rate
+        charged += cost
+        total_rate += rate
+        nodes += count
+        if rate > 0.0:
+            running += 1
+    return total_rate, charged, grown, shrunk, running, nodes
+
+
+@compiled
+def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int:
+    """Write when each job completes if nothing changes, on the microsecond at or after; returns the earliest."""
+    earliest = NEVER_US
+    for j in range(n_active):
+        rate = records[j]["rate"]
+        finish = NEVER_US
+        if rate > 0.0:
+            owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+            left_us = (records[j]["work"] - records[j]["progress"] + owed) / rate * 1e6
+            if left_us < 4e18 - now_us:
+                finish = now_us + int(np.ceil(max(left_us, 0.0)))
+        records[j]["finish_us"] = finish
+        earliest = min(earliest, finish)
+    return earliest
+
+
+def trim(record: np.void, is_published: bool) -> float:
+    """Cut the progress of a finished job down to its work; returns the samples cut.
+
+    Under the published clock the job ended some time before it was noticed: that node time becomes ``stalled``.
+    """
+    excess = float(record["progress"] - record["work"])
+    record["progress"] = record["work"]
+    if is_published and excess > 0.0 and record["span_rate"] > 0.0:
+        late = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])
+        late = min(late, int(record["useful"]))
+        record["useful"] -= late
+        record["stalled"] += late
+    return excess

@@ -1,0 +1,143 @@
+"""Allocation intervals: who held how many nodes, and which, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
+
+_JOB = pa.dictionary(pa.int32(), pa.string())
+ALLOCATIONS = pa.schema([("job", _JOB), ("node_type", WORD), ("count", pa.int32()), ("from", TIME), ("to", TIME)])
+NODES = pa.schema([("node", pa.dictionary(pa.int32(), pa.string())), ("job", _JOB), ("from", TIME), ("to", TIME)])
+NODE_TYPE = "any"
+"""Name of the one node type of logs that do not tell types apart."""
+
+
+@compiled
+def _close_intervals(
+    records: NDArray[np.void],
+    n_active: int,
+    now_us: int,
+    job: NDArray[np.int32],
+    count: NDArray[np.int32],
+    since: NDArray[np.int64],
+    until: NDArray[np.int64],
+    used: int,
+) -> tuple[int, int]:
+    """Write the allocation intervals that end now. Returns (rows used, node time written)."""
+    node_us = 0
+    for j in range(n_active):
+        if records[j]["count"] == records[j]["open_count"]:
+            continue
+        if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
+            job[used] = records[j]["job"]
+            count[used] = records[j]["open_count"]
+            since[used] = records[j]["open_since_us"]
+            until[used] = now_us
+            used += 1
+            node_us += records[j]["open_count"] * (now_us - records[j]["open_since_us"])
+        records[j]["open_count"] = records[j]["count"]
+        records[j]["open_since_us"] = now_us
+    return used, node_us
+
+
+class AllocationTable:
+    """Who held how many nodes from when to when: a row when an interval of constant count ends."""
+
+    def __init__(self, names: Sequence[str], limit: int, sink: TableSink) -> None:
+        self._names = pa.array(names, type=pa.string())
+        self._sink = sink
+        self._limit = limit
+        rows = CHUNK_ROWS + limit
+        self._job = np.empty(rows, np.int32)
+        self._count = np.empty(rows, np.int32)
+        self._since = np.empty(rows, np.int64)
+        self._until = np.empty(rows, np.int64)
+        self._used = 0
+        self.node_us = 0
+        self.write_s = 0.0
+
+    def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
+        """End the interval of every active job whose count differs from the one on record."""
+        self._used, node_us = _close_intervals(
+            records, n_active, now_us, self._job, self._count, self._since, self._until, self._used
+        )
+        self.node_us += node_us
+        if self._used >= CHUNK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        started = perf_counter()
+        rows = slice(0, self._used)
+        names = pa.DictionaryArray.from_arrays(pa.array(self._job[rows].copy()), self._names)
+        node_type = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(self._used, np.int16)), pa.array([NODE_TYPE], type=pa.string())
+        )
+        times = [pa.array(array[rows].copy()).cast(TIME) for array in (self._since, self._until)]
+        self._sink.write(
+            pa.Table.from_arrays([names, node_type, pa.array(self._count[rows].copy()), *times], schema=ALLOCATIONS)
+        )
+        self._used = 0
+        self.write_s += perf_counter() - started
+
+    def close(self) -> pa.Table | None:
+        """Flush and close the sink."""
+        self._flush()
+        return self._sink.close()
+
+
+class NodeTable:
+    """Who held which node from when to when; optional, for pictures and checks."""
+
+    def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
+        self._nodes = pa.array(nodes, type=pa.string())
+        self._names = pa.array(names, type=pa.string())
+        self._sink = sink
+        self._holder = np.full(len(nodes), -1, np.int32)
+        self._since = np.zeros(len(nodes), np.int64)
+        self._chunks: list[tuple[NDArray[Any], ...]] = []
+        self._used = 0
+        self.write_s = 0.0
+
+    def close_intervals(self, holder: NDArray[np.int32], now_us: int) -> None:
+        """End the interval of every node whose holder has changed."""
+        held = np.maximum(holder, -1)
+        changed = np.flatnonzero(held != self._holder)
+        ended = changed[(self._holder[changed] >= 0) & (self._since[changed] < now_us)]
+        if ended.size:
+            self._chunks.append(
+                (ended.astype(np.int32), self._holder[ended], self._since[ended], np.full(ended.size, now_us, np.int64))
+            )
+            self._used += ended.size
+        self._holder[changed] = held[changed]
+        self._since[changed] = now_us
+        if self._used >= CHUNK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._chunks:
+            return
+        started = perf_counter()
+        node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
+        arrays = [
+            pa.DictionaryArray.from_arrays(pa.array(node), self._nodes),
+            pa.DictionaryArray.from_arrays(pa.array(job), self._names),
+            pa.array(since).cast(TIME),
+            pa.array(until).cast(TIME),
+        ]
+        self._sink.write(pa.Table.from_arrays(arrays, schema=NODES))
+        self._chunks = []
+        self._used = 0
+        self.write_s += perf_counter() - started
+
+    def close(self) -> pa.Table | None:
+        """Flush and close the sink."""
+        self._flush()
+        return self._sink.close()

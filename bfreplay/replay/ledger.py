@@ -1,0 +1,83 @@
+"""The books: where every idle node-microsecond and every sample went, entered twice and compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from bfreplay.errors import LedgerError
+
+_US_PER_NODE_HOUR = 3_600_000_000
+_SAMPLE_TOLERANCE = 1e-9
+"""Samples are sums of some 1e6 rounded products, so two ways of adding them agree to this, relatively."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Totals of a run. Node time in node-microseconds (whole numbers), samples as floats.
+
+    One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did
+    (``useful``, ``rescaling``, ``preempted``, ``stalled``, job by job) and from what nobody held (``free``,
+    event by event). A third, ``allocated_node_us``, is the sum over the allocation intervals as written to disk.
+    """
+
+    idle_node_us: int
+    useful_node_us: int
+    rescaling_node_us: int
+    preempted_node_us: int
+    stalled_node_us: int
+    free_node_us: int
+    allocated_node_us: int
+    gross_samples: float  # what the held nodes could have made
+    samples: float  # what counts as progress of the jobs
+    samples_by_job: float  # the same, summed over the jobs' final progress
+    rescale_samples: float  # worked off (continuous) or charged (published)
+    preempt_samples: float
+    trimmed_samples: float  # made after a job's work was done
+
+    @property
+    def unused_node_us(self) -> int:
+        """Idle node time that made nothing: free, or held by a job that could not run on so few nodes."""
+        return self.free_node_us + self.stalled_node_us
+
+    def close(self) -> None:
+        """Compare the sides.
+
+        Raises
+        ------
+        LedgerError
+            Node time differs by as much as one node-microsecond, or samples by more than rounding.
+        """
+        held = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
+        if held + self.free_node_us != self.idle_node_us:
+            raise LedgerError(
+                f"idle node time does not close: {self.idle_node_us} node-us in the log, "
+                f"{held + self.free_node_us} in the jobs and the free pool; {self}"
+            )
+        if held != self.allocated_node_us:
+            raise LedgerError(
+                f"held node time does not close: {held} node-us in the jobs, {self.allocated_node_us} allocated; {self}"
+            )
+        spent = self.samples + self.rescale_samples + self.preempt_samples + self.trimmed_samples
+        for name, one, other in (
+            ("samples made", self.gross_samples, spent),
+            ("progress", self.samples, self.samples_by_job),
+        ):
+            if not math.isclose(one, other, rel_tol=_SAMPLE_TOLERANCE, abs_tol=_SAMPLE_TOLERANCE * self.gross_samples):
+                raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
+
+    def to_dict(self) -> dict[str, object]:
+        """Raw totals and node-hours, JSON-ready."""
+        hours = {
+            name: node_us / _US_PER_NODE_HOUR
+            for name, node_us in (
+                ("idle", self.idle_node_us),
+                ("useful", self.useful_node_us),
+                ("rescaling", self.rescaling_node_us),
+                ("lost_to_preemption", self.preempted_node_us),
+                ("unused", self.unused_node_us),
+                ("unused_free", self.free_node_us),
+                ("unused_stalled", self.stalled_node_us),
+            )
+        }
+        return {"node_hours": hours, **asdict(self)}
