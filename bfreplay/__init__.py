@@ -1,3 +1,89 @@
-"""bfreplay: replay batch-scheduler logs into an exact allocator of elastic training jobs."""
+"""bfreplay: replay batch-scheduler logs into an exact allocator of elastic training jobs.
+
+>>> import bfreplay
+>>> log = bfreplay.load_events(bfreplay.sample_events_path())
+>>> jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
+>>> run = bfreplay.replay_log(log, jobs, bfreplay.BFTrainerPolicy(t_fwd_s=120))
+>>> run.summary["jobs"]["finished"] > 0
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bfreplay.datasets import NodeEvents, load_events, load_jobs
+    from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
+    from bfreplay.errors import BfreplayError, InputError
+    from bfreplay.milp import AllocationProblem, Solution, solve, solver_of
+    from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
+    from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+    from bfreplay.scalability import TabulatedCurve
+    from bfreplay.versions import show_versions
+    from bfreplay.workload import ElasticJob, JobSet
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AllocationProblem",
+    "BFTrainerPolicy",
+    "BfreplayError",
+    "ElasticJob",
+    "EqualSharePolicy",
+    "InputError",
+    "JobSet",
+    "NodeEvents",
+    "ReplaySettings",
+    "RunResult",
+    "Semantics",
+    "Solution",
+    "TabulatedCurve",
+    "load_events",
+    "load_jobs",
+    "replay_log",
+    "sample_events_path",
+    "sample_jobs_path",
+    "show_versions",
+    "solve",
+    "solver_of",
+    "__version__",
+]
+
+# imported when first used, so that ``import bfreplay`` and ``bfreplay --help`` stay quick
+_MODULE_OF = {
+    "AllocationProblem": "bfreplay.milp",
+    "BFTrainerPolicy": "bfreplay.policies",
+    "BfreplayError": "bfreplay.errors",
+    "ElasticJob": "bfreplay.workload",
+    "EqualSharePolicy": "bfreplay.policies",
+    "InputError": "bfreplay.errors",
+    "JobSet": "bfreplay.workload",
+    "NodeEvents": "bfreplay.datasets",
+    "ReplaySettings": "bfreplay.replay",
+    "RunResult": "bfreplay.replay",
+    "Semantics": "bfreplay.replay",
+    "Solution": "bfreplay.milp",
+    "TabulatedCurve": "bfreplay.scalability",
+    "load_events": "bfreplay.datasets",
+    "load_jobs": "bfreplay.datasets",
+    "replay_log": "bfreplay.replay",
+    "sample_events_path": "bfreplay.datasets.bundled",
+    "sample_jobs_path": "bfreplay.datasets.bundled",
+    "show_versions": "bfreplay.versions",
+    "solve": "bfreplay.milp",
+    "solver_of": "bfreplay.milp",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'bfreplay' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,8 +19,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def show_versions() -> str:
-    """Text for a bug report: versions, machine, and which solvers work here."""
-    lines = [f"{name:<10} {version}" for name, version in versions().items()]
-    lines.append(f"{'machine':<10} {platform.machine()}, {platform.system()} {platform.release()}")
-    return "\n".join(lines)
+def show_versions() -> None:
+    """Print what a bug report needs: versions, machine, and whether the hot loops are compiled."""
+    from bfreplay._compiled import IS_COMPILED
+
+    rows = {
+        **versions(),
+        "machine": f"{platform.machine()}, {platform.system()} {platform.release()}",
+        "hot loops": "compiled" if IS_COMPILED else "plain Python (numba is missing or switched off)",
+    }
+    for name, value in rows.items():
+        print(f"{name:<10} {value}")

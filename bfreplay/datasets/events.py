@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bfreplay.datasets.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.sources import EventSource, MemorySource, RowChunk
+from bfreplay.datasets.states import NodeState
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.errors import InputError
 
-class NodeState(IntEnum):
-    """State of a node after an event. Only ``IDLE`` nodes can be used."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
-    IDLE = 0
-    BUSY = 1
-    DOWN = 2
-    DRAIN = 3
-    RESERVED = 4
-    OFF = 5
-    UNKNOWN = 6
+DEFAULT_BATCH_ROWS = 131_072
+
+__all__ = ["DEFAULT_BATCH_ROWS", "EventBatch", "NodeEvents", "NodeState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,221 @@ class EventBatch:
     node: NDArray[np.int32]
     state: NDArray[np.int8]
 
+    def __len__(self) -> int:
+        return len(self.time_us)
+
 
 class NodeEvents:
-    """(contract; the datasets module fills it in)"""
+    """A log of node states over a window of time, read in batches as often as wanted.
 
-    nodes: tuple[str, ...]
-    window_start_us: int
-    window_end_us: int
+    A log from a file is not held in memory: each pass reads it again, and checks it on the way.
+    Make one with ``load_events``, ``from_arrays`` or ``between``.
 
-    def batches(self) -> Iterator[EventBatch]:
-        """Validated events; the first batch is the full snapshot at ``window_start_us``."""
-        raise NotImplementedError
+    Attributes
+    ----------
+    nodes
+        Names of all nodes, sorted; this is the node order everywhere.
+    window_start_us, window_end_us
+        What the log covers, microseconds since the epoch (UTC).
+    metadata
+        Where the log came from.
+    sources
+        The files that are read on each pass, with their digests, for the record of a run.
+    """
+
+    __slots__ = (
+        "_log_end_us",
+        "_log_start_us",
+        "_source",
+        "metadata",
+        "nodes",
+        "sources",
+        "window_end_us",
+        "window_start_us",
+    )
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        source: EventSource,
+        window_start_us: int,
+        window_end_us: int,
+        metadata: EventsMetadata,
+        sources: Iterable[SourceFile] = (),
+    ) -> None:
+        """Wrap a source whose rows index ``nodes``, which must be sorted."""
+        self.nodes: tuple[str, ...] = tuple(nodes)
+        self._source = source
+        self.window_start_us = self._log_start_us = int(window_start_us)
+        self.window_end_us = self._log_end_us = int(window_end_us)
+        self.metadata = metadata
+        self.sources: tuple[SourceFile, ...] = tuple(sources)
+        check_nodes(self.nodes, source.file)
+        if self.window_start_us >= self.window_end_us:
+            raise InputError(
+                "the log covers no time: its window ends where it starts, or before",
+                file=source.file,
+                column="time",
+                value=f"{iso_utc(window_start_us)} to {iso_utc(window_end_us)}",
+                expected="a window of positive length",
+                fix="give a longer log",
+            )
+        for time_us in (self.window_start_us, self.window_end_us):
+            if not FIRST_TIME_US <= time_us <= LAST_TIME_US:
+                raise InputError(
+                    "the log leaves the calendar",
+                    file=source.file,
+                    column="time",
+                    value=time_us,
+                    expected="microseconds since 1970-01-01 UTC, in the years 1 to 9999",
+                    fix="check the unit of the times",
+                )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        nodes: Sequence[str],
+        initial_state: ArrayLike,
+        time_us: ArrayLike,
+        node: ArrayLike,
+        state: ArrayLike,
+        window_start_us: int,
+        window_end_us: int,
+        metadata: EventsMetadata | None = None,
+        sources: Iterable[SourceFile] = (),
+    ) -> NodeEvents:
+        """Return a log held in memory.
+
+        Parameters
+        ----------
+        nodes
+            N unique names, in any order (they are sorted, and ``initial_state`` and ``node`` with them).
+        initial_state
+            State of each node at ``window_start_us``, before any row of that instant: shape ``(N,)``.
+        time_us, node, state
+            The rows, shape ``(E,)`` each, sorted by time; ``node`` indexes ``nodes`` as given.
+        window_start_us, window_end_us
+            What the log covers; no row may lie outside.
+        metadata, sources
+            Where it came from.
+
+        Raises
+        ------
+        InputError
+            Shapes that do not fit, an index or state out of range, names that are not unique.
+            What only a pass can find is raised by the pass.
+        """
+        names = np.array(nodes, dtype=object)
+        order = np.array(sorted(range(len(names)), key=lambda i: names[i]), dtype=np.int64)
+        position = np.empty(len(order), dtype=np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        start = _codes("initial_state", initial_state, len(NodeState), (len(names),))
+        # writable and contiguous like the batches of files, so that compiled loops meet one type only
+        times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])
+        index = _codes("node", node, len(names), times.shape)
+        after = _codes("state", state, len(NodeState), times.shape)
+        source = MemorySource(
+            start[order].astype(np.int8), RowChunk(times, position[index], after.astype(np.int8), first_row=1)
+        )
+        return cls(names[order].tolist(), source, window_start_us, window_end_us, metadata or EventsMetadata(), sources)
+
+    def __repr__(self) -> str:
+        window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
+        return f"<NodeEvents: {len(self.nodes)} nodes, {window}>"
+
+    def batches(self, rows: int = DEFAULT_BATCH_ROWS) -> Iterator[EventBatch]:
+        """Return checked events in order; memory is O(nodes + rows).
+
+        The first batch has exactly one row for each node: its state at ``window_start_us``, events of
+        that instant included. The others have ``window_start_us < time <= window_end_us``.
+
+        Parameters
+        ----------
+        rows
+            About how many rows a batch has; one time stamp is never split, so it may have more.
+
+        Raises
+        ------
+        InputError
+            The first row that cannot be: time runs backwards, a second row for one node and time,
+            a node that becomes idle while idle, a row outside the log's window, and whatever the
+            file format can get wrong. Rows after ``window_end_us`` are not looked at.
+        """
+        from bfreplay.datasets.passes import checked_batches
+
+        return checked_batches(
+            self.nodes,
+            self._source,
+            (self._log_start_us, self._log_end_us),
+            (self.window_start_us, self.window_end_us),
+            rows,
+        )
+
+    def between(self, start_us: int, end_us: int) -> NodeEvents:
+        """Return the same log restricted to a window; the snapshot is then the state at ``start_us``.
+
+        Raises
+        ------
+        InputError
+            The window is empty, or reaches outside this one.
+        """
+        inside = self.window_start_us <= start_us < end_us <= self.window_end_us
+        if not inside:
+            raise InputError(
+                "the window asked for is empty" if start_us >= end_us else "the window lies outside the log",
+                file=self._source.file,
+                value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
+                expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
+                fix="choose a window inside the log",
+            )
+        part = NodeEvents.__new__(NodeEvents)
+        for name in NodeEvents.__slots__:
+            setattr(part, name, getattr(self, name))
+        part.window_start_us, part.window_end_us = int(start_us), int(end_us)
+        return part
+
+
+def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
+    """Refuse an inventory that is empty, unsorted, not unique, or has unusable names."""
+    if not nodes:
+        raise InputError("the log has no nodes", file=file, column="node", expected="at least one node")
+    for name in nodes:
+        if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
+            raise InputError(
+                "a node name is unusable",
+                file=file,
+                column="node",
+                value=name,
+                expected="printable text without spaces around it",
+            )
+    for first, second in itertools.pairwise(nodes):
+        if first >= second:
+            same = first == second
+            raise InputError(
+                f"two nodes are called {first!r}" if same else "the nodes are not sorted by name",
+                file=file,
+                column="node",
+                value=second,
+                expected="unique names" if same else "names in sorted order",
+            )
+
+
+def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    array = np.asarray(values, dtype=np.int64).reshape(-1)
+    if array.shape != shape:
+        raise InputError(
+            f"{column} does not have one value for each {'node' if column == 'initial_state' else 'row'}",
+            column=column,
+            value=array.shape,
+            expected=f"shape {shape}",
+        )
+    bad = np.flatnonzero((array < 0) | (array >= limit))
+    if bad.size:
+        raise InputError(
+            f"{column} is out of range",
+            row=int(bad[0]) + 1,
+            column=column,
+            value=int(array[bad[0]]),
+            expected=f"0 to {limit - 1}",
+        )
+    return array

@@ -1,1 +1,22 @@
-"""."""
+"""One decision: the problem, the exact solver, MILP formulations and the back ends that solve them."""
+
+from bfreplay.milp.catalogue import solve, solver_entries, solver_of
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
+from bfreplay.milp.solver import Solver
+
+__all__ = [
+    "AllocationProblem",
+    "ExactSolver",
+    "MilpSolver",
+    "ProcessStatus",
+    "Quality",
+    "Solution",
+    "Solver",
+    "SolverStatus",
+    "solve",
+    "solver_entries",
+    "solver_of",
+]

@@ -4,7 +4,7 @@ from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.baseline import Efficiency
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.run import replay
+from bfreplay.replay.run import replay_log
 from bfreplay.replay.settings import ReplaySettings
 
-__all__ = ["Efficiency", "Ledger", "ReplaySettings", "RunResult", "Semantics", "replay"]
+__all__ = ["Efficiency", "Ledger", "ReplaySettings", "RunResult", "Semantics", "replay_log"]

@@ -101,6 +101,8 @@ class Engine:
             if self.progress is not None and self.recorder.decisions.n_rows % _PROGRESS_EVERY == 0:
                 self.progress(now_us, self.recorder.decisions.n_rows)
         self._pass_time(end_us)
+        if self.is_published:
+            self._complete(end_us)  # the end of the window is a last look: nobody works past its work unnoticed
         return self._finish()
 
     def _next_instant(self) -> int:

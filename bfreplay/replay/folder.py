@@ -21,7 +21,7 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     OutputExistsError
         ``target`` is there already and ``overwrite`` is off, or it is something else than a run folder.
     """
-    _refuse_existing(target, overwrite)
+    check_target(target, overwrite=overwrite)
     if not target.parent.is_dir():
         raise InputError(
             "the folder to write into does not exist",
@@ -33,7 +33,7 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        _refuse_existing(target, overwrite)
+        check_target(target, overwrite=overwrite)
         if target.exists():
             old = target.parent / f".{target.name}.replaced-{os.getpid()}"
             target.rename(old)
@@ -45,7 +45,8 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _refuse_existing(target: Path, overwrite: bool) -> None:
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Raise ``OutputExistsError`` where ``new_folder`` would."""
     if not target.exists():
         return
     if not overwrite:

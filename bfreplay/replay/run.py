@@ -1,4 +1,4 @@
-"""``replay``: from a log, jobs and a policy to a ``RunResult``."""
+"""``replay_log``: from a log, jobs and a policy to a ``RunResult``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bfreplay.workload import JobSet
 _DEFAULT_T_FWD_S = 120.0
 
 
-def replay(
+def replay_log(
     events: NodeEvents,
     jobs: JobSet,
     policy: Policy | None = None,

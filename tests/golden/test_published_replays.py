@@ -11,7 +11,7 @@ from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay
+from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from tests.golden.published_replays import RUNS, PublishedReplay, RecordedPolicy
 
 _COLUMNS = {
@@ -34,7 +34,7 @@ _SHORT_OF_THEIR_OWN_OPTIMUM = {"G2": [256]}
 
 
 def _replay(published: PublishedReplay, policy: RecordedPolicy) -> RunResult:
-    return replay(
+    return replay_log(
         published.events,
         published.jobs,
         policy,

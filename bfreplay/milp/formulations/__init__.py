@@ -1,1 +1,32 @@
-"""."""
+"""MILP formulations of one decision, by name."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from bfreplay.milp.formulations.formulation import Formulation, NodeMap
+from bfreplay.milp.registry import Registry
+
+FORMULATIONS = Registry(
+    kind="formulation",
+    group="bfreplay.formulations",
+    built_in={
+        "published": "bfreplay.milp.formulations.published:Published",
+        "node_level": "bfreplay.milp.formulations.node_level:NodeLevel",
+        "choices": "bfreplay.milp.formulations.choices:Choices",
+    },
+)
+"""One line here (or an entry point elsewhere) makes a formulation known everywhere."""
+
+__all__ = ["FORMULATIONS", "Formulation", "NodeMap", "formulation_of"]
+
+
+def formulation_of(name: str) -> Formulation:
+    """Make the formulation called ``name``, or at ``package.module:Class``.
+
+    Raises
+    ------
+    InputError
+        There is no such formulation; the message lists those there are.
+    """
+    return cast(Formulation, FORMULATIONS.load(name)())

@@ -1,0 +1,188 @@
+"""Columns of an Arrow table as plain arrays, with errors that name the row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, time_error
+from bfreplay.errors import InputError
+
+_US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a piece of a file; ``first_row`` is the file's data row of its first value."""
+
+    values: Any  # pyarrow.Array
+    name: str
+    file: Path
+    first_row: int
+
+    def refuse_nulls(self) -> None:
+        """Raise for the first missing value."""
+        if self.values.null_count:
+            raise self.missing_value(self.values.is_null().to_pylist().index(True))
+
+    def missing_value(self, i: int) -> InputError:
+        """Return the error for a missing value at index ``i``."""
+        return InputError(
+            f"the {self.name} is missing",
+            file=self.file,
+            row=self.first_row + i,
+            column=self.name,
+            value=None,
+            expected=f"a {self.name} in every row",
+            fix="fill it in or drop the row",
+        )
+
+    def codes(self, code_of: Mapping[str, int], expected: str, fix: str, fold_case: bool = False) -> NDArray[np.int32]:
+        """Return the code of each text, shape ``(R,)``.
+
+        Raises
+        ------
+        InputError
+            A missing value, or a text that has no code.
+        """
+        self.refuse_nulls()
+        encoded = self.values
+        if not pa.types.is_dictionary(encoded.type):
+            if not pa.types.is_string(encoded.type):
+                encoded = self._cast(pa.string(), expected)
+            encoded = encoded.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        lookup = np.array(
+            [code_of.get(word.lower() if fold_case else word, -1) if isinstance(word, str) else -1 for word in words],
+            dtype=np.int32,
+        )
+        indices = as_numpy(encoded.indices)
+        codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
+        bad = np.flatnonzero(codes < 0)
+        if bad.size:
+            i = int(bad[0])
+            word = words[indices[i]]
+            if word is None or word == "":
+                raise self.missing_value(i)
+            raise InputError(
+                f"the {self.name} is unknown",
+                file=self.file,
+                row=self.first_row + i,
+                column=self.name,
+                value=word,
+                expected=expected,
+                fix=fix,
+            )
+        return codes
+
+    def times_us(self) -> NDArray[np.int64]:
+        """Microseconds since the epoch, shape ``(R,)``; times without a zone are UTC.
+
+        Raises
+        ------
+        InputError
+            A missing or unreadable time, or one that is no whole number of microseconds.
+        """
+        self.refuse_nulls()
+        kind = self.values.type
+        if pa.types.is_timestamp(kind):
+            return self._timestamps_us(kind.unit)
+        if pa.types.is_dictionary(kind) or pa.types.is_large_string(kind) or _is_number(kind):
+            return Column(self._cast(pa.string(), EXPECTED_TIME), self.name, self.file, self.first_row)._texts_us()
+        if pa.types.is_string(kind):
+            return self._texts_us()
+        raise self._wrong_type("timestamp[us, UTC]")
+
+    def _timestamps_us(self, unit: str) -> NDArray[np.int64]:
+        ticks: NDArray[np.int64] = as_numpy(self.values.cast(pa.int64()))
+        if unit == "us":
+            return ticks
+        if unit == "ns":
+            fine = np.flatnonzero(ticks % 1_000)
+            if fine.size:
+                i = int(fine[0])
+                raise time_error(
+                    f"{ticks[i]} ns",
+                    "finer than a microsecond",
+                    file=self.file,
+                    row=self.first_row + i,
+                    column=self.name,
+                )
+            return ticks // 1_000
+        factor = _US_PER_UNIT[unit]
+        limit = (2**63 - 1) // factor
+        far = np.flatnonzero((ticks > limit) | (ticks < -limit))
+        if far.size:
+            i = int(far[0])
+            raise time_error(
+                f"{ticks[i]} {unit}", "too far from 1970", file=self.file, row=self.first_row + i, column=self.name
+            )
+        return ticks * factor
+
+    def _texts_us(self) -> NDArray[np.int64]:
+        texts = self.values
+        if len(texts) == 0:
+            return np.empty(0, dtype=np.int64)
+        first = texts[0].as_py().strip()
+        try:
+            if first[:1].isdigit() and "-" not in first and ":" not in first:
+                return _unscaled(texts.cast(pa.decimal128(38, 6)))
+            has_zone = first[-1:] in "Zz" or "+" in first or "-" in first[10:]
+            kind = pa.timestamp("us", tz="UTC" if has_zone else None)
+            return as_numpy(texts.cast(kind).cast(pa.int64()))
+        except (pa.ArrowInvalid, OverflowError):
+            return self._texts_us_one_by_one()
+
+    def _texts_us_one_by_one(self) -> NDArray[np.int64]:
+        times = np.empty(len(self.values), dtype=np.int64)
+        for i, text in enumerate(self.values.to_pylist()):
+            if text == "":
+                raise self.missing_value(i)
+            try:
+                times[i] = parse_time_us(text)
+            except ValueError as error:
+                raise time_error(text, str(error), file=self.file, row=self.first_row + i, column=self.name) from error
+        return times
+
+    def _cast(self, kind: Any, expected: str) -> Any:
+        try:
+            return self.values.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._wrong_type(expected) from error
+
+    def _wrong_type(self, expected: str) -> InputError:
+        return InputError(
+            f"the column {self.name} is of a type that cannot be used",
+            file=self.file,
+            column=self.name,
+            value=str(self.values.type),
+            expected=expected,
+            fix="convert the column",
+        )
+
+
+def as_numpy(integers: Any) -> NDArray[Any]:
+    """Return a writable copy of an Arrow array of integers without nulls; pyarrow's own conversion imports pandas."""
+    dtype = np.dtype(str(integers.type))
+    if len(integers) == 0:
+        return np.empty(0, dtype=dtype)
+    return np.frombuffer(integers.buffers()[1], dtype)[integers.offset :][: len(integers)].copy()
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _unscaled(decimals: Any) -> NDArray[np.int64]:
+    """Microseconds in decimals of seconds with six places: their unscaled 128-bit integers, if 64 bits hold them."""
+    words = np.frombuffer(decimals.buffers()[1], dtype="<i8")[2 * decimals.offset :][: 2 * len(decimals)]
+    low, high = words[0::2], words[1::2]
+    if np.any(high != (low >> 63)):
+        raise OverflowError
+    return np.ascontiguousarray(low)

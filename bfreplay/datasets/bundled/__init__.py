@@ -1,0 +1,43 @@
+"""A small synthetic log and job set that ship with bfreplay: everything can be tried without any data.
+
+256 nodes for 4 days and 40 jobs, both of seed 0. ``python -m bfreplay.datasets.bundled`` makes the files again.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from bfreplay.datasets.events import NodeEvents
+from bfreplay.datasets.synthetic import synthetic_jobs, synthetic_machine
+from bfreplay.workload import JobSet
+
+__all__ = ["make_sample_events", "make_sample_jobs", "sample_events_path", "sample_jobs_path"]
+
+_EVENTS_FILE = "sample-events.parquet"
+_JOBS_FILE = "sample-jobs.csv"
+
+
+def sample_events_path() -> Path:
+    """Path of the bundled log: 256 synthetic nodes, four days."""
+    return _path(_EVENTS_FILE)
+
+
+def sample_jobs_path() -> Path:
+    """Path of the bundled job set: 40 made-up elastic jobs with times relative to the start of the log."""
+    return _path(_JOBS_FILE)
+
+
+def make_sample_events() -> NodeEvents:
+    """Make the log of the bundled file anew."""
+    return synthetic_machine(n_nodes=256, days=4.0, seed=0)
+
+
+def make_sample_jobs() -> JobSet:
+    """Make the jobs of the bundled file anew."""
+    return synthetic_jobs(n_jobs=40, seed=0, days=4.0)
+
+
+def _path(name: str) -> Path:
+    # The wheel is unpacked on installation (zip_safe does not exist any more), so the resource is a file.
+    return Path(str(files(__name__) / name))

@@ -1,0 +1,160 @@
+"""load_jobs and write_jobs: job sets from and to files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets.curve_points import inline_text
+from bfreplay.datasets.curve_shelf import CurveShelf
+from bfreplay.datasets.job_rows import COLUMNS, JobRows, check_columns
+from bfreplay.datasets.job_tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.located import located
+from bfreplay.datasets.metadata import SourceFile
+from bfreplay.datasets.outputs import written_whole
+from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.errors import InputError
+from bfreplay.workload import ElasticJob, JobSet
+
+
+def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = None) -> JobSet:
+    """Read a job set.
+
+    Parameters
+    ----------
+    path
+        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); or the published ``…-Jbnd-….pkl``.
+
+        Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
+        the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
+        ``max_nodes``, ``scale_up_cost_s``, ``scale_down_cost_s``; ``work_samples`` (``inf``: never ends); ``curve``.
+        Optional: ``objective_curve``, ``weight``, ``deadline`` (ISO-8601) or ``deadline_after_s`` (seconds after the
+        job's own submit time), ``node_types`` (separated by ``;``), ``model``. Seconds are rounded to microseconds.
+        In TOML a job may have ``count`` and ``submit_every_s``: it is then repeated as NAME-0000, NAME-0001, ….
+
+        A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), or the name of one.
+    curves
+        Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables.
+        A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs.
+
+    Returns
+    -------
+    JobSet
+        Equal curves are one object.
+
+    Raises
+    ------
+    InputError
+        Something in the files cannot be used; the message names file, row, column and value.
+    """
+    file = Path(path)
+    curves_file = None if curves is None else Path(curves)
+    if file.suffix.lower() == ".pkl":
+        if curves_file is None:
+            raise InputError(
+                "a published job set needs its second file, the curves",
+                file=file,
+                expected="the table of Ns, Ps, Os as `curves`",
+                fix="give the …-JNPs-….pkl that belongs to this …-Jbnd-….pkl",
+            )
+        from bfreplay.datasets.published_jobs import read_published_jobs
+
+        return read_published_jobs(file, curves_file)
+    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    if not table.rows:
+        raise InputError("the file has no jobs", file=file, expected="at least one job")
+    check_columns(table)
+    shelf = CurveShelf()
+    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    for name, curve in named_curves(table, shelf).items():
+        if name in known:
+            raise InputError(
+                f"curve {name!r} stands in the jobs file and in the curves file",
+                file=file,
+                row=f"[curves.{name}]",
+                value=name,
+                fix="keep one of them",
+            )
+        known[name] = curve
+    rows = JobRows(table, known, shelf)
+    jobs = rows.jobs()
+    sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
+    try:
+        return JobSet(jobs, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
+    except InputError as error:
+        raise located(error, file, None) from error
+
+
+def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
+    """Write a job set as CSV that ``load_jobs`` reads back exactly.
+
+    Curves are written as points, without their names; one that is no table (Amdahl's law, say) at every node count.
+
+    Parameters
+    ----------
+    jobs
+        The job set.
+    path
+        A name ending in ``.csv``.
+    overwrite
+        Replace a file that is there.
+
+    Raises
+    ------
+    OutputExistsError
+        The file is there and ``overwrite`` is false.
+    InputError
+        Another ending, or a node type with a semicolon.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".csv":
+        raise InputError("jobs are written as CSV", file=file, value=file.name, expected="a name ending in .csv")
+    relative = jobs.submit_is_relative
+    unused = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
+    columns = [name for name in COLUMNS if name not in unused]
+    with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        for job in jobs:
+            writer.writerow({name: text for name, text in _cells(job).items() if name in columns})
+
+
+def _cells(job: ElasticJob) -> Mapping[str, Any]:
+    if any(";" in kind or kind != kind.strip() for kind in job.node_types):
+        raise InputError(
+            f"job {job.name!r}: a node type cannot be written",
+            column="node_types",
+            value=job.node_types,
+            expected="names without semicolons and without spaces around them",
+        )
+    due_us = job.deadline_us
+    return {
+        "name": job.name,
+        "submit_time": _time_text(job.submit_us),
+        "submit_after_s": _seconds_text(job.submit_us),
+        "min_nodes": job.min_nodes,
+        "max_nodes": job.max_nodes,
+        "scale_up_cost_s": repr(float(job.scale_up_cost_s)),
+        "scale_down_cost_s": repr(float(job.scale_down_cost_s)),
+        "work_samples": repr(float(job.work_samples)),
+        "curve": inline_text(job.throughput),
+        "objective_curve": "" if job.objective is None else inline_text(job.objective),
+        "weight": repr(float(job.weight)),
+        "deadline": "" if due_us is None else _time_text(due_us),
+        "deadline_after_s": "" if due_us is None else _seconds_text(due_us - job.submit_us),
+        "node_types": ";".join(job.node_types),
+        "model": job.model or "",
+    }
+
+
+def _time_text(time_us: int) -> str:
+    return iso_utc(time_us) if FIRST_TIME_US <= time_us <= LAST_TIME_US else _seconds_text(time_us)
+
+
+def _seconds_text(duration_us: int) -> str:
+    return f"{Decimal(duration_us).scaleb(-6):f}"

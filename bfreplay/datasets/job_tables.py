@@ -1,0 +1,217 @@
+"""Job and curve tables as rows of cells, whatever the file format."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets.curve_points import INLINE_CURVE, points_of
+from bfreplay.datasets.curve_shelf import CurveShelf
+from bfreplay.datasets.located import located
+from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable:
+    """What a file of jobs or curves holds.
+
+    Parameters
+    ----------
+    file
+        The file.
+    rows
+        (label for messages, cells by column) of each job; empty cells are left out.
+    columns
+        Every column or key of the table, in order.
+    curves
+        Its own named curves, as (nodes, values) cells: TOML only.
+    """
+
+    file: Path
+    rows: tuple[tuple[int | str, Mapping[str, Any]], ...]
+    columns: tuple[str, ...]
+    curves: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def read_csv_table(file: Path) -> JobTable:
+    """Rows of a CSV file, all cells text.
+
+    Raises
+    ------
+    InputError
+        No UTF-8, no header, a column twice, or a row with more or fewer cells than the header.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            lines = [line for line in csv.reader(stream, strict=True) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _unreadable(file, "CSV", error) from error
+    if not lines:
+        raise InputError("the file is empty", file=file, expected="a header and at least one row")
+    columns = [name.strip() for name in lines[0]]
+    for i, name in enumerate(columns):
+        if name in columns[:i]:
+            raise InputError("a column is there twice", file=file, column=name, value=lines[0])
+    rows = []
+    for row, cells in enumerate(lines[1:], start=1):
+        if len(cells) != len(columns):
+            raise InputError(
+                "a row has another number of cells than the header",
+                file=file,
+                row=row,
+                value=cells,
+                expected=f"{len(columns)} cells: {', '.join(columns)}",
+                fix="correct the row; put cells with commas in double quotes",
+            )
+        rows.append((row, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
+    return JobTable(file, tuple(rows), tuple(columns))
+
+
+def read_parquet_table(file: Path) -> JobTable:
+    """Rows of a Parquet file; times come as ``datetime``, lists as lists.
+
+    Raises
+    ------
+    InputError
+        The file is no Parquet or damaged, or has times finer than a microsecond.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(file)
+        for i, column in enumerate(table.schema):
+            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+                micro = pa.timestamp("us", tz=column.type.tz)
+                table = table.set_column(i, column.name, table.column(i).cast(micro))
+        cells = table.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, "Parquet", error) from error
+    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
+    rows = tuple(
+        (row, {name: line[name] for name in columns if line[name] is not None and line[name] != ""})
+        for row, line in enumerate(cells, start=1)
+    )
+    return JobTable(file, rows, tuple(columns))
+
+
+def read_toml_table(file: Path) -> JobTable:
+    """``[[job]]`` tables and ``[curves.NAME]`` tables of a TOML file.
+
+    Raises
+    ------
+    InputError
+        No TOML, or something else at its top level.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _unreadable(file, "TOML", error) from error
+    jobs, curves = document.pop("job", []), document.pop("curves", {})
+    if document:
+        raise InputError(
+            "the file has an unknown key at its top level",
+            file=file,
+            column=next(iter(document)),
+            value=list(document),
+            expected="[[job]] tables and [curves.NAME] tables",
+            fix="write [[job]], singular and in double brackets, before each job",
+        )
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")
+    if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
+        raise InputError(
+            "curves is no table of tables", file=file, column="curves", expected="[curves.NAME] with nodes and values"
+        )
+    columns = dict.fromkeys(key for job in jobs for key in job)
+    rows = tuple((f"[[job]] {i}", job) for i, job in enumerate(jobs, start=1))
+    return JobTable(file, rows, tuple(columns), curves)
+
+
+def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, TabulatedCurve]:
+    """Return the ``[curves.NAME]`` tables of a TOML file as curves.
+
+    Raises
+    ------
+    InputError
+        Keys other than ``nodes`` and ``values``, or points that make no curve.
+    """
+    curves = {}
+    for name, cells in table.curves.items():
+        label = f"[curves.{name}]"
+        if set(cells) != {"nodes", "values"}:
+            raise InputError(
+                f"curve {name!r} does not have exactly the keys nodes and values",
+                file=table.file,
+                row=label,
+                value=sorted(cells),
+                expected="nodes = [0, 1, …] and values = [0.0, …]",
+            )
+        try:
+            curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+        except InputError as error:
+            raise located(error, table.file, label) from error
+    return curves
+
+
+def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, TabulatedCurve]:
+    """Curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
+
+    Raises
+    ------
+    InputError
+        Other columns, cells that are no numbers, or points that make no curve.
+    """
+    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    if table.curves:
+        return named_curves(table, shelf)
+    wanted = ("curve", "nodes", "value")
+    if set(table.columns) != set(wanted):
+        raise InputError(
+            "the columns are not those of a table of curves",
+            file=file,
+            column=next(
+                (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
+            ),
+            value=list(table.columns),
+            expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+        )
+    points: dict[str, tuple[int | str, list[float], list[float]]] = {}
+    for row, cells in table.rows:
+        missing = [name for name in wanted if name not in cells]
+        if missing:
+            raise InputError(f"the {missing[0]} is missing", file=file, row=row, column=missing[0], value=None)
+        try:
+            nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
+        except InputError as error:
+            raise located(
+                error, file, row, "value" if error.column == "values" else error.column, curve=True
+            ) from error
+        _, all_nodes, all_values = points.setdefault(str(cells["curve"]), (row, [], []))
+        all_nodes.extend(nodes)
+        all_values.extend(values)
+    if not points:
+        raise InputError("the file has no curves", file=file, expected="at least one row")
+    curves = {}
+    for name, (row, all_nodes, all_values) in points.items():
+        if INLINE_CURVE in name:
+            raise InputError("the name of a curve has a colon", file=file, row=row, column="curve", value=name)
+        try:
+            curves[name] = shelf.curve(all_nodes, all_values, name)
+        except InputError as error:
+            raise located(error, file, f"from {row}", "curve") from error
+    return curves
+
+
+def _unreadable(file: Path, kind: str, error: Exception) -> InputError:
+    return InputError(
+        f"the file cannot be read as {kind}: {' '.join(str(error).split())}",
+        file=file,
+        fix="check the name of the file (its ending decides how it is read), and that it is complete",
+    )

@@ -1,0 +1,35 @@
+"""Errors of jobs and curves, which know no file, told where in a file they happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bfreplay.errors import InputError
+
+
+def located(
+    error: InputError, file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
+) -> InputError:
+    """Return the same error with file and row; the column too where the error names none, or a part of a curve.
+
+    Parameters
+    ----------
+    error
+        As it was raised.
+    file, row
+        Where the values came from.
+    column
+        Column of the file that it is about.
+    curve
+        The error is about a point: ``column`` then replaces its ``nodes`` or ``values``.
+    """
+    value = {} if error.value is None else {"value": error.value}
+    return InputError(
+        error.problem,
+        file=file,
+        row=row,
+        column=column if curve or error.column is None else error.column,
+        expected=error.expected,
+        fix=error.fix,
+        **value,
+    )

@@ -1,0 +1,166 @@
+"""One checked pass over a log: rows of a source in, sorted batches with a snapshot before them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.events import EventBatch
+from bfreplay.datasets.sources import EventSource, RowChunk
+from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.validation import UNSET, VALID, apply_events, refuse_event, time_runs_backwards
+from bfreplay.errors import InputError
+
+
+def checked_batches(
+    nodes: Sequence[str],
+    source: EventSource,
+    log_us: tuple[int, int],
+    window_us: tuple[int, int],
+    rows: int,
+) -> Iterator[EventBatch]:
+    """Snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
+
+    Parameters
+    ----------
+    nodes
+        Sorted inventory, N names.
+    source
+        Where the rows come from.
+    log_us, window_us
+        First and last instant of the log, and of the part of it that is wanted.
+    rows
+        About how many rows to hold at a time.
+    """
+    if rows < 1:
+        raise InputError("a batch needs at least one row", value=rows, expected="rows >= 1")
+    start_us, end_us = window_us
+    states = source.initial_state(len(nodes))
+    is_started = False
+    for chunk in _whole_times(source, rows, len(nodes), end_us):
+        _check_inside(chunk, source, log_us)
+        chunk, order = _sorted_by_node(chunk, len(nodes))
+        first = int(np.searchsorted(chunk.time_us, start_us, side="right"))
+        last = int(np.searchsorted(chunk.time_us, end_us, side="right"))
+        if not is_started:
+            _apply(chunk, order, slice(0, first), states, nodes, source)
+            if first == len(chunk.time_us):
+                continue
+            yield _snapshot(states, start_us, nodes, source, log_us)
+            is_started = True
+        if first < last:
+            part = slice(first, last)
+            _apply(chunk, order, part, states, nodes, source)
+            yield EventBatch(chunk.time_us[part], chunk.node[part], chunk.state[part])
+    if not is_started:
+        yield _snapshot(states, start_us, nodes, source, log_us)
+
+
+def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> Iterator[RowChunk]:
+    """Regroup the source's chunks so that all rows of a time stamp are in one; check that time runs forwards."""
+    held: RowChunk | None = None
+    for chunk in source.chunks(rows):
+        for begin in range(0, len(chunk.time_us), rows):
+            held = _joined(held, _part(chunk, begin, begin + rows))
+            backwards = np.flatnonzero(held.time_us[1:] < held.time_us[:-1])
+            if backwards.size:
+                i = int(backwards[0]) + 1
+                raise time_runs_backwards(
+                    int(held.time_us[i]), int(held.time_us[i - 1]), source.file, held.first_row + i
+                )
+            last_us = held.time_us[-1]
+            cut = int(np.searchsorted(held.time_us, last_us, side="left"))
+            if cut:
+                yield _part(held, 0, cut)
+                held = _part(held, cut, len(held.time_us))
+            if last_us > end_us:
+                yield held
+                return
+            if len(held.time_us) > n_nodes:  # some node is twice in it: let the checks find which
+                yield held
+    if held is not None:
+        yield held
+
+
+def _part(chunk: RowChunk, begin: int, end: int) -> RowChunk:
+    part = slice(begin, end)
+    return RowChunk(chunk.time_us[part], chunk.node[part], chunk.state[part], chunk.first_row + begin)
+
+
+def _joined(held: RowChunk | None, chunk: RowChunk) -> RowChunk:
+    if held is None or not len(held.time_us):
+        return chunk
+    return RowChunk(
+        np.concatenate((held.time_us, chunk.time_us)),
+        np.concatenate((held.node, chunk.node)),
+        np.concatenate((held.state, chunk.state)),
+        held.first_row,
+    )
+
+
+def _sorted_by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
+    """Sort the rows of each time stamp by node; also where each row was, ``None`` if nothing moved."""
+    instant = np.zeros(len(chunk.time_us), dtype=np.int64)
+    np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])
+    key = instant * n_nodes + chunk.node
+    if bool(np.all(key[1:] >= key[:-1])):
+        return chunk, None
+    order = np.argsort(key, kind="stable")
+    return RowChunk(chunk.time_us, chunk.node[order], chunk.state[order], chunk.first_row), order
+
+
+def _apply(
+    chunk: RowChunk,
+    order: NDArray[np.int64] | None,
+    part: slice,
+    states: NDArray[np.int8],
+    nodes: Sequence[str],
+    source: EventSource,
+) -> None:
+    problem, i = apply_events(chunk.time_us[part], chunk.node[part], chunk.state[part], states, source.alternating)
+    if problem == VALID:
+        return
+    i += part.start
+    refuse_event(
+        problem,
+        node=nodes[int(chunk.node[i])],
+        time_us=int(chunk.time_us[i]),
+        value=source.written(int(chunk.state[i])),
+        column="idle" if source.alternating else "state",
+        file=source.file,
+        row=chunk.first_row + (i if order is None else int(order[i])),
+    )
+
+
+def _snapshot(
+    states: NDArray[np.int8], start_us: int, nodes: Sequence[str], source: EventSource, log_us: tuple[int, int]
+) -> EventBatch:
+    missing = np.flatnonzero(states == UNSET)
+    if missing.size:
+        raise InputError(
+            f"{missing.size} of {len(nodes)} nodes have no state at the start of the log",
+            file=source.file,
+            column="node",
+            value=nodes[int(missing[0])],
+            expected=f"a row for each node at {iso_utc(log_us[0])}, as write_events writes them",
+            fix="write the file again; it may have been cut, or edited without its metadata",
+        )
+    n_nodes = len(nodes)
+    return EventBatch(np.full(n_nodes, start_us, dtype=np.int64), np.arange(n_nodes, dtype=np.int32), states.copy())
+
+
+def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
+    outside = np.flatnonzero((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if outside.size:
+        i = int(outside[0])
+        raise InputError(
+            "a row lies outside the window of its log",
+            file=source.file,
+            row=chunk.first_row + i,
+            column="time",
+            value=iso_utc(int(chunk.time_us[i])),
+            expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
+            fix="drop the row, or correct the window in the metadata",
+        )

@@ -1,0 +1,283 @@
+"""The NumPy arrays of a pickled DataFrame, rebuilt from inert records with every size and type checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.restricted_pickle import (
+    EXPECTED_PICKLE,
+    FIX_PICKLE,
+    ArrayRecord,
+    ArrowArrayRecord,
+    ArrowBufferRecord,
+    ArrowTypeRecord,
+    BlockRecord,
+    BufferRecord,
+    BytesRecord,
+    DatetimeRecord,
+    DtypeRecord,
+    FrameRecord,
+    IndexRecord,
+    ManagerRecord,
+    RangeIndexRecord,
+    Record,
+    ScalarRecord,
+    SliceRecord,
+    TextRecord,
+    load_records,
+)
+from bfreplay.errors import InputError
+
+_PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
+_TIME_UNITS = ("s", "ms", "us", "ns")
+
+
+class _NotAFrameError(Exception):
+    """Something in the tree is not what a DataFrame has there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickledFrame:
+    """A DataFrame as arrays.
+
+    C columns, R rows: ``columns`` and ``index`` are the labels, shapes ``(C,)`` and ``(R,)``; each of ``blocks`` is
+    (columns it holds, shape ``(B,)``; their values, shape ``(B, R)``).
+    """
+
+    columns: NDArray[Any]
+    index: NDArray[Any]
+    blocks: tuple[tuple[NDArray[np.int64], NDArray[Any]], ...]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Values of the column called ``name``, shape ``(R,)``; KeyError if there is none."""
+        position = self.columns.tolist().index(name) if name in self.columns.tolist() else -1
+        for placement, values in self.blocks:
+            found = np.flatnonzero(placement == position)
+            if found.size:
+                column: NDArray[Any] = values[found[0]]
+                return column
+        raise KeyError(name)
+
+
+def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
+    """Return the DataFrame in a pickle; nothing that the pickle names is run.
+
+    Raises
+    ------
+    InputError
+        Forbidden names, a damaged pickle, or one of something else.
+    """
+    tree = load_records(stream, file)
+    try:
+        return _frame(tree)
+    except (_NotAFrameError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise InputError(
+            f"the pickle is not a usable DataFrame: {error}", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
+        ) from error
+
+
+def cell_list(cell: Any) -> list[Any]:
+    """Values of a cell that holds a list or a one-dimensional array; TypeError for anything else."""
+    if isinstance(cell, ArrayRecord | BufferRecord):
+        values: list[Any] = _array(cell).tolist()
+    elif isinstance(cell, list | tuple):
+        values = [_scalar(item) if isinstance(item, ScalarRecord) else item for item in cell]
+    else:
+        raise TypeError("the cell holds no list")
+    if any(isinstance(item, bool) or not isinstance(item, int | float) for item in values):
+        raise TypeError("the list holds something else than numbers")
+    return values
+
+
+def _frame(tree: Any) -> PickledFrame:
+    state = _expect(tree, FrameRecord, "the pickled object is no DataFrame").state
+    manager = _expect(state.get("_mgr", state.get("_data")), ManagerRecord, "it has no blocks")
+    if manager.arguments:
+        parts, axes = manager.arguments
+        blocks = [_expect(part, BlockRecord, "a block is unreadable").arguments[:2] for part in parts]
+    else:
+        content = manager.state[3]["0.14.1"]
+        axes = content["axes"]
+        blocks = [(part["values"], part["mgr_locs"]) for part in content["blocks"]]
+    columns_axis, index_axis = axes
+    n_columns = _length(columns_axis)
+    read = []
+    for values, placement in blocks:
+        array, columns = _array(values), _placement(placement, n_columns)
+        if array.ndim != 2 or array.shape[0] != len(columns):
+            raise _NotAFrameError("a block does not fit its columns")
+        read.append((columns, array))
+    n_rows = read[0][1].shape[1] if read else 0
+    if any(array.shape[1] != n_rows for _, array in read):
+        raise _NotAFrameError("its columns differ in length")
+    placed = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
+    if not np.array_equal(placed, np.arange(n_columns)):
+        raise _NotAFrameError("a column is missing or there twice")
+    return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
+
+
+def _expect(item: Any, kind: type[Record], problem: str) -> Any:
+    if not isinstance(item, kind):
+        raise _NotAFrameError(problem)
+    return item
+
+
+def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
+    if isinstance(item, SliceRecord):
+        return np.arange(n_columns, dtype=np.int64)[slice(*item.arguments)]
+    return _array(item).astype(np.int64)
+
+
+def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
+    kind, parts = _expect(item, IndexRecord, "an axis is no index").arguments
+    if parts.get("tz") is not None:
+        raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
+    return kind, parts
+
+
+def _length(item: Any) -> int:
+    kind, parts = _index_parts(item)
+    return len(_counting(parts)) if kind is RangeIndexRecord else len(_array(parts["data"]))
+
+
+def _counting(parts: Mapping[str, Any]) -> range:
+    return range(parts["start"], parts["stop"], parts["step"])
+
+
+def _labels(item: Any, length: int) -> NDArray[Any]:
+    kind, parts = _index_parts(item)
+    if kind is RangeIndexRecord:
+        if len(_counting(parts)) != length:
+            raise _NotAFrameError("an axis does not fit its blocks")
+        return np.array(_counting(parts), dtype=object)
+    labels = _array(parts["data"])
+    if labels.shape != (length,):
+        raise _NotAFrameError("an axis does not fit its blocks")
+    return labels
+
+
+def _array(item: Any) -> NDArray[Any]:
+    reader = _ARRAY_READERS.get(type(item))
+    if reader is None:
+        raise _NotAFrameError(f"an array is of an unknown kind ({type(item).__name__})")
+    return reader(item)
+
+
+def _reconstructed(record: Record) -> NDArray[Any]:
+    _, shape, dtype, is_fortran, data = record.state
+    return _filled(data, dtype, shape, "F" if is_fortran else "C")
+
+
+def _from_buffer(record: Record) -> NDArray[Any]:
+    data, dtype, shape, order = record.arguments
+    if order not in ("C", "F"):
+        raise _NotAFrameError("an array has an unknown order")
+    return _filled(data, dtype, shape, order)
+
+
+def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
+    if not isinstance(shape, tuple) or any(type(size) is not int or size < 0 for size in shape):
+        raise _NotAFrameError("an array has no proper shape")
+    size = math.prod(shape)
+    kind = _dtype(dtype)
+    if kind == np.dtype(object):
+        if not isinstance(data, list) or len(data) != size:
+            raise _NotAFrameError("an array of objects does not fit its shape")
+        objects = np.empty(size, dtype=object)
+        for i, value in enumerate(data):
+            objects[i] = value
+        return objects.reshape(shape, order=order)
+    data = _bytes(data)
+    if len(data) != size * kind.itemsize:
+        raise _NotAFrameError("the bytes of an array do not fit its shape")
+    return np.frombuffer(data, dtype=kind).reshape(shape, order=order)
+
+
+def _bytes(item: Any) -> bytes | bytearray:
+    """Bytes that are there as such, or in one of the two older forms."""
+    if isinstance(item, BytesRecord):
+        if not item.arguments:
+            return b""
+        inner = item.arguments[0]
+        is_text = isinstance(inner, str) and item.arguments[1:] == ("latin1",)
+        item = inner.encode("latin1") if is_text else _bytes(inner) if len(item.arguments) == 1 else None
+    if not isinstance(item, bytes | bytearray):
+        raise _NotAFrameError("an array has no bytes")
+    return item
+
+
+def _dtype(record: Any) -> np.dtype[Any]:
+    """Return the dtype of a record: booleans, integers, floats, objects and times only."""
+    _expect(record, DtypeRecord, "an array has no dtype")
+    name = record.arguments[0] if record.arguments else None
+    state: Sequence[Any] = record.state or ()
+    if not isinstance(name, str) or any(part is not None for part in state[2:5]):
+        raise _NotAFrameError("an array has a structured dtype")
+    if name in ("O", "O8"):
+        return np.dtype(object)
+    order = state[1] if len(state) > 1 else "="
+    if order not in ("<", ">", "|", "="):
+        raise _NotAFrameError("an array has an unknown byte order")
+    if name == "M8":
+        unit = state[8][1]
+        text = unit[0] if isinstance(unit[0], str) else _bytes(unit[0]).decode()
+        if text not in _TIME_UNITS or tuple(unit[1:3]) != (1, 1):
+            raise _NotAFrameError(f"its times are counted in {unit[0]!r}")
+        return np.dtype(f"{'=' if order == '|' else order}M8[{text}]")
+    if _PLAIN_DTYPE.fullmatch(name) is None:
+        raise _NotAFrameError(f"an array has the dtype {name!r}")
+    return np.dtype(name if name[0] in "<>|=" or order == "|" else order + name)
+
+
+def _datetimes(record: Record) -> NDArray[Any]:
+    state = record.state
+    inner = state["_data"] if isinstance(state, dict) and "_data" in state else None
+    if isinstance(state, dict) and inner is None:
+        inner = state["_ndarray"]
+    if isinstance(state, tuple):
+        inner = state[1]
+    if not isinstance(inner, ArrayRecord | BufferRecord):
+        raise _NotAFrameError("an array of times is unreadable")
+    return _array(inner)
+
+
+def _texts(record: Record) -> NDArray[Any]:
+    state = record.state
+    kind, length, _, offset, buffers, _ = _expect(
+        state.get("_pa_array", state.get("_data")), ArrowArrayRecord, "an array of text is unreadable"
+    ).arguments[0][:6]
+    alias = _expect(kind, ArrowTypeRecord, "an array of text is unreadable").arguments[0]
+    width = {"string": np.int32, "large_string": np.int64}.get(alias)
+    _, ends_buffer, text_buffer = buffers
+    if width is None or type(length) is not int or type(offset) is not int or min(length, offset) < 0:
+        raise _NotAFrameError("an array of text is unreadable")
+    ends_bytes = _bytes(_expect(ends_buffer, ArrowBufferRecord, "an array of text is unreadable").arguments[0])
+    text = bytes(_bytes(_expect(text_buffer, ArrowBufferRecord, "an array of text is unreadable").arguments[0]))
+    ends = np.frombuffer(ends_bytes, dtype=width)[offset : offset + length + 1].tolist()
+    if len(ends) != length + 1:
+        raise _NotAFrameError("an array of text is cut")
+    texts = np.empty(length, dtype=object)
+    for i in range(length):
+        texts[i] = text[ends[i] : ends[i + 1]].decode()
+    return texts
+
+
+def _scalar(record: Record) -> Any:
+    dtype, data = record.arguments
+    return _filled(data, dtype, (1,), "C")[0].item()
+
+
+_ARRAY_READERS: Mapping[type, Callable[[Any], NDArray[Any]]] = {
+    ArrayRecord: _reconstructed,
+    BufferRecord: _from_buffer,
+    DatetimeRecord: _datetimes,
+    TextRecord: _texts,
+}

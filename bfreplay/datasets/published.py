@@ -1,0 +1,210 @@
+"""The published BFTrainer log: a matrix of node states, as a pickle or in an archive."""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.events import NodeEvents
+from bfreplay.datasets.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.pickled_frames import PickledFrame, load_frame
+from bfreplay.datasets.states import NodeState
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+
+MAX_MEMBER_BYTES = 4 << 30
+_NODES_AT_ONCE = 64
+_US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def read_published_events(path: str | PathLike[str]) -> NodeEvents:
+    """Read a node-state matrix: one row an instant (index of times, UTC), one column a node, 0 busy and 1 idle.
+
+    Parameters
+    ----------
+    path
+        A pickled DataFrame (``.pkl``), or a gzipped tar archive with exactly one such member.
+
+    Returns
+    -------
+    NodeEvents
+        In memory. The window is from the first row to the last; every column is a node.
+
+    Raises
+    ------
+    InputError
+        Not such a matrix, or a pickle that names anything but arrays and DataFrames.
+    """
+    file = Path(path)
+    frame = _archived_frame(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else pickled_frame(file)
+    times = _row_times(frame, file)
+    names = frame.columns.tolist()
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(
+                "a column of the node-state matrix is not named after a node",
+                file=file,
+                column=str(name),
+                value=name,
+                expected="a node name for each column; job tables are read by load_jobs",
+            )
+    row, node, idle, initial = _transitions(frame, names, file)
+    order = np.argsort(row, kind="stable")
+    row = row[order]
+    metadata = EventsMetadata(source_format="node-state matrix", source_files=(SourceFile.of(file),))
+    return NodeEvents.from_arrays(
+        names,
+        np.where(initial, NodeState.IDLE, NodeState.BUSY),
+        times[row],
+        node[order],
+        np.where(idle[order], NodeState.IDLE, NodeState.BUSY).astype(np.int8),
+        int(times[0]),
+        int(times[-1]),
+        metadata,
+        metadata.source_files,
+    )
+
+
+def pickled_frame(file: Path) -> PickledFrame:
+    """Read the DataFrame in a ``.pkl`` file."""
+    try:
+        with file.open("rb") as stream:
+            return load_frame(stream, file)
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error.strerror}", file=file, fix="check the path") from error
+
+
+def _archived_frame(file: Path) -> PickledFrame:
+    found: str | None = None
+    frame: PickledFrame | None = None
+    try:
+        with tarfile.open(file, "r:gz") as archive:
+            for member in archive:
+                if member.size > MAX_MEMBER_BYTES:
+                    raise InputError(
+                        f"the archive member {member.name!r} is too large",
+                        file=file,
+                        value=f"{member.size} bytes",
+                        expected=f"at most {MAX_MEMBER_BYTES} bytes",
+                        fix="do not trust this file; or unpack it yourself and give the .pkl",
+                    )
+                if not (member.isfile() and member.name.endswith(".pkl")):
+                    continue
+                if found is not None:
+                    raise _not_one_pickle(file, f"{found!r} and {member.name!r}")
+                found = member.name
+                stream = archive.extractfile(member)
+                if stream is not None:
+                    frame = load_frame(stream, file)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"the archive cannot be read: {error}",
+            file=file,
+            expected="a gzipped tar archive with one .pkl member",
+            fix="check the path, and copy the file again",
+        ) from error
+    if frame is None:
+        raise _not_one_pickle(file, "none")
+    return frame
+
+
+def _not_one_pickle(file: Path, found: str) -> InputError:
+    return InputError(
+        "the archive does not have exactly one pickle",
+        file=file,
+        value=found,
+        expected="exactly one member whose name ends in .pkl",
+        fix="unpack it and give the .pkl that you mean",
+    )
+
+
+def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
+    if frame.index.dtype.kind != "M" or not len(frame.index) or not len(frame.columns):
+        raise InputError(
+            "the pickle is no node-state matrix: its rows are not labelled with times, or there are none",
+            file=file,
+            value=f"{len(frame.index)} rows x {len(frame.columns)} columns, index {frame.index.dtype}",
+            expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
+        )
+    times = times_us(frame.index, file, "index")
+    backwards = np.flatnonzero(times[1:] <= times[:-1])
+    if backwards.size:
+        i = int(backwards[0]) + 1
+        raise InputError(
+            "the times of the rows do not increase",
+            file=file,
+            row=i + 1,
+            column="index",
+            value=iso_utc(int(times[i])),
+            expected=f"later than {iso_utc(int(times[i - 1]))}, the row before",
+            fix="sort the matrix by time and keep one row for each",
+        )
+    return times
+
+
+def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
+    """Microseconds since the epoch of ``datetime64`` values, shape ``(R,)``; InputError where there are none."""
+    if times.dtype.kind != "M":
+        raise InputError(
+            "a column holds no times", file=file, column=column, value=str(times.dtype), expected="datetime64"
+        )
+    ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
+    unit = np.datetime_data(times.dtype)[0]
+    bad = np.flatnonzero(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    if bad.size:
+        i = int(bad[0])
+        raise InputError(
+            "a time is missing or finer than a microsecond",
+            file=file,
+            row=i + 1,
+            column=column,
+            value=str(times[i]),
+            expected="times that are whole microseconds",
+            fix="round the times, or drop the row",
+        )
+    converted: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
+    return converted
+
+
+def _transitions(
+    frame: PickledFrame, names: list[str], file: Path
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Row, node and new state of every change, node by node, and the first row; a few nodes in memory at a time."""
+    initial = np.zeros(len(names), dtype=np.bool_)
+    rows, nodes, states = [], [], []
+    for placement, values in frame.blocks:
+        if values.dtype.kind not in "biuf":
+            raise InputError(
+                "the node-state matrix holds something else than numbers",
+                file=file,
+                column=names[int(placement[0])],
+                value=str(values.dtype),
+                expected="0 for busy and 1 for idle",
+            )
+        for begin in range(0, len(placement), _NODES_AT_ONCE):
+            piece = np.ascontiguousarray(values[begin : begin + _NODES_AT_ONCE])
+            idle = piece == 1
+            wrong = np.argwhere(~idle & (piece != 0))
+            if len(wrong):
+                k, row = wrong[0]
+                raise InputError(
+                    "a state is neither 0 nor 1",
+                    file=file,
+                    row=int(row) + 1,
+                    column=names[int(placement[begin + k])],
+                    value=piece[k, row].item(),
+                    expected="0 for busy and 1 for idle",
+                )
+            here = placement[begin : begin + _NODES_AT_ONCE]
+            initial[here] = idle[:, 0]
+            k_of, before = np.nonzero(idle[:, 1:] != idle[:, :-1])
+            rows.append(before + 1)
+            nodes.append(here[k_of])
+            states.append(idle[k_of, before + 1])
+    return np.concatenate(rows), np.concatenate(nodes), np.concatenate(states), initial

@@ -1,0 +1,162 @@
+"""The published BFTrainer job sets: two pickled tables, bounds and curves."""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.curve_shelf import CurveShelf
+from bfreplay.datasets.located import located
+from bfreplay.datasets.metadata import SourceFile
+from bfreplay.datasets.pickled_frames import PickledFrame, cell_list
+from bfreplay.datasets.published import pickled_frame, times_us
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import ElasticJob, JobSet
+
+_BOUNDS_COLUMNS = ("Tcup", "Tcdw", "Jmin", "Jmax", "Pmax", "Tsub")
+_CURVES_COLUMNS = ("Ns", "Ps", "Os", "Tsub")
+
+
+def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]) -> JobSet:
+    """Read published job tables.
+
+    Parameters
+    ----------
+    bounds
+        Pickled table ``Tcup, Tcdw, Jmin, Jmax, Pmax, Tsub``, indexed by job name (``…-Jbnd-….pkl``).
+    curves
+        Pickled table ``Ns, Ps, Os, Tsub`` with the same index (``…-JNPs-….pkl``).
+
+    Returns
+    -------
+    JobSet
+        The model is the part of a name after its first ``-``, if any; a job whose ``Os`` equals its ``Ps``
+        has no objective curve of its own. Equal curves are one object.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, the tables do not fit each other, or a value makes no sense.
+    """
+    bounds_file, curves_file = Path(bounds), Path(curves)
+    table = _job_table(bounds_file, _BOUNDS_COLUMNS, "the bounds (…-Jbnd-….pkl)")
+    points = _job_table(curves_file, _CURVES_COLUMNS, "the curves (…-JNPs-….pkl)")
+    names = [str(name) for name in table.index]
+    _check_same_index(names, [str(name) for name in points.index], curves_file)
+    submit_us = times_us(table.column("Tsub"), bounds_file, "Tsub")
+    other_us = times_us(points.column("Tsub"), curves_file, "Tsub")
+    different = np.flatnonzero(submit_us != other_us)
+    if different.size:
+        i = int(different[0])
+        raise InputError(
+            f"job {names[i]!r} has another submit time in the curves than in the bounds",
+            file=curves_file,
+            row=i + 1,
+            column="Tsub",
+            value=iso_utc(int(other_us[i])),
+            expected=iso_utc(int(submit_us[i])),
+            fix="give the two files of one job set",
+        )
+    shelf = CurveShelf()
+    numbers = {name: _numbers(table, name, bounds_file) for name in _BOUNDS_COLUMNS[:-1]}
+    jobs = []
+    for i, name in enumerate(names):
+        throughput = _curve(points, "Ps", i, shelf, curves_file)
+        objective = _curve(points, "Os", i, shelf, curves_file)
+        try:
+            job = ElasticJob(
+                name=name,
+                submit_us=int(submit_us[i]),
+                min_nodes=_whole(numbers["Jmin"][i], i, "Jmin", bounds_file),
+                max_nodes=_whole(numbers["Jmax"][i], i, "Jmax", bounds_file),
+                scale_up_cost_s=float(numbers["Tcup"][i]),
+                scale_down_cost_s=float(numbers["Tcdw"][i]),
+                work_samples=float(numbers["Pmax"][i]),
+                throughput=throughput,
+                objective=None if objective is throughput else objective,
+                model=name.partition("-")[2] or None,
+            )
+        except InputError as error:
+            raise error if error.file else located(error, bounds_file, i + 1) from error
+        jobs.append(job)
+    try:
+        sources = [SourceFile.of(file) for file in (bounds_file, curves_file)]
+        return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
+    except InputError as error:
+        raise located(error, bounds_file, None) from error
+
+
+def _job_table(file: Path, columns: tuple[str, ...], what: str) -> PickledFrame:
+    frame = pickled_frame(file)
+    found = [str(name) for name in frame.columns]
+    missing = [name for name in columns if name not in found]
+    if missing:
+        is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(found)
+        raise InputError(
+            f"a published job table lacks columns: {', '.join(missing)}",
+            file=file,
+            column=missing[0],
+            value=found,
+            expected=", ".join(columns),
+            fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {what} here",
+        )
+    return frame
+
+
+def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
+    for i, name in enumerate(bounds):
+        other = curves[i] if i < len(curves) else None
+        if name != other:
+            raise InputError(
+                "the curves are not those of the bounds: their job names differ",
+                file=file,
+                row=i + 1,
+                column="index",
+                value=other,
+                expected=f"{name!r}, as in the bounds",
+                fix="give the two files of one job set",
+            )
+    if len(curves) > len(bounds):
+        raise InputError(
+            f"the curves have {len(curves)} jobs but the bounds {len(bounds)}",
+            file=file,
+            row=len(bounds) + 1,
+            column="index",
+            value=curves[len(bounds)],
+            expected="one row for each job of the bounds",
+            fix="give the two files of one job set",
+        )
+
+
+def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
+    values = frame.column(column)
+    if values.dtype.kind not in "iuf":
+        raise InputError(
+            "a column holds no numbers", file=file, column=column, value=str(values.dtype), expected="numbers"
+        )
+    return values.astype(np.float64)
+
+
+def _whole(value: float, i: int, column: str, file: Path) -> int:
+    if not math.isfinite(value) or value != int(value):
+        raise InputError(
+            "a node count is no whole number", file=file, row=i + 1, column=column, value=float(value), expected=">= 1"
+        )
+    return int(value)
+
+
+def _curve(points: PickledFrame, column: str, i: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
+    try:
+        return shelf.curve(cell_list(points.column("Ns")[i]), cell_list(points.column(column)[i]))
+    except TypeError as error:
+        raise InputError(
+            f"a curve is unreadable: {error}", file=file, row=i + 1, column=column, expected="lists of numbers"
+        ) from error
+    except InputError as error:
+        raise located(error, file, i + 1, column, curve=True) from error

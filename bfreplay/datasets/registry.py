@@ -1,0 +1,74 @@
+"""Which reader a file ending stands for. A new format is one file, and one line here.
+
+Values are ``"module:function"`` and are imported when a file of that kind is met, so that nobody pays for
+pyarrow or pandas who does not use them. A reader takes a ``pathlib.Path`` and returns the log or the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bfreplay.errors import InputError
+
+EVENT_READERS: Mapping[str, str] = {
+    ".parquet": "bfreplay.datasets.parquet_events:read_parquet",
+    ".csv": "bfreplay.datasets.csv_events:read_csv",
+    ".csv.gz": "bfreplay.datasets.csv_events:read_csv",
+    ".pkl": "bfreplay.datasets.published:read_published_events",
+    ".tar.gz": "bfreplay.datasets.published:read_published_events",
+    ".tgz": "bfreplay.datasets.published:read_published_events",
+}
+
+JOB_TABLE_READERS: Mapping[str, str] = {
+    ".csv": "bfreplay.datasets.job_tables:read_csv_table",
+    ".parquet": "bfreplay.datasets.job_tables:read_parquet_table",
+    ".toml": "bfreplay.datasets.job_tables:read_toml_table",
+}
+
+_SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))
+
+
+def reader_for(path: Path, readers: Mapping[str, str]) -> Callable[..., Any]:
+    """Return the function that reads a file, by the ending of its name; the longest ending wins.
+
+    Raises
+    ------
+    InputError
+        No such file, or an ending that nobody reads; the message names the endings, and what the content looks like.
+    """
+    ending = ending_of(path, readers)
+    if ending is None:
+        looks = _looks_like(path) if path.is_file() else None
+        raise InputError(
+            "no reader for this kind of file",
+            file=path,
+            value=path.name,
+            expected="a name ending in " + ", ".join(readers),
+            fix="rename it" if looks is None else f"its content looks like {looks}: rename it",
+        )
+    if not path.is_file():
+        raise InputError(
+            "this is a folder" if path.is_dir() else "there is no such file",
+            file=path,
+            expected="a file",
+            fix="check the path",
+        )
+    module, function = readers[ending].split(":")
+    reader: Callable[..., Any] = getattr(import_module(module), function)
+    return reader
+
+
+def ending_of(path: Path, endings: Iterable[str]) -> str | None:
+    """Return the longest of the endings that the file's name has, in any case of letters."""
+    name = path.name.lower()
+    fitting = [ending for ending in endings if name.endswith(ending)]
+    return max(fitting, key=len, default=None)
+
+
+def _looks_like(path: Path) -> str | None:
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    return next((kind for signature, kind in _SIGNATURES if start.startswith(signature)), None)

@@ -1,0 +1,231 @@
+"""Pickled DataFrames read without running anything they name.
+
+A pickle is a program that may call any function it names. Here the names of an explicit list, and no others, are
+accepted, and even those are not called: each stands for an inert :class:`Record` that only keeps the arguments
+it was given. What comes out is a tree of records, which ``pickled_frames`` turns into NumPy arrays, checking
+every size and type. pandas is not imported, so files of pandas 1, 2 and 3 read alike.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from bfreplay.errors import InputError
+
+
+class Record:
+    """Arguments and state that a pickle gave to something; nothing was called."""
+
+    __slots__ = ("arguments", "state")
+    arguments: tuple[Any, ...]
+    state: Any
+
+    def __new__(cls, *arguments: Any) -> Record:
+        """Keep the arguments."""
+        self = object.__new__(cls)
+        self.arguments = arguments
+        self.state = None
+        return self
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class ArrayRecord(Record):
+    """A NumPy array: ``_reconstruct`` with its bytes or objects as state."""
+
+    __slots__ = ()
+
+
+class BufferRecord(Record):
+    """A NumPy array: ``_frombuffer(bytes, dtype, shape, order)``."""
+
+    __slots__ = ()
+
+
+class ScalarRecord(Record):
+    """A NumPy scalar: ``scalar(dtype, bytes)``."""
+
+    __slots__ = ()
+
+
+class DtypeRecord(Record):
+    """A NumPy dtype."""
+
+    __slots__ = ()
+
+
+class DatetimeRecord(Record):
+    """pandas' wrapper around an array of times."""
+
+    __slots__ = ()
+
+
+class TextRecord(Record):
+    """pandas' wrapper around an array of text."""
+
+    __slots__ = ()
+
+
+class ArrowArrayRecord(Record):
+    """An Arrow array of text, as pandas 3 keeps column names."""
+
+    __slots__ = ()
+
+
+class ArrowBufferRecord(Record):
+    """The bytes of an Arrow array."""
+
+    __slots__ = ()
+
+
+class ArrowTypeRecord(Record):
+    """The name of an Arrow type."""
+
+    __slots__ = ()
+
+
+class IndexRecord(Record):
+    """A pandas index: ``_new_Index(class, {...})``."""
+
+    __slots__ = ()
+
+
+class RangeIndexRecord(Record):
+    """The class of an index that counts."""
+
+    __slots__ = ()
+
+
+class BlockRecord(Record):
+    """Columns of one dtype: ``_unpickle_block(values, placement, ndim)``."""
+
+    __slots__ = ()
+
+
+class BytesRecord(Record):
+    """Bytes as protocols below 5 keep them: ``bytearray(bytes)``, or below 3 ``encode(text, "latin1")``."""
+
+    __slots__ = ()
+
+
+class SliceRecord(Record):
+    """A slice."""
+
+    __slots__ = ()
+
+
+class ManagerRecord(Record):
+    """The blocks and axes of a DataFrame."""
+
+    __slots__ = ()
+
+
+class FrameRecord(Record):
+    """A DataFrame."""
+
+    __slots__ = ()
+
+
+class NameRecord(Record):
+    """A class that is only passed as an argument."""
+
+    __slots__ = ()
+
+
+ALLOWED: Mapping[tuple[str, str], type[Record]] = {
+    ("builtins", "slice"): SliceRecord,
+    ("__builtin__", "slice"): SliceRecord,
+    ("builtins", "bytearray"): BytesRecord,
+    ("__builtin__", "bytearray"): BytesRecord,
+    ("_codecs", "encode"): BytesRecord,
+    ("numpy", "ndarray"): NameRecord,
+    ("numpy", "dtype"): DtypeRecord,
+    ("numpy.core.multiarray", "_reconstruct"): ArrayRecord,
+    ("numpy._core.multiarray", "_reconstruct"): ArrayRecord,
+    ("numpy.core.multiarray", "scalar"): ScalarRecord,
+    ("numpy._core.multiarray", "scalar"): ScalarRecord,
+    ("numpy.core.numeric", "_frombuffer"): BufferRecord,
+    ("numpy._core.numeric", "_frombuffer"): BufferRecord,
+    ("pandas", "DataFrame"): FrameRecord,
+    ("pandas.core.frame", "DataFrame"): FrameRecord,
+    ("pandas.core.internals.managers", "BlockManager"): ManagerRecord,
+    ("pandas._libs.internals", "_unpickle_block"): BlockRecord,
+    ("pandas.core.indexes.base", "_new_Index"): IndexRecord,
+    ("pandas.core.indexes.datetimes", "_new_DatetimeIndex"): IndexRecord,
+    ("pandas", "Index"): NameRecord,
+    ("pandas", "DatetimeIndex"): NameRecord,
+    ("pandas", "RangeIndex"): RangeIndexRecord,
+    ("pandas.core.indexes.base", "Index"): NameRecord,
+    ("pandas.core.indexes.datetimes", "DatetimeIndex"): NameRecord,
+    ("pandas.core.indexes.range", "RangeIndex"): RangeIndexRecord,
+    ("pandas.core.arrays.datetimes", "DatetimeArray"): DatetimeRecord,
+    ("pandas.arrays", "DatetimeArray"): DatetimeRecord,
+    ("pandas._libs.arrays", "__pyx_unpickle_NDArrayBacked"): DatetimeRecord,
+    ("pandas.arrays", "ArrowStringArray"): TextRecord,
+    ("pandas.core.arrays.string_arrow", "ArrowStringArray"): TextRecord,
+    ("pandas", "StringDtype"): NameRecord,
+    ("pandas.core.arrays.string_", "StringDtype"): NameRecord,
+    ("pyarrow.lib", "_restore_array"): ArrowArrayRecord,
+    ("pyarrow.lib", "type_for_alias"): ArrowTypeRecord,
+    ("pyarrow.lib", "py_buffer"): ArrowBufferRecord,
+}
+
+EXPECTED_PICKLE = "a pickled pandas DataFrame of numbers, text and times without a zone"
+FIX_PICKLE = "export the table to Parquet or CSV where it was made, and give that file"
+
+
+class _RecordUnpickler(pickle.Unpickler):
+    def __init__(self, stream: IO[bytes], file: Path) -> None:
+        super().__init__(stream)
+        self._file = file
+
+    def find_class(self, module_name: str, global_name: str) -> type[Record]:
+        record = ALLOWED.get((module_name, global_name))
+        if record is None:
+            raise InputError(
+                f"the pickle asks for {module_name}.{global_name}, which is forbidden; nothing was run",
+                file=self._file,
+                value=f"{module_name}.{global_name}",
+                expected=EXPECTED_PICKLE,
+                fix=f"do not trust this file; if you made it yourself, {FIX_PICKLE}",
+            )
+        return record
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError("it refers to objects outside the file")
+
+
+def load_records(stream: IO[bytes], file: Path) -> Any:
+    """Return the tree of records in a pickle.
+
+    Parameters
+    ----------
+    stream
+        Where to read it.
+    file
+        What messages name.
+
+    Raises
+    ------
+    InputError
+        The pickle names something that is not allowed, is cut, or is no pickle.
+    """
+    try:
+        return _RecordUnpickler(stream, file).load()
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(
+            "the pickle asks for more memory than there is", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
+        ) from error
+    except Exception as error:  # a damaged pickle can make the unpickler raise nearly anything
+        raise InputError(
+            f"the file is no readable pickle: {' '.join(str(error).split()) or type(error).__name__}",
+            file=file,
+            expected=EXPECTED_PICKLE,
+            fix="check that it is the right file and complete",
+        ) from error

@@ -1,0 +1,77 @@
+"""Where the rows of a log come from: one pass over them, in file order, decoded but not yet checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.states import STATE_WORDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RowChunk:
+    """Consecutive rows of a log in the order of the source.
+
+    R rows: ``time_us (R,) int64`` (UTC), ``node (R,) int32`` (index into the sorted inventory),
+    ``state (R,) int8``. The first of them is data row ``first_row`` of the source, counted from 1.
+    """
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    state: NDArray[np.int8]
+    first_row: int
+
+
+class EventSource(Protocol):
+    """Rows of a log, readable as often as wanted. A new file format implements this."""
+
+    @property
+    def file(self) -> Path | None:
+        """File that messages name; ``None`` for a log in memory."""
+        ...
+
+    @property
+    def alternating(self) -> bool:
+        """Whether the form has two states only, so that a state cannot follow itself."""
+        ...
+
+    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
+        """State of each node before the first row, shape ``(N,)``; -1 where the first rows must give it."""
+        ...
+
+    def chunks(self, rows: int) -> Iterator[RowChunk]:
+        """One pass over the rows, in pieces of about ``rows``."""
+        ...
+
+    def written(self, state: int) -> object:
+        """Return a state as the source writes it, for messages."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """A log held in arrays: states of the nodes at the start, shape ``(N,)``, and the rows after it."""
+
+    start: NDArray[np.int8]
+    rows: RowChunk
+    file: Path | None = None
+    alternating: bool = False
+
+    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
+        """Return a copy of the states at the start, shape ``(N,)``."""
+        return self.start.copy()
+
+    def chunks(self, rows: int) -> Iterator[RowChunk]:
+        """Everything at once: it is in memory anyway."""
+        yield self.rows
+
+    def written(self, state: int) -> object:
+        """Return the word of the neutral schema."""
+        return STATE_WORDS[state]

@@ -1,0 +1,124 @@
+"""Times at the border: text and numbers in, integer microseconds since the epoch (UTC) inside."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from bfreplay.errors import InputError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+FIRST_TIME_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
+LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICROSECOND
+EXPECTED_TIME = "ISO-8601 such as 2021-02-10T00:48:48Z (UTC where no zone is given), or seconds since 1970-01-01 UTC"
+
+_ISO = re.compile(
+    r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)"
+    r"(?:[.,](?P<fraction>\d+))?\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
+)
+
+
+def iso_utc(time_us: int) -> str:
+    """Write a time as ISO-8601 UTC, with six decimals only where it is no whole second.
+
+    Years outside 1..9999 cannot be written that way and come out as ``<n> us after 1970-01-01Z``.
+    """
+    try:
+        moment = EPOCH + timedelta(microseconds=int(time_us))
+    except OverflowError:
+        return f"{time_us} us after 1970-01-01Z"
+    return moment.replace(tzinfo=None).isoformat() + "Z"
+
+
+def microseconds_of(moment: datetime) -> int:
+    """Microseconds since the epoch; a time without a zone is UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // MICROSECOND
+
+
+def parse_time_us(value: Any) -> int:
+    """Microseconds since the epoch of a text, number or ``datetime``, exactly.
+
+    Raises
+    ------
+    ValueError
+        It is no time, or not a whole number of microseconds; the text says which.
+    """
+    if isinstance(value, datetime):
+        return microseconds_of(value)
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no time")
+    text = str(value).strip()
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return seconds_to_us(text)
+    zone = match["zone"] or "+00:00"
+    if zone in "Zz":
+        zone = "+00:00"
+    elif len(zone) == 3:
+        zone += ":00"
+    elif len(zone) == 5:
+        zone = f"{zone[:3]}:{zone[3:]}"
+    whole = match["whole"]
+    if len(whole) == 10:
+        whole += "T00:00"
+    seconds = microseconds_of(datetime.fromisoformat(whole + zone))
+    return seconds + seconds_to_us("0." + (match["fraction"] or "0"))
+
+
+def seconds_to_us(value: Any, *, exact: bool = True) -> int:
+    """Microseconds in a decimal number of seconds.
+
+    Parameters
+    ----------
+    value
+        A number or its text; floats count as the shortest decimal that means them.
+    exact
+        Refuse parts of a microsecond; otherwise round half to even.
+
+    Raises
+    ------
+    ValueError
+        No finite number, too large for 64 bits, or (``exact``) not a whole number of microseconds.
+    """
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number of seconds")
+    try:
+        scaled = Decimal(str(value).strip()).scaleb(6)
+    except InvalidOperation:
+        raise ValueError("not a time") from None
+    if not scaled.is_finite() or scaled.adjusted() > 18:
+        raise ValueError("not a finite time within 292,000 years of 1970")
+    whole = int(scaled.to_integral_value())
+    if exact and whole != scaled:
+        raise ValueError("finer than a microsecond")
+    if abs(whole) >= 2**63:
+        raise ValueError("not a finite time within 292,000 years of 1970")
+    return whole
+
+
+def time_error(value: Any, reason: str, *, file: Any, row: int | str | None, column: str) -> InputError:
+    """Return the error for a time that cannot be read."""
+    if "finer" in reason:
+        return InputError(
+            "a time is finer than a microsecond",
+            file=file,
+            row=row,
+            column=column,
+            value=value,
+            expected="times that are whole microseconds",
+            fix="round the times to microseconds",
+        )
+    return InputError(
+        f"a time cannot be read: {reason}",
+        file=file,
+        row=row,
+        column=column,
+        value=value,
+        expected=EXPECTED_TIME,
+        fix="correct the value, or convert the column to UTC times",
+    )

@@ -1,0 +1,123 @@
+"""What every solver of linear models can do, and what it says of its answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a back end takes and gives, as data.
+
+    Parameters
+    ----------
+    sos
+        Special ordered sets of type 2 with sound answers.
+    continuous
+        Columns that are not integer.
+    warm_start
+        A start solution may be given.
+    crash_isolated
+        A crash of the solver leaves this process alive even without ``isolation``.
+    licence
+        What one needs to run it: ``"EPL-2.0"``, or a licence to buy.
+    """
+
+    sos: bool
+    continuous: bool = True
+    warm_start: bool = False
+    crash_isolated: bool = False
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """What the caller wants of one solve.
+
+    Parameters
+    ----------
+    time_limit_s
+        The solver's own limit; it may return what it has.
+    relative_gap
+        Largest gap, relative to the objective, that may be called optimal.
+    threads, seed
+        1 and fixed by default: the same model gives the same answer.
+    """
+
+    time_limit_s: float
+    relative_gap: float = 0.0
+    threads: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendAnswer:
+    """What a solver claims; nothing in it is verified.
+
+    Parameters
+    ----------
+    solver_status
+        The solver's own status, mapped; unknown is never success.
+    x : (C,) float64 or None
+        Column values.
+    objective, bound
+        As the solver reports them, in the model's own objective (scaling undone, constant added); ``nan`` and
+        ``inf`` when it reports none.
+    message
+        Anything a person should read.
+    build_s, solve_s
+        Seconds spent handing the model over, and solving it.
+    """
+
+    solver_status: SolverStatus
+    x: NDArray[np.float64] | None = None
+    objective: float = math.nan
+    bound: float = math.inf
+    message: str = ""
+    build_s: float = 0.0
+    solve_s: float = 0.0
+
+
+class ModelRefusedError(Exception):
+    """Raised by ``Backend.solve``: it cannot take this model (size, missing capability)."""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Solves one linear model after the other. Made without arguments; keeps no state between solves."""
+
+    @property
+    def name(self) -> str:
+        """Registered name, e.g. ``"cbc-mip"``."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes and gives."""
+        ...
+
+    def available(self) -> str:
+        """Empty when it works on this machine, otherwise why not and how to fix it."""
+        ...
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Maximise. A model it cannot take raises ``ModelRefusedError``; anything else raised is a failure."""
+        ...
+
+
+def objective_scale(model: LinearModel) -> float:
+    """Return what makes the objective's largest coefficient 1 when divided by; 1 for an objective of zeros.
+
+    MILP solvers work with absolute tolerances: unscaled, objectives of 1e7 gave slightly suboptimal "optimal"
+    answers. Every back end divides by it and undoes it in what it reports.
+    """
+    largest = float(np.abs(model.objective).max(initial=0.0))
+    return largest if largest > 0.0 and math.isfinite(largest) else 1.0

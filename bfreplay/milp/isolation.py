@@ -1,0 +1,258 @@
+"""Runs a back end in one worker process, reused from decision to decision, so that its failures are statuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import bfreplay
+from bfreplay.milp.backends.backend import BackendAnswer, SolveOptions
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import ProcessStatus
+
+START_TIMEOUT_S = 120.0
+"""A worker imports numpy and the solver before it is ready; that may be slow on a login node."""
+
+GRACE_S = 5.0
+"""What a solver may take beyond its own time limit before the worker is killed."""
+
+_STUCK_S = 60
+"""A message that stops half way for so long will not come."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatedAnswer:
+    """What came back from the worker: an answer, or what became of the process.
+
+    Parameters
+    ----------
+    process_status
+        ``OK`` also when the back end raised: then ``answer`` is ``None`` and ``message`` says what.
+    answer
+        The back end's claim, unverified.
+    message
+        Why there is no answer.
+    elapsed_s
+        From handing the model over to having the answer; starting a worker is not counted.
+    """
+
+    process_status: ProcessStatus
+    answer: BackendAnswer | None
+    message: str
+    elapsed_s: float
+
+
+class IsolatedBackend:
+    """A back end in a worker process; the worker is started when first needed and replaced after a failure.
+
+    Parameters
+    ----------
+    backend
+        Registered name, or ``package.module:Class``, importable in the worker (it gets this process's ``sys.path``).
+    memory_limit_bytes
+        Address space the worker may use (``RLIMIT_AS``); ``None`` for no cap.
+    grace_s
+        The worker is killed when the solver's own time limit has passed by so much.
+    start_timeout_s
+        Longest start; it is not counted against any solve.
+
+    Notes
+    -----
+    The worker is a fresh interpreter (not ``multiprocessing``), so scripts without a ``__main__`` guard work, in a
+    session of its own, so Ctrl-C reaches only the parent, which then kills it. It dies with its parent. One solve
+    at a time: give each thread its own. After a fork the child starts a worker of its own.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        *,
+        memory_limit_bytes: int | None = None,
+        grace_s: float = GRACE_S,
+        start_timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        self._backend = backend
+        self._memory_limit_bytes = memory_limit_bytes
+        self._grace_s = grace_s
+        self._start_timeout_s = start_timeout_s
+        self._worker: _Worker | None = None
+        self._starts = 0
+
+    @property
+    def starts(self) -> int:
+        """Workers started so far; every one after the first replaced a failed one."""
+        return self._starts
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Process id of the living worker, if there is one."""
+        return None if self._worker is None else self._worker.process.pid
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
+        """Solve in the worker. Never raises for what the solver does."""
+        try:
+            worker = self._ready_worker()
+        except _WorkerError as failure:
+            return IsolatedAnswer(failure.status, None, f"the worker did not start: {failure}", 0.0)
+        started = time.perf_counter()
+        try:
+            worker.send((model, options))
+            kind, content = worker.receive(options.time_limit_s + self._grace_s)
+        except _WorkerError as failure:
+            self._drop()
+            return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - started)
+        except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
+            self._drop()
+            raise
+        elapsed = time.perf_counter() - started
+        if kind == "answer":
+            return IsolatedAnswer(ProcessStatus.OK, content, "", elapsed)
+        status = ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK
+        return IsolatedAnswer(status, None, str(content), elapsed)
+
+    def close(self) -> None:
+        """End the worker; harmless when called twice. A later ``solve`` starts a new one."""
+        self._drop()
+
+    def __enter__(self) -> IsolatedBackend:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _drop(self) -> None:
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def _ready_worker(self) -> _Worker:
+        if self._worker is not None and not self._worker.usable():
+            self._drop()
+        if self._worker is None:
+            worker = _Worker()
+            self._starts += 1
+            try:
+                search = [entry or str(Path.cwd()) for entry in sys.path]
+                worker.send((search, self._backend, self._memory_limit_bytes))
+                said = worker.receive(self._start_timeout_s)
+                if said[0] != "ready":
+                    raise _WorkerError(ProcessStatus.CRASHED, str(said[1]))
+            except BaseException:
+                worker.end()
+                raise
+            self._worker = worker
+        return self._worker
+
+
+class _WorkerError(Exception):
+    """The worker died or had to be killed."""
+
+    def __init__(self, status: ProcessStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Worker:
+    """One process, our end of its socket, and the file that its standard error goes to."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))
+            self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
+            package_root = str(Path(bfreplay.__file__).resolve().parent.parent)
+            inherited = os.environ.get("PYTHONPATH")
+            by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "bfreplay.milp.worker", str(theirs.fileno()), str(os.getpid()), by_kernel],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.complaints,
+                pass_fds=(theirs.fileno(),),
+                env={
+                    **os.environ,
+                    "PYTHONPATH": package_root + (os.pathsep + inherited if inherited else ""),
+                    "OPENBLAS_NUM_THREADS": "1",
+                },
+                start_new_session=True,
+            )
+            self.connection = Connection(ours.detach())
+        finally:
+            ours.close()
+            theirs.close()
+        self.owner = os.getpid()
+        self._finish = weakref.finalize(self, _end, self.process, self.connection, self.complaints, self.owner)
+
+    def usable(self) -> bool:
+        """Whether this process started it and it still lives."""
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def send(self, message: Any) -> None:
+        try:
+            self.connection.send(message)
+        except BlockingIOError as error:
+            raise _WorkerError(ProcessStatus.TIMED_OUT, "the worker no longer reads; it was killed") from error
+        except OSError as error:
+            raise self._crash() from error
+
+    def receive(self, timeout_s: float) -> Any:
+        try:
+            if not self.connection.poll(timeout_s):
+                raise _WorkerError(
+                    ProcessStatus.TIMED_OUT,
+                    f"no answer after {timeout_s:.6g} s with grace; the worker was killed",
+                )
+            return self.connection.recv()
+        except BlockingIOError as error:
+            raise _WorkerError(ProcessStatus.TIMED_OUT, "an answer stopped half way; the worker was killed") from error
+        except (EOFError, OSError) as error:
+            raise self._crash() from error
+
+    def end(self) -> None:
+        """Stop, reap and release; harmless when called twice."""
+        self._finish()
+
+    def _crash(self) -> _WorkerError:
+        """Describe the end of the dead process."""
+        try:
+            code = self.process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            return _WorkerError(ProcessStatus.CRASHED, "the worker closed its connection but goes on; it was killed")
+        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - 500))
+        tail = self.complaints.read().decode(errors="replace").strip()
+        return _WorkerError(ProcessStatus.CRASHED, f"the worker {how}" + (f"; it said last: {tail}" if tail else ""))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _end(process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], owner: int) -> None:
+    """Kill and reap. A worker holds nothing worth a farewell; a forked child only lets go of its copies."""
+    connection.close()
+    complaints.close()
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
+    else:
+        process.returncode = 0  # not ours to wait for: keeps Popen from asking

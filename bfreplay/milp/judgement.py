@@ -1,0 +1,126 @@
+"""What a solver's claim is worth: every answer is checked against the problem, whatever its status says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.backends.backend import BackendAnswer
+from bfreplay.milp.formulations.formulation import Formulation, NodeMap
+from bfreplay.milp.formulations.node_rows import map_violation
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import Quality, Solution, SolverStatus
+from bfreplay.milp.verify import agrees, objective_of, violation
+
+INTEGRALITY_TOLERANCE = 1e-5
+"""Largest distance from a whole number that an integer column may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is left of a claim after checking.
+
+    Parameters
+    ----------
+    quality
+        ``WRONG`` with the reason in ``message``; ``NONE`` when there was nothing to check.
+    counts, nodes
+        ``None`` when they could not be read.
+    objective
+        Recomputed; ``nan`` without feasible counts.
+    bound
+        Proven upper bound; ``inf`` when nothing is known.
+    """
+
+    quality: Quality
+    counts: NDArray[np.int64] | None = None
+    nodes: NodeMap | None = None
+    objective: float = math.nan
+    bound: float = math.inf
+    message: str = ""
+
+
+def judge(problem: AllocationProblem, formulation: Formulation, model: LinearModel, answer: BackendAnswer) -> Judgement:
+    """Check one answer against ``problem`` (with the formulation's own change limit in it).
+
+    Right are: finite whole columns, feasible counts, a node map that gives no node twice and migrates nothing, an
+    objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
+    optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``.
+    """
+    status = answer.solver_status
+    if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+        return Judgement(Quality.NONE, message=f"no answer: solver status {status}" + _detail(answer))
+    if answer.x is None:
+        return Judgement(Quality.WRONG, message=f"claims {status} without an answer" + _detail(answer))
+    x = np.asarray(answer.x, dtype=np.float64)
+    if x.shape != (model.n_columns,):
+        return Judgement(Quality.WRONG, message=f"{x.shape} column values for {model.n_columns} columns")
+    if not np.isfinite(x).all():
+        return Judgement(Quality.WRONG, message="a column value is not finite")
+    off = np.where(model.is_integer, np.abs(x - np.rint(x)), 0.0)
+    if off.max(initial=0.0) > INTEGRALITY_TOLERANCE:
+        worst = int(np.argmax(off))
+        return Judgement(Quality.WRONG, message=f"{model.column_names[worst]} = {x[worst]:.9g} is not whole")
+    counts, nodes = formulation.read(problem, x)
+    fault = violation(problem, counts) or ("" if nodes is None else map_violation(problem, nodes))
+    if fault:
+        return Judgement(Quality.WRONG, counts, nodes, message=fault)
+    objective = objective_of(problem, counts)
+    proven = status is SolverStatus.OPTIMAL
+    right = agrees(answer.objective, objective) or (not proven and answer.objective < objective)
+    if not right:
+        return Judgement(
+            Quality.WRONG,
+            counts,
+            nodes,
+            objective,
+            message=f"claims {answer.objective:.12g}, is worth {objective:.12g}",
+        )
+    if answer.bound < objective and not agrees(answer.bound, objective):
+        return Judgement(
+            Quality.WRONG,
+            counts,
+            nodes,
+            objective,
+            message=f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}",
+        )
+    if proven:
+        return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
+    bound = answer.bound if math.isfinite(answer.bound) else math.inf
+    return Judgement(
+        Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), f"not proven optimal{_detail(answer)}"
+    )
+
+
+def against_referee(judgement: Judgement, referee: Solution) -> Judgement:
+    """Check that a claimed optimum is not worse than what an exact solver found on the same problem."""
+    if (
+        judgement.quality is not Quality.PROVEN
+        or referee.counts is None
+        or agrees(judgement.objective, referee.objective)
+    ):
+        return judgement
+    if judgement.objective < referee.objective:
+        return replace(
+            judgement,
+            quality=Quality.WRONG,
+            bound=math.inf,
+            message=f"called optimal at {judgement.objective:.12g}, but {referee.solver} has {referee.objective:.12g}",
+        )
+    if referee.quality is Quality.PROVEN:
+        return replace(
+            judgement,
+            quality=Quality.FEASIBLE,
+            bound=math.inf,
+            message=f"better ({judgement.objective:.12g}) than what {referee.solver} calls optimal "
+            f"({referee.objective:.12g}): a defect of {referee.solver}, please report it",
+        )
+    return judgement
+
+
+def _detail(answer: BackendAnswer) -> str:
+    return f" ({answer.message})" if answer.message else ""

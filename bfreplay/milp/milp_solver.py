@@ -1,0 +1,286 @@
+"""A formulation on a back end as a solver: isolated, re-verified, with a fallback."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, ModelRefusedError, SolveOptions, backend_of
+from bfreplay.milp.formulations import Formulation, formulation_of
+from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
+from bfreplay.milp.judgement import Judgement, against_referee, judge
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.mps import write_mps
+from bfreplay.milp.problem import AllocationProblem, published_change_limit
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
+from bfreplay.milp.solver import Solver
+from bfreplay.milp.verify import violation
+
+Fallback = Literal["exact", "keep", "none"]
+FALLBACKS: tuple[Fallback, ...] = ("exact", "keep", "none")
+
+
+class MilpSolver:
+    """Answers decisions by a MILP; what its back end says is never believed unchecked.
+
+    Parameters
+    ----------
+    formulation
+        Registered name, ``package.module:Class``, or an instance.
+    backend
+        Registered name, ``package.module:Class``, or an instance (with ``isolated`` its class is made anew in the
+        worker).
+    time_limit_s
+        For the back end, per decision. In a worker our own deadline follows ``grace_s`` later.
+    fallback
+        What answers instead of a crash, a time-out, no answer or a wrong one. ``"exact"``: the referee, on the
+        problem as it is. ``"keep"``: every job keeps what it holds, also instead of an answer that is feasible but
+        not proven (the published program's rule). ``"none"``: nothing, ``counts`` is ``None``.
+    referee
+        An exact solver. It checks every claimed optimum (on the same problem, the formulation's change limit
+        included) and is what ``fallback="exact"`` asks. ``None``: claimed optima are believed once they are feasible
+        and worth what they claim.
+    isolated
+        Solve in a worker process, so that crashes and hangs are statuses.
+    save_failures
+        Folder that gets the model of every rejected answer, as MPS.
+    grace_s, memory_limit_bytes
+        Of the worker.
+    relative_gap, threads, seed
+        Passed to the back end.
+
+    Raises
+    ------
+    InputError
+        Unknown names, or ``fallback="exact"`` without a referee.
+    SolverUnavailableError
+        The back end does not work here, or cannot take the formulation's special ordered sets.
+
+    Notes
+    -----
+    ``quality`` and ``bound`` refer to the problem with the formulation's change limit: ``PROVEN`` by the formulation
+    ``published`` is the published program's optimum, which may be worse than the true one.
+    """
+
+    def __init__(
+        self,
+        formulation: str | Formulation = "choices",
+        backend: str | Backend = "cbc-mip",
+        *,
+        time_limit_s: float = 10.0,
+        fallback: Fallback = "exact",
+        referee: Solver | None = None,
+        isolated: bool = True,
+        save_failures: Path | None = None,
+        grace_s: float = 5.0,
+        memory_limit_bytes: int | None = None,
+        relative_gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        if fallback not in FALLBACKS:
+            raise InputError("unknown fallback", value=fallback, expected=", ".join(FALLBACKS))
+        if fallback == "exact" and referee is None:
+            raise InputError(
+                "fallback 'exact' needs a solver to fall back to",
+                fix="pass referee=ExactSolver(), or fallback='keep' or 'none'",
+            )
+        if not time_limit_s > 0:
+            raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0")
+        self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
+        made = backend_of(backend) if isinstance(backend, str) else backend
+        why_not = made.available()
+        if why_not:
+            raise SolverUnavailableError(f"{made.name} does not work here: {why_not}")
+        if self._formulation.needs_sos and not made.capabilities.sos:
+            raise SolverUnavailableError(
+                f"{made.name} takes no special ordered sets, which {self._formulation.name} needs; "
+                "take another formulation (choices needs none) or another back end (cbc-mip takes them)"
+            )
+        self._name = f"{self._formulation.name} on {made.name}"
+        self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
+        self._fallback: Fallback = fallback
+        self._referee = referee
+        self._save_failures = save_failures
+        self._saved = 0
+        self._runner: IsolatedBackend | _InProcess
+        if isolated:
+            location = BACKENDS.location(backend) if isinstance(backend, str) else _location(backend)
+            self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
+        else:
+            self._runner = _InProcess(made)
+
+    @property
+    def name(self) -> str:
+        """``"choices on cbc-mip"``."""
+        return self._name
+
+    def solve(self, problem: AllocationProblem) -> Solution:
+        """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
+        if problem.n_jobs == 0 or problem.capacity == 0:
+            objective = float(problem.gain[:, 0].sum()) if problem.n_jobs else 0.0
+            return Solution(
+                counts=np.zeros(problem.n_jobs, dtype=np.int64),
+                objective=objective,
+                bound=objective,
+                process_status=ProcessStatus.NOT_NEEDED,
+                solver_status=SolverStatus.OPTIMAL,
+                quality=Quality.PROVEN,
+                solver=self._name,
+            )
+        posed = limited(problem) if self._formulation.change_limited else problem
+        started = time.perf_counter()
+        model = self._formulation.build(problem)
+        built_s = time.perf_counter() - started
+        ran = self._runner.solve(model, self._options)
+        verdict, exact = self._judged(posed, model, ran)
+        solution = _solution(self._name, ran, verdict, built_s)
+        if verdict.quality is Quality.PROVEN or (verdict.quality is Quality.FEASIBLE and self._fallback != "keep"):
+            return solution
+        if self._save_failures is not None and verdict.quality is not Quality.FEASIBLE:
+            self._save(model, self._save_failures)
+        return self._instead(problem, posed, solution, exact)
+
+    def close(self) -> None:
+        """End the worker. The referee belongs to whoever made it."""
+        self._runner.close()
+
+    def _judged(
+        self, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
+    ) -> tuple[Judgement, Solution | None]:
+        """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
+        if ran.answer is None:
+            return Judgement(Quality.NONE, message=ran.message), None
+        verdict = judge(posed, self._formulation, model, ran.answer)
+        if verdict.quality is not Quality.PROVEN or self._referee is None:
+            return verdict, None
+        exact = self._referee.solve(posed)
+        return against_referee(verdict, exact), exact
+
+    def _instead(
+        self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None
+    ) -> Solution:
+        """Return the fallback's answer, with ``failed`` in ``rejected``."""
+        why = f"{failed.solver} rejected: {failed.message}"
+        if self._fallback == "exact" and self._referee is not None:
+            answer = exact if exact is not None and posed is problem else self._referee.solve(problem)
+            message = why if not answer.message else f"{answer.message}; {why}"
+            return replace(answer, rejected=failed, message=message)
+        if self._fallback == "keep":
+            return _kept(problem, failed, why)
+        return replace(
+            failed,
+            counts=None,
+            nodes=None,
+            objective=math.nan,
+            bound=math.inf,
+            quality=Quality.NONE,
+            message=why,
+            rejected=failed,
+        )
+
+    def _save(self, model: LinearModel, folder: Path) -> None:
+        """Write the model beside those saved before; existing files stay."""
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = self._name.replace(" ", "-").replace("/", "-").replace(":", "-")
+        while (path := folder / f"{stem}-{self._saved:05d}.mps").exists():
+            self._saved += 1
+        write_mps(model, path)
+        self._saved += 1
+
+
+def limited(problem: AllocationProblem) -> AllocationProblem:
+    """Add the published change limit to the problem's own."""
+    limit = published_change_limit(problem.capacity)
+    return AllocationProblem(
+        current=problem.current,
+        min_nodes=problem.min_nodes,
+        max_nodes=problem.max_nodes,
+        gain=problem.gain,
+        scale_up_loss=problem.scale_up_loss,
+        scale_down_loss=problem.scale_down_loss,
+        capacity=problem.capacity,
+        change_limit=limit if problem.change_limit is None else min(limit, problem.change_limit),
+    )
+
+
+def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
+    """Let every job keep what it holds. A job that may not run on that (below its minimum, say) is worth nothing."""
+    counts = problem.current.astype(np.int64, copy=True)
+    fault = violation(problem, counts)
+    width = problem.gain.shape[1]
+    worth = problem.value[np.arange(problem.n_jobs), np.minimum(counts, width - 1)]
+    worth = np.where((counts < width) & np.isfinite(worth), worth, problem.gain[:, 0])
+    return Solution(
+        counts=counts,
+        objective=float(worth.sum()),
+        bound=math.inf,
+        process_status=ProcessStatus.OK,
+        solver_status=SolverStatus.FEASIBLE if not fault else SolverStatus.INFEASIBLE,
+        quality=Quality.FEASIBLE if not fault else Quality.WRONG,
+        solver="keep",
+        message=f"the current counts are kept{': ' + fault if fault else ''}; {why}",
+        rejected=failed,
+    )
+
+
+def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float) -> Solution:
+    answer = ran.answer
+    handed_over_s = 0.0 if answer is None else answer.build_s
+    no_answer = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
+    return Solution(
+        counts=verdict.counts,
+        objective=verdict.objective,
+        bound=verdict.bound,
+        process_status=ran.process_status,
+        solver_status=no_answer if answer is None else answer.solver_status,
+        quality=verdict.quality,
+        solver=name,
+        build_s=built_s + handed_over_s,
+        solve_s=max(0.0, ran.elapsed_s - handed_over_s),
+        message=verdict.message,
+        nodes=verdict.nodes,
+    )
+
+
+def _location(backend: Backend) -> str:
+    kind = type(backend)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise InputError(
+            "a worker process cannot import this back end",
+            value=kind.__qualname__,
+            expected="a class in an importable module",
+            fix="move it to a module of its own, or pass isolated=False",
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+@dataclass(frozen=True, slots=True)
+class _InProcess:
+    """The same as ``IsolatedBackend`` without a process: a crash is a crash."""
+
+    backend: Backend
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
+        started = time.perf_counter()
+        status, answer, message = ProcessStatus.OK, None, ""
+        try:
+            found = self.backend.solve(model, options)
+            if isinstance(found, BackendAnswer):
+                answer = found
+            else:
+                message = f"the back end returned a {type(found).__name__}, not a BackendAnswer"
+        except ModelRefusedError as error:
+            status, message = ProcessStatus.REFUSED, str(error)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+        return IsolatedAnswer(status, answer, message, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,80 @@
+"""Writes a model as free-format MPS, so that any solver can read a failure again."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from bfreplay.milp.model import LinearModel
+
+
+def write_mps(model: LinearModel, path: Path) -> None:
+    """Write ``model`` with its true (unscaled) objective; complete or not at all.
+
+    The model maximises and MPS has no reliable way to say so: what is written minimises the negative.
+    """
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(mps_text(model), encoding="utf-8")
+    partial.replace(path)
+
+
+def mps_text(model: LinearModel) -> str:
+    """Return free-format MPS text; rows and columns keep their names."""
+    rows, columns = model.row_names, model.column_names
+    kinds = [_kind(low, high) for low, high in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)]
+    lines = [
+        "* minimises the negative of bfreplay's objective",
+        "NAME bfreplay",
+        "ROWS",
+        " N negative_objective",
+        *(f" {kind} {row}" for kind, row in zip(kinds, rows, strict=True)),
+        "COLUMNS",
+    ]
+    order = np.argsort(model.entry_column, kind="stable")
+    entry_row, entry_value = model.entry_row[order].tolist(), model.entry_value[order].tolist()
+    ends = np.cumsum(np.bincount(model.entry_column, minlength=model.n_columns)).tolist()
+    start, inside = 0, False
+    for column, whole, gain, end in zip(
+        columns, model.is_integer.tolist(), model.objective.tolist(), ends, strict=True
+    ):
+        if whole != inside:
+            lines.append(f" MARK 'MARKER' {'INTORG' if whole else 'INTEND'}")
+            inside = whole
+        lines.append(f" {column} negative_objective {-gain!r}")
+        lines.extend(f" {column} {rows[entry_row[e]]} {entry_value[e]!r}" for e in range(start, end))
+        start = end
+    if inside:
+        lines.append(" MARK 'MARKER' INTEND")
+    lines.append("RHS")
+    if model.objective_constant:
+        lines.append(f" RHS negative_objective {model.objective_constant!r}")
+    ranges = []
+    for row, kind, low, high in zip(rows, kinds, model.row_lower.tolist(), model.row_upper.tolist(), strict=True):
+        side = high if kind == "L" else low
+        if kind != "N" and side != 0:
+            lines.append(f" RHS {row} {side!r}")
+        if kind == "L" and math.isfinite(low):
+            ranges.append(f" RNG {row} {high - low!r}")
+    lines.extend(["RANGES", *ranges] if ranges else [])
+    lines.append("BOUNDS")
+    for column, low, high in zip(columns, model.column_lower.tolist(), model.column_upper.tolist(), strict=True):
+        lines.append(f" LO BND {column} {low!r}" if math.isfinite(low) else f" MI BND {column}")
+        lines.append(f" UP BND {column} {high!r}" if math.isfinite(high) else f" PL BND {column}")
+    if model.sets:
+        lines.append("SOS")
+        for i, group in enumerate(model.sets):
+            lines.append(f" S{group.kind} SOS set{i}")
+            members = zip(group.columns.tolist(), group.weights.tolist(), strict=True)
+            lines.extend(f" {columns[c]}:{weight!r}" for c, weight in members)
+    lines.append("ENDATA")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(low: float, high: float) -> str:
+    if low == high:
+        return "E"
+    if math.isfinite(high):
+        return "L"
+    return "G" if math.isfinite(low) else "N"

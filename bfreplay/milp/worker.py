@@ -1,0 +1,98 @@
+"""The process behind ``isolation.IsolatedBackend``: ``python -m bfreplay.milp.worker FD PARENT_PID DIE_WITH_PARENT``.
+
+It inherits one end of a socket pair and speaks pickled tuples over it. First it is told ``(sys_path, back end,
+memory limit)`` and says ``("ready",)`` or ``("failed", why)``; then each ``(model, options)`` gets ``("answer",
+BackendAnswer)``, ``("refused", why)`` or ``("failed", why)``. ``None`` ends it, and so does the end of its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until told to stop; the exit code."""
+    fd, parent = int(arguments[0]), int(arguments[1])
+    _die_with_parent(fd, parent, by_kernel=arguments[2] == "1")
+    connection = Connection(fd)
+    try:
+        sys_path, name, memory_limit_bytes = connection.recv()
+        sys.path[:] = sys_path
+        try:
+            backend = _backend(name, memory_limit_bytes)
+        except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
+            connection.send(("failed", f"{type(error).__name__}: {error}"))
+            return 1
+        connection.send(("ready",))
+        while (request := connection.recv()) is not None:
+            connection.send(_answered(backend, *request))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return 0
+    return 0
+
+
+def _backend(name: str, memory_limit_bytes: int | None) -> Any:
+    """Import and make the back end, then cap this process's memory."""
+    from bfreplay.milp.backends import backend_of
+
+    backend = backend_of(name)
+    why_not = backend.available()
+    if why_not:
+        raise RuntimeError(why_not)
+    if memory_limit_bytes is not None:
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = memory_limit_bytes if hard == resource.RLIM_INFINITY else min(memory_limit_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    return backend
+
+
+def _answered(backend: Any, model: Any, options: Any) -> tuple[str, Any]:
+    """Solve; every Python exception becomes a message."""
+    from bfreplay.milp.backends import BackendAnswer, ModelRefusedError
+
+    try:
+        answer = backend.solve(model, options)
+    except ModelRefusedError as error:
+        return "refused", str(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
+    if not isinstance(answer, BackendAnswer):
+        return "failed", f"the back end returned a {type(answer).__name__}, not a BackendAnswer"
+    return "answer", answer
+
+
+def _die_with_parent(fd: int, parent: int, *, by_kernel: bool) -> None:
+    """Never outlive the parent, not even while a solver hangs.
+
+    A thread waits for the socket's other end to close and looks at the parent's id once a second (other children
+    of the parent may keep the socket open). The kernel's own signal covers solvers that hold the interpreter lock,
+    but fires when the *thread* that started us ends: only asked for when that was the main thread.
+    """
+    if by_kernel and sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(fd, 0)  # hang-ups are always reported
+        while os.getppid() == parent:
+            if poll.poll(1000):
+                break
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,17 @@
+"""Fixtures of all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of the published data and golden records; tests that need it skip, by name, where it is absent."""
+    folder = Path(os.environ.get("BFREPLAY_SHARED") or REPOSITORY.parent / "shared")
+    if not folder.is_dir():
+        pytest.skip(f"the shared data are not at {folder} (set BFREPLAY_SHARED to where they are)")
+    return folder

@@ -1,0 +1,181 @@
+"""Back ends that fail in every way seen so far; some solve right first and then falsify."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from bfreplay.milp.backends import BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
+from bfreplay.milp.backends.cbc_mip import CbcMip
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+
+
+class Faulty:
+    name = "faulty"
+    capabilities = Capabilities(sos=True)
+
+    def available(self) -> str:
+        return ""
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        raise NotImplementedError
+
+
+class Aborts(Faulty):
+    def solve(self, model, options):
+        os.abort()
+
+
+class KillsItself(Faulty):
+    def solve(self, model, options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Segfaults(Faulty):
+    def solve(self, model, options):
+        ctypes.string_at(0)
+
+
+class Exits(Faulty):
+    def solve(self, model, options):
+        os.write(2, b"heap corruption detected\n")
+        os._exit(7)
+
+
+class Hangs(Faulty):
+    def solve(self, model, options):
+        while True:
+            time.sleep(1)
+
+
+class HangsHoldingTheInterpreterLock(Faulty):
+    def solve(self, model, options):
+        ctypes.PyDLL(None).sleep(600)
+
+
+class Raises(Faulty):
+    def solve(self, model, options):
+        raise ValueError("no such luck")
+
+
+class Refuses(Faulty):
+    def solve(self, model, options):
+        raise ModelRefusedError("2,001 columns, 2,000 allowed")
+
+
+class ReturnsNonsense(Faulty):
+    def solve(self, model, options):
+        return "optimal, trust me"
+
+
+class EatsMemory(Faulty):
+    def solve(self, model, options):
+        hoard = bytearray(1 << 36)
+        return BackendAnswer(SolverStatus.OPTIMAL, np.zeros(model.n_columns), float(len(hoard)))
+
+
+class Chatters(CbcMip):
+    """Right, but loud on both the C and the Python side."""
+
+    def solve(self, model, options):
+        print("chatter")
+        print("complaint", file=sys.stderr)
+        os.write(1, b"x" * 100_000)
+        os.write(2, b"y" * 100_000)
+        return super().solve(model, options)
+
+
+class CrashesEverySecondTime(CbcMip):
+    """Per worker: the first solve is right, the second aborts."""
+
+    solved = 0
+
+    def solve(self, model, options):
+        type(self).solved += 1
+        if type(self).solved == 2:
+            os.abort()
+        return super().solve(model, options)
+
+
+class CannotStart(Faulty):
+    def __init__(self) -> None:
+        if "bfreplay.milp.worker" in sys.modules or "milp/worker" in sys.argv[0]:
+            raise OSError("licence server unreachable")
+
+
+class Unavailable(Faulty):
+    def available(self) -> str:
+        return "no licence found; pip install 'gurobipy>=13'"
+
+
+class WithoutSets(Faulty):
+    capabilities = Capabilities(sos=False)
+
+
+class CallsSuboptimalOptimal(CbcMip):
+    """Minimises instead and calls that optimal; the objective it reports is the true one of its bad answer."""
+
+    def solve(self, model, options):
+        worst = super().solve(replace(model, objective=-model.objective), options)
+        value = float(model.objective @ worst.x) + model.objective_constant
+        return replace(worst, objective=value, bound=value)
+
+
+class CallsOptimalFeasible(CbcMip):
+    """Right, but does not know that it is optimal: as when stopped by its time limit."""
+
+    def solve(self, model, options):
+        return replace(super().solve(model, options), solver_status=SolverStatus.FEASIBLE, bound=1e12)
+
+
+class LiesAboutObjective(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, objective=answer.objective * 1.01 + 1.0, bound=np.inf)
+
+
+class LiesAboutBound(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, bound=answer.objective - 1.0 - abs(answer.objective))
+
+
+class AnswersFractions(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, x=np.where(model.is_integer, answer.x * 0.5, answer.x))
+
+
+class GivesEverythingToEverybody(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, x=np.where(model.is_integer, 1.0, answer.x))
+
+
+class AnswersNaN(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, x=np.full_like(answer.x, np.nan))
+
+
+class AnswersTooFewColumns(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, x=answer.x[:-1])
+
+
+class ClaimsOptimalWithoutAnswer(Faulty):
+    def solve(self, model, options):
+        return BackendAnswer(SolverStatus.OPTIMAL)
+
+
+class KnowsNothing(Faulty):
+    def solve(self, model, options):
+        return BackendAnswer(SolverStatus.UNKNOWN, np.zeros(model.n_columns), 0.0, 0.0)

@@ -1,0 +1,53 @@
+"""Validation of a decision's arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bfreplay import solve
+from bfreplay.errors import InputError
+from bfreplay.milp import AllocationProblem
+
+_GOOD = {
+    "current": np.array([1, 0]),
+    "min_nodes": np.array([1, 1]),
+    "max_nodes": np.array([2, 2]),
+    "gain": np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 3.0]]),
+    "scale_up_loss": np.zeros(2),
+    "scale_down_loss": np.zeros(2),
+    "capacity": 3,
+}
+
+
+def test_a_sound_problem_is_solved():
+    assert solve(AllocationProblem(**_GOOD)).objective == 4.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"min_nodes": np.array([1])}, "min_nodes has the wrong shape"),
+        ({"gain": np.zeros((3, 3))}, "gain has the wrong shape"),
+        ({"capacity": -1}, "capacity is negative"),
+        ({"min_nodes": np.array([0, 1])}, "min_nodes of job 0 is out of range"),
+        ({"max_nodes": np.array([2, 3])}, "max_nodes of job 1 is out of range"),
+        ({"min_nodes": np.array([1, 2]), "max_nodes": np.array([2, 1])}, "max_nodes of job 1 is out of range"),
+        ({"current": np.array([-1, 0])}, "current of job 0 is out of range"),
+        ({"scale_up_loss": np.array([0.0, -1.0])}, "scale_up_loss of job 1 is negative"),
+        ({"scale_down_loss": np.array([np.nan, 1.0])}, "scale_down_loss of job 0 is negative or no number"),
+        ({"gain": np.array([[0.0, np.inf, 2.0], [0.0, 1.0, 3.0]])}, "not finite"),
+        ({"current": np.array([2, 2])}, "hold more nodes than there are"),
+    ],
+)
+def test_an_unsound_problem_is_refused_with_what_is_wrong(changes, says):
+    with pytest.raises(InputError, match=says):
+        solve(AllocationProblem(**{**_GOOD, **changes}))
+
+
+def test_changing_a_field_does_not_keep_the_old_value_table():
+    from dataclasses import replace
+
+    problem = AllocationProblem(**_GOOD)
+    assert np.isfinite(problem.value[1, 2])
+    assert problem.value[1, 2] != replace(problem, capacity=1).value[1, 2]

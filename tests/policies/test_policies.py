@@ -1,0 +1,87 @@
+"""BFTrainer's decision as a problem, and equal share as published."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, PolicyState
+from bfreplay.policies.bftrainer import problem_of
+from bfreplay.policies.catalogue import POLICIES, policy_of
+
+
+def _state(n_idle: int, current: list[int], min_nodes: list[int], max_nodes: list[int]) -> PolicyState:
+    n_jobs, width = len(current), max(max_nodes) + 1
+    rates = np.tile(10.0 * np.arange(width), (n_jobs, 1))
+    return PolicyState(
+        time_us=0, n_idle=n_idle, job=np.arange(n_jobs), current=np.array(current), min_nodes=np.array(min_nodes),
+        max_nodes=np.array(max_nodes), scale_up_cost_s=np.full(n_jobs, 3.0), scale_down_cost_s=np.full(n_jobs, 2.0),
+        throughput=rates, objective=2.0 * rates, progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6),
+    )  # fmt: skip
+
+
+def test_gain_is_the_objective_over_the_forward_looking_time_and_losses_are_the_rate_given_up():
+    problem = problem_of(_state(9, [2, 0], [1, 1], [4, 4]), t_fwd_s=60.0)
+    assert problem.gain[0].tolist() == [0.0, 1200.0, 2400.0, 3600.0, 4800.0]
+    assert problem.scale_up_loss.tolist() == [40.0 * 3, 0.0]
+    assert problem.scale_down_loss.tolist() == [40.0 * 2, 0.0]
+    assert problem.capacity == 9
+
+
+def test_a_job_below_its_minimum_gives_up_nothing_when_it_rescales():
+    problem = problem_of(_state(9, [2], [3], [4]), t_fwd_s=60.0)
+    assert problem.scale_up_loss.tolist() == [0.0]
+    assert problem.scale_down_loss.tolist() == [0.0]
+
+
+def test_the_problem_does_not_alias_the_replays_arrays():
+    state = _state(9, [2, 0], [1, 1], [4, 4])
+    problem = problem_of(state, 60.0)
+    assert not np.shares_memory(problem.gain, state.objective)
+
+
+@pytest.mark.parametrize("t_fwd_s", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_forward_looking_time_that_is_not_positive_is_refused(t_fwd_s):
+    with pytest.raises(InputError, match="forward-looking time"):
+        BFTrainerPolicy(t_fwd_s)
+
+
+@pytest.mark.parametrize(
+    ("n_idle", "min_nodes", "max_nodes", "counts"),
+    [
+        (9, [1, 1, 1], [4, 4, 4], [3, 3, 3]),  # equal shares
+        (10, [1, 1, 1], [4, 4, 4], [4, 3, 3]),  # the left-over goes to the first
+        (20, [1, 1, 1], [4, 4, 4], [4, 4, 4]),  # capped at max_nodes
+        # shares 3, 0 (3 does not exceed min 3), 3 leave 3: the first takes 1, the second would get 2 < 3, the third 1
+        (9, [1, 3, 1], [4, 4, 4], [4, 0, 4]),
+        (2, [1, 1, 1], [4, 4, 4], [2, 0, 0]),  # share 0: all is left-over
+        (4, [1, 5, 1], [2, 8, 8], [2, 0, 2]),  # the second would stay below its minimum and is skipped
+    ],
+)
+def test_equal_share_as_published(n_idle, min_nodes, max_nodes, counts):
+    assert EqualSharePolicy().decide(_state(n_idle, [0] * 3, min_nodes, max_nodes)).counts.tolist() == counts
+
+
+def test_the_share_must_exceed_the_minimum_so_one_node_each_is_no_share():
+    # share 1 does not exceed min 1: nobody gets a share; first come first served then gives 4 to the first
+    assert EqualSharePolicy().decide(_state(5, [0] * 4, [1] * 4, [4] * 4)).counts.tolist() == [4, 1, 0, 0]
+
+
+def test_equal_share_never_beats_the_exact_optimum_of_one_decision():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n_jobs = int(rng.integers(1, 6))
+        min_nodes = rng.integers(1, 4, n_jobs).tolist()
+        state = _state(int(rng.integers(1, 20)), [0] * n_jobs, min_nodes, [6] * n_jobs)
+        problem = problem_of(state, 60.0)
+        shared = EqualSharePolicy().decide(state).counts
+        assert problem.value[np.arange(n_jobs), shared].sum() <= ExactSolver().solve(problem).objective + 1e-9
+
+
+def test_policies_have_names():
+    for name in POLICIES:
+        assert policy_of(name, t_fwd_s=60.0, solver=ExactSolver()).name == name
+    with pytest.raises(InputError, match="unknown policy"):
+        policy_of("nonsense", t_fwd_s=60.0, solver=ExactSolver())

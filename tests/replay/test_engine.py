@@ -1,0 +1,217 @@
+"""The replay on logs that a person can follow by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bfreplay.errors import BfreplayError
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
+from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.workload import JobSet
+from tests.replay.tiny import SECOND, job, log
+
+PUBLISHED = ReplaySettings(semantics=Semantics.PUBLISHED)
+
+
+def _hours(result, name):
+    return result.summary["ledger"]["node_hours"][name] * 3600
+
+
+def test_a_job_completes_at_its_exact_instant_and_frees_its_nodes():
+    # 2 nodes idle all the time, 20 samples/s: 100 samples take 5 s, of a window of 20 s
+    result = replay_log(log(2, [], 20, idle_first=[0, 1]), JobSet([job(work=100)]))
+    row = result.jobs.iloc[0]
+    assert row["status"] == "finished"
+    assert row["finished"].timestamp() == 5.0
+    assert row["done_samples"] == 100
+    assert _hours(result, "useful") == 10  # node-seconds
+    assert _hours(result, "unused") == 30
+    assert result.summary["last_finish_us"] == 5 * SECOND
+
+
+def test_under_the_published_clock_a_job_that_is_done_is_noticed_at_the_next_event():
+    # done after 5 s on 2 nodes, noticed when node 2 becomes idle at 8 s; the random first map is all for the one job
+    result = replay_log(log(3, [(8, 2, True)], 20, idle_first=[0, 1]), JobSet([job(work=100)]), settings=PUBLISHED)
+    row = result.jobs.iloc[0]
+    assert row["finished"].timestamp() == 8.0
+    assert row["done_samples"] == 100
+    assert _hours(result, "useful") == 10
+    assert result.summary["ledger"]["node_hours"]["unused_stalled"] * 3600 == 6
+    assert result.summary["ledger"]["trimmed_samples"] == 60
+
+
+def test_a_rescale_costs_the_rate_before_times_the_seconds_and_is_worked_off_before_progress_goes_on():
+    # 1 node for 10 s: 100 samples. At 10 s a second node joins; growing costs 10 samples/s x 4 s = 40 samples,
+    # worked off at 20 samples/s in 2 s; then 8 s x 20 = 160 until the window ends at 20 s
+    events = log(2, [(10, 1, True)], 20, idle_first=[0])
+    result = replay_log(events, JobSet([job(up_s=4)]), BFTrainerPolicy(t_fwd_s=100))
+    row = result.jobs.iloc[0]
+    assert row["done_samples"] == pytest.approx(260)
+    assert row["rescale_cost_samples"] == pytest.approx(40)
+    assert _hours(result, "rescaling") == pytest.approx(4)  # 2 nodes x 2 s
+    assert _hours(result, "useful") == pytest.approx(26)
+
+
+def test_a_start_from_zero_nodes_is_free():
+    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job(up_s=30)]))
+    assert result.jobs.iloc[0]["done_samples"] == pytest.approx(100)
+    assert result.summary["ledger"]["rescale_samples"] == 0
+
+
+def test_a_reclaimed_node_is_paid_for_once_however_many_are_taken():
+    # 3 nodes, 30 samples/s; two are reclaimed at 10 s: once 30 x 2 s = 60 samples, worked off at 10 samples/s in 6 s
+    events = log(3, [(10, 0, False), (10, 1, False)], 20, idle_first=[0, 1, 2])
+    result = replay_log(events, JobSet([job(down_s=2)]))
+    row = result.jobs.iloc[0]
+    assert row["n_preempted"] == 1
+    assert row["preempt_cost_samples"] == pytest.approx(60)
+    assert _hours(result, "lost_to_preemption") == pytest.approx(6)
+    assert row["done_samples"] == pytest.approx(300 + 40)
+    assert result.summary["n_preemptions"] == 1
+
+
+def test_growing_does_not_pay_when_the_decision_is_expected_to_last_too_short():
+    # growing gains 10 samples/s x t_fwd and costs 10 samples/s x 30 s
+    events = log(2, [(10, 1, True)], 20, idle_first=[0])
+    jobs = JobSet([job(up_s=30)])
+    stays = replay_log(events, jobs, BFTrainerPolicy(t_fwd_s=29))
+    grows = replay_log(events, jobs, BFTrainerPolicy(t_fwd_s=31))
+    assert stays.decisions["n_nodes_used"].tolist() == [1, 1]
+    assert grows.decisions["n_nodes_used"].tolist() == [1, 2]
+
+
+def test_jobs_are_admitted_first_come_first_served_up_to_max_parallel():
+    jobs = JobSet([job("late", submit_s=1, work=40), job("early", work=40), job("last", submit_s=2, work=40)])
+    result = replay_log(log(4, [], 20, idle_first=range(4)), jobs, settings=ReplaySettings(max_parallel=1))
+    admitted = result.jobs.set_index("job")["admitted"].map(lambda t: t.timestamp())
+    assert admitted.to_dict() == {"early": 0.0, "late": 1.0, "last": 2.0}
+    decisions = result.decisions
+    assert decisions["trigger"].tolist() == [
+        "pool+arrival", "arrival+completion", "arrival+completion", "completion",
+    ]  # fmt: skip
+
+
+def test_a_job_that_arrives_between_events_starts_then_and_under_the_published_clock_at_the_next_event():
+    events = log(2, [(10, 1, True)], 20, idle_first=[0])
+    jobs = JobSet([job(submit_s=4)])
+    starts = [
+        replay_log(events, jobs, settings=settings).jobs.iloc[0]["first_start"].timestamp()
+        for settings in (ReplaySettings(), PUBLISHED)
+    ]
+    assert starts == [4.0, 10.0]
+
+
+def test_jobs_that_the_window_ends_on_are_reported_as_what_they_are():
+    jobs = JobSet([job("runs"), job("waits", min_nodes=3), job("queues"), job("later", submit_s=99)])
+    result = replay_log(log(2, [], 10, idle_first=[0, 1]), jobs, settings=ReplaySettings(max_parallel=2))
+    assert result.jobs.set_index("job")["status"].to_dict() == {
+        "runs": "running", "waits": "waiting", "queues": "queued", "later": "not_submitted",
+    }  # fmt: skip
+
+
+def test_free_nodes_are_taken_lowest_first_and_given_back_last_gained_first():
+    class Scripted(EqualSharePolicy):
+        script = iter([[1], [3], [2]])
+
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array(next(self.script)))
+
+    # n2 alone idle at first; then n0, n1, n3 join; the job grows to 3 (takes n0, n1) and shrinks to 2 (gives n1 back)
+    events = log(4, [(10, 0, True), (10, 1, True), (10, 3, True), (20, 3, False)], 30, idle_first=[2])
+    result = replay_log(events, JobSet([job()]), Scripted(), ReplaySettings(record_nodes=True))
+    held = result.table("nodes").to_pandas()
+    spans = {
+        (node, since.timestamp(), until.timestamp())
+        for node, since, until in zip(held["node"], held["from"], held["to"], strict=True)
+    }
+    assert spans == {("n2", 0, 30), ("n0", 10, 30), ("n1", 10, 20)}
+
+
+def test_a_policy_is_asked_only_after_the_events_that_it_wants():
+    class Sleepy(BFTrainerPolicy):
+        wakes_on = Trigger.COMPLETION | Trigger.ARRIVAL
+
+    events = log(2, [(10, 1, True)], 20, idle_first=[0])
+    result = replay_log(events, JobSet([job()]), Sleepy())
+    assert result.decisions["n_nodes_used"].tolist() == [1, 1]
+    assert result.summary["decisions"] == {"proven": 1, "not_asked": 1}
+
+
+def test_a_job_left_with_fewer_nodes_than_it_needs_and_no_decision_makes_nothing():
+    class OnceOnly(BFTrainerPolicy):
+        wakes_on = Trigger.ARRIVAL
+
+    events = log(2, [(10, 1, False)], 20, idle_first=[0, 1])
+    result = replay_log(events, JobSet([job(min_nodes=2)]), OnceOnly())
+    assert result.jobs.iloc[0]["done_samples"] == pytest.approx(200)
+    assert result.summary["ledger"]["node_hours"]["unused_stalled"] * 3600 == pytest.approx(10)
+
+
+def test_state_changes_of_busy_nodes_are_no_decision_points():
+    from bfreplay.datasets import NodeEvents, NodeState
+
+    events = NodeEvents.from_arrays(
+        ["a", "b"], [NodeState.IDLE, NodeState.BUSY], [5 * SECOND, 8 * SECOND], [1, 1],
+        [NodeState.DOWN, NodeState.BUSY], 0, 10 * SECOND,
+    )  # fmt: skip
+    result = replay_log(events, JobSet([job()]))
+    assert result.summary["n_decisions"] == 1
+    assert result.summary["n_pool_events"] == 0
+
+
+def test_after_the_last_job_the_books_go_on_and_the_decisions_stop():
+    events = log(1, [(t, 0, t % 2 == 0) for t in range(5, 15)], 20, idle_first=[0])
+    result = replay_log(events, JobSet([job(work=20)]))  # done at 2 s
+    assert result.summary["n_decisions"] == 2
+    assert result.summary["n_pool_events"] == 10
+    assert _hours(result, "idle") == 5 + 5 + 5  # until 5 s, 5 holes of 1 s, from 14 s; first stretch included
+    assert _hours(result, "useful") == 2
+
+
+def test_a_log_on_which_nothing_is_ever_idle_closes_with_zeros():
+    result = replay_log(log(3, [], 10), JobSet([job()]))
+    assert _hours(result, "idle") == 0
+    assert result.jobs.iloc[0]["status"] == "waiting"
+    assert result.u == 0
+
+
+@pytest.mark.parametrize(
+    "counts", [[5], [-1], [1, 1], [3]], ids=["above max", "negative", "too many jobs", "more than idle"]
+)
+def test_a_policy_that_gives_impossible_counts_is_stopped(counts):
+    class Wrong(EqualSharePolicy):
+        name = "wrong"
+        wakes_on = ANY_TRIGGER
+
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array(counts))
+
+    with pytest.raises(BfreplayError, match="the policy"):
+        replay_log(log(2, [], 10, idle_first=[0, 1]), JobSet([job()]), Wrong())
+
+
+def test_a_policy_that_places_a_job_on_a_busy_node_is_stopped():
+    class Wrong(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array([1]), assigned=(np.array([1]),))
+
+    with pytest.raises(BfreplayError, match="not free"):
+        replay_log(log(2, [], 10, idle_first=[0]), JobSet([job()]), Wrong())
+
+
+def test_weights_shift_nodes_between_jobs():
+    from dataclasses import replace
+
+    jobs = JobSet([job("light"), replace(job("heavy"), weight=2.0)])
+    result = replay_log(log(4, [], 10, idle_first=range(4)), jobs)
+    assert result.jobs.set_index("job")["done_samples"].to_dict() == {"light": 0.0, "heavy": 400.0}
+
+
+def test_progress_is_reported_within_the_window():
+    seen = []
+    events = log(1, [(t, 0, t % 2 == 0) for t in range(1, 200)], 300, idle_first=[0])
+    replay_log(events, JobSet([job()]), progress=lambda now_us, n: seen.append((now_us, n)))
+    assert seen
+    assert all(0 <= now_us <= 300 * SECOND for now_us, _ in seen)
+    assert [n for _, n in seen] == sorted(n for _, n in seen)
