@@ -246,3 +246,5 @@ def _progress_bar(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Calla
         elapsed = max(perf_counter() - started, 1e-9)
         count = bar.tasks[0].fields["events"]
         bar.update(task, completed=end_us - start_us, events=count, speed=count / elapsed)
+if __name__ == "__main__":
+    main()

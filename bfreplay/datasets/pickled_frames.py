@@ -44,6 +44,20 @@ class _NotAFrameError(Exception):
     """Something in the tree is not what a DataFrame has there."""
 
 
+# what a tree that was not made by pickling a DataFrame can raise on the way
+_MALFORMED = (
+    _NotAFrameError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PickledFrame:
     """A DataFrame as arrays.
@@ -78,7 +92,7 @@ def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
     tree = load_records(stream, file)
     try:
         return _frame(tree)
-    except (_NotAFrameError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+    except _MALFORMED as error:
         raise InputError(
             f"the pickle is not a usable DataFrame: {error}", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
         ) from error
@@ -112,6 +126,8 @@ def _frame(tree: Any) -> PickledFrame:
     read = []
     for values, placement in blocks:
         array, columns = _array(values), _placement(placement, n_columns)
+        if array.ndim == 1 and len(columns) == 1:  # pandas keeps a column of text so
+            array = array[np.newaxis]
         if array.ndim != 2 or array.shape[0] != len(columns):
             raise _NotAFrameError("a block does not fit its columns")
         read.append((columns, array))

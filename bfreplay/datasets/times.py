@@ -16,8 +16,8 @@ LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICRO
 EXPECTED_TIME = "ISO-8601 such as 2021-02-10T00:48:48Z (UTC where no zone is given), or seconds since 1970-01-01 UTC"
 
 _ISO = re.compile(
-    r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)"
-    r"(?:[.,](?P<fraction>\d+))?\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
+    r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?=(?P<fraction>[.,]\d+)?))?)?)"
+    r"(?:(?<=:\d\d:\d\d)[.,]\d+)?\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
 )
 
 
@@ -67,7 +67,7 @@ def parse_time_us(value: Any) -> int:
     if len(whole) == 10:
         whole += "T00:00"
     seconds = microseconds_of(datetime.fromisoformat(whole + zone))
-    return seconds + seconds_to_us("0." + (match["fraction"] or "0"))
+    return seconds + seconds_to_us("0." + (match["fraction"] or ".0")[1:])
 
 
 def seconds_to_us(value: Any, *, exact: bool = True) -> int:

@@ -56,7 +56,9 @@ def apply_events(
     return 0, -1
 
 
-def refuse_event(problem: int, *, node: str, time_us: int, value: object, column: str, file: Path | None, row: int) -> NoReturn:
+def refuse_event(
+    problem: int, *, node: str, time_us: int, value: object, column: str, file: Path | None, row: int
+) -> NoReturn:
     """Raise the error for what ``apply_events`` found.
 
     Parameters

@@ -129,27 +129,29 @@ class RowTable:
         self.sink = sink
         self.n_rows = 0
         self.write_s = 0.0
-        self._rows: list[Sequence[Any]] = []
+        # a list a column: thousands of live row tuples would make the garbage collector scan them, decision after decision
+        self._columns: list[list[Any]] = [[] for _ in schema]
 
     def append(self, row: Sequence[Any]) -> None:
         """One row, in the order of the schema."""
-        self._rows.append(row)
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
         self.n_rows += 1
-        if len(self._rows) >= CHUNK_ROWS:
+        if len(self._columns[0]) >= CHUNK_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
-        if self._rows:
+        if self._columns[0]:
             arrays = [
                 pa.array(column, type=field.type.value_type).dictionary_encode().cast(field.type)
                 if pa.types.is_dictionary(field.type)
                 else pa.array(column, type=field.type)
-                for column, field in zip(zip(*self._rows, strict=True), self.schema, strict=True)
+                for column, field in zip(self._columns, self.schema, strict=True)
             ]
             self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
-            self._rows = []
+            self._columns = [[] for _ in self.schema]
         self.write_s += perf_counter() - started
 
     def close(self) -> pa.Table | None:

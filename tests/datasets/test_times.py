@@ -34,7 +34,21 @@ def test_texts_numbers_and_datetimes_are_times(value, time_us):
 
 
 @pytest.mark.parametrize(
-    "value", ["", "noon", "2021-02-30", "nan", "inf", "1e40", True, "0.0000001", "1970-01-01T00:00:00.0000001Z", None]
+    "value",
+    [
+        "",
+        "noon",
+        "2021-02-30",
+        "nan",
+        "inf",
+        "1e40",
+        True,
+        "0.0000001",
+        "1970-01-01T00:01.5",
+        "1970-01-01.5",
+        "1970-01-01T00:00:00.0000001Z",
+        None,
+    ],
 )
 def test_what_is_no_time_is_refused(value):
     with pytest.raises(ValueError):

@@ -1,0 +1,67 @@
+"""``bfreplay describe``, ``solvers``, ``--version``, and what ``--help`` costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+import bfreplay
+from bfreplay.cli import main
+
+
+def test_describe_characterises_the_bundled_log():
+    result = CliRunner().invoke(main, ["describe", "sample"])
+    assert result.exit_code == 0, result.output
+    for word in ("equivalent nodes", "idle node-hours", "length of a hole", "events an hour"):
+        assert word in result.stdout
+
+
+def test_describe_as_json_agrees_with_the_text():
+    document = json.loads(CliRunner().invoke(main, ["describe", "sample", "--json"]).stdout)
+    text = CliRunner().invoke(main, ["describe", "sample"]).stdout
+    assert f"{document['mean_idle_nodes']:,.1f}" in text
+
+
+def test_describe_refuses_what_is_no_log(tmp_path):
+    (tmp_path / "log.txt").write_text("hello")
+    result = CliRunner().invoke(main, ["describe", str(tmp_path / "log.txt")])
+    assert result.exit_code == 2
+    assert "log.txt" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_solvers_lists_what_works_here():
+    result = CliRunner().invoke(main, ["solvers"])
+    assert "exact" in result.stdout
+    entries = {e["name"]: e for e in json.loads(CliRunner().invoke(main, ["solvers", "--json"]).stdout)}
+    assert entries["exact"]["problem"] == ""
+    assert set(entries["cbc-mip"]["formulations"]) >= {"published", "node_level", "choices"}
+
+
+def test_version_is_the_packages():
+    assert bfreplay.__version__ in CliRunner().invoke(main, ["--version"]).stdout
+
+
+def test_show_versions_names_everything_a_bug_report_needs(capsys):
+    bfreplay.show_versions()
+    text = capsys.readouterr().out
+    for name in ("python", "bfreplay", "numpy", "pyarrow", "numba", "mip", "machine", "hot loops"):
+        assert name in text
+
+
+def test_help_loads_neither_pandas_nor_numba_nor_pyarrow():
+    code = (
+        "import sys, bfreplay.cli\n"
+        "heavy = {'pandas', 'numba', 'pyarrow', 'numpy'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_can_be_used():
+    for name in bfreplay.__all__:
+        assert getattr(bfreplay, name) is not None
+    assert set(bfreplay.__all__) <= set(dir(bfreplay))

@@ -1,0 +1,335 @@
+import math
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bfreplay.datasets import load_jobs, write_jobs
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import ElasticJob, JobSet
+
+HEAD = "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve"
+GOOD = {
+    "name": "j1", "min_nodes": "1", "max_nodes": "2", "scale_up_cost_s": "18.5", "scale_down_cost_s": "12",
+    "work_samples": "1000", "curve": "0:0 1:10.5 2:20.25",
+}  # fmt: skip
+
+
+def jobs_csv(folder, *rows, name="jobs.csv"):
+    """A CSV of ``GOOD`` rows with changes; a value of None drops the column."""
+    cells = [{key: value for key, value in (GOOD | row).items() if value is not None} for row in rows]
+    columns = list(dict.fromkeys(key for row in cells for key in row))
+    lines = [",".join(columns), *(",".join(row.get(key, "") for key in columns) for row in cells)]
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return folder / name
+
+
+def text_file(folder, name, text):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_a_plain_csv_becomes_jobs_relative_to_the_window(tmp_path):
+    jobs = load_jobs(jobs_csv(tmp_path, {}, {"name": "j2", "work_samples": "inf"}))
+    assert jobs.submit_is_relative
+    assert [name for name, _ in jobs.sources] == ["jobs.csv"]
+    first, second = jobs
+    assert (first.submit_us, first.min_nodes, first.max_nodes) == (0, 1, 2)
+    assert (first.scale_up_cost_s, first.scale_down_cost_s, first.work_samples) == (18.5, 12.0, 1000.0)
+    assert first.throughput == TabulatedCurve((0, 1, 2), (0.0, 10.5, 20.25))
+    assert (first.objective, first.weight, first.deadline_us, first.node_types, first.model) == (
+        None,
+        1.0,
+        None,
+        (),
+        None,
+    )
+    assert second.work_samples == math.inf
+    assert second.throughput is first.throughput
+
+
+def test_every_optional_column_is_read(tmp_path):
+    row = {
+        "submit_time": "2021-02-10T00:00:01.5Z", "objective_curve": "0:0 2:1", "weight": "2.5",
+        "deadline": "2021-02-10 01:00:00", "node_types": "gpu; fat", "model": "AlexNet",
+    }  # fmt: skip
+    job = load_jobs(jobs_csv(tmp_path, row))[0]
+    start = 1_612_915_200_000_000
+    assert (job.submit_us, job.deadline_us) == (start + 1_500_000, start + 3_600_000_000)
+    assert job.objective == TabulatedCurve((0, 2), (0.0, 1.0))
+    assert (job.weight, job.node_types, job.model) == (2.5, ("gpu", "fat"), "AlexNet")
+
+
+def test_a_deadline_after_counts_from_the_submit_time(tmp_path):
+    job = load_jobs(jobs_csv(tmp_path, {"submit_after_s": "10", "deadline_after_s": "60"}))[0]
+    assert (job.submit_us, job.deadline_us) == (10_000_000, 70_000_000)
+
+
+def test_curves_may_be_named_in_a_file_beside(tmp_path):
+    table = text_file(tmp_path, "curves.csv", "curve,nodes,value\nslow,0,0\nslow,2,3.5\nfast,0,0\nfast,2,9\n")
+    columns = {"curve": ["slow", "slow"], "nodes": [0, 2], "value": [0.0, 3.5]}
+    pq.write_table(pa.table(columns), tmp_path / "curves.parquet")
+    toml = text_file(tmp_path, "curves.toml", "[curves.slow]\nnodes = [0, 2]\nvalues = [0, 3.5]\n")
+    for curves in (table, tmp_path / "curves.parquet", toml):
+        jobs = load_jobs(jobs_csv(tmp_path, {"curve": "slow"}, {"name": "j2", "curve": "slow"}), curves)
+        assert jobs[0].throughput == TabulatedCurve((0, 2), (0.0, 3.5), "slow")
+        assert jobs[1].throughput is jobs[0].throughput
+        assert [name for name, _ in jobs.sources] == ["jobs.csv", curves.name]
+
+
+def test_parquet_may_hold_typed_times_and_lists(tmp_path):
+    cells = {
+        "name": ["j"], "submit_time": pa.array([1_500_000_000], pa.timestamp("ns")), "min_nodes": [1], "max_nodes": [2],
+        "scale_up_cost_s": [1.0], "scale_down_cost_s": [0], "work_samples": [math.inf],
+        "curve": pa.array([[[0.0, 0.0], [2.0, 5.0]]]), "node_types": [["gpu"]], "model": pa.array([None], pa.string()),
+    }  # fmt: skip
+    pq.write_table(pa.table(cells), tmp_path / "jobs.parquet")
+    job = load_jobs(tmp_path / "jobs.parquet")[0]
+    assert (job.submit_us, job.throughput.values, job.node_types, job.model) == (1_500_000, (0.0, 5.0), ("gpu",), None)
+
+
+TOML = """
+[curves.resnet]
+nodes = [0, 1, 4]
+values = [0, 10, 30.5]
+
+[[job]]
+name = "trial"
+count = 3
+submit_after_s = 10
+submit_every_s = 0.5
+deadline_after_s = 100
+min_nodes = 1
+max_nodes = 4
+scale_up_cost_s = 18
+scale_down_cost_s = 12.5
+work_samples = inf
+curve = "resnet"
+
+[[job]]
+name = "last"
+min_nodes = 1
+max_nodes = 1
+scale_up_cost_s = 0
+scale_down_cost_s = 0
+work_samples = 1e6
+curve = [[0, 0], [1, 2]]
+node_types = ["gpu"]
+"""
+
+
+def test_toml_holds_jobs_curves_and_repetitions(tmp_path):
+    jobs = load_jobs(text_file(tmp_path, "jobs.toml", TOML))
+    assert [job.name for job in jobs] == ["last", "trial-0000", "trial-0001", "trial-0002"]
+    assert [job.submit_us for job in jobs] == [0, 10_000_000, 10_500_000, 11_000_000]
+    assert jobs[3].deadline_us == 111_000_000
+    assert jobs[1].throughput is jobs[3].throughput
+    assert jobs[1].throughput == TabulatedCurve((0, 1, 4), (0.0, 10.0, 30.5), "resnet")
+
+
+def test_toml_times_may_be_dates_of_its_own(tmp_path):
+    text = TOML.replace("submit_after_s = 10", "submit_time = 2021-02-10T00:00:00Z").replace(
+        'name = "last"', 'name = "last"\nsubmit_time = 2021-02-10T00:00:01'
+    )
+    jobs = load_jobs(text_file(tmp_path, "jobs.toml", text))
+    start = int(datetime(2021, 2, 10, tzinfo=UTC).timestamp()) * 1_000_000
+    assert [job.submit_us - start for job in jobs] == [0, 500_000, 1_000_000, 1_000_000]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem", "column", "value"),
+    [
+        ({"min_nodes": "3"}, "above max_nodes", "min_nodes", 3),
+        ({"min_nodes": "0"}, "below 1", "min_nodes", 0),
+        ({"min_nodes": "1.5"}, "no whole number", "min_nodes", "1.5"),
+        ({"max_nodes": "many"}, "no number", "max_nodes", "many"),
+        ({"max_nodes": ""}, "missing", "max_nodes", None),
+        ({"name": ""}, "missing", "name", None),
+        ({"name": "j1"}, "two jobs", "name", "j1"),
+        ({"scale_up_cost_s": "-1"}, "negative", "scale_up_cost_s", -1.0),
+        ({"work_samples": "0"}, "not positive", "work_samples", 0.0),
+        ({"work_samples": "nan"}, "not positive", "work_samples", None),
+        ({"weight": "0"}, "not positive", "weight", 0.0),
+        ({"curve": "1:10 2:20"}, "start at zero", "curve", (1.0, 10.0)),
+        ({"curve": "0:0 2:20 1:10"}, "not sorted", "curve", [0, 2, 1]),
+        ({"curve": "0:0 1:10"}, "ends at 1 nodes", "curve", 1),
+        ({"curve": "0:0 2"}, "no pair", "curve", ["2"]),
+        ({"curve": "0:0 2:x"}, "no number", "curve", "x"),
+        ({"curve": "resnet"}, "no curve is called", "curve", "resnet"),
+        ({"objective_curve": "0:0 1:1"}, "ends at 1 nodes", "objective_curve", 1),
+        ({"submit_after_s": "soon"}, "no number", "submit_after_s", "soon"),
+        ({"submit_after_s": "-1"}, "before the window", "submit_after_s", "-1"),
+        ({"submit_after_s": "inf"}, "no number of seconds", "submit_after_s", "inf"),
+        ({"deadline": "2021-02-10"}, "calendar time", "deadline", "2021-02-10"),
+        ({"deadline_after_s": "-5"}, "before the submit time", "deadline_after_s", "-5"),
+        ({"deadline_after_s": "5", "deadline": "2021-02-10"}, "two deadlines", "deadline_after_s", "5"),
+    ],
+)
+def test_a_faulty_row_names_file_row_column_and_value(tmp_path, change, problem, column, value):
+    file = jobs_csv(tmp_path, {}, {"name": "j2"} | change)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    error = caught.value
+    assert (error.file, error.row, error.column) == (str(file), 2, column)
+    assert value is None or error.value == value
+
+
+@pytest.mark.parametrize(
+    ("row", "problem", "column", "value"),
+    [
+        ({"submit_time": "noon"}, "cannot be read", "submit_time", "noon"),
+        ({"submit_time": "2021-02-10", "deadline": "2021-02-09"}, "before the submit time", "deadline", "2021-02-09"),
+        ({"submit_time": "2021-02-10T00:00:00.0000001Z"}, "finer", "submit_time", None),
+    ],
+)
+def test_calendar_times_are_checked(tmp_path, row, problem, column, value):
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(jobs_csv(tmp_path, row))
+    assert (caught.value.row, caught.value.column) == (1, column)
+    assert value is None or caught.value.value == value
+
+
+def test_an_unknown_column_gets_a_suggestion(tmp_path):
+    with pytest.raises(InputError) as caught:
+        load_jobs(jobs_csv(tmp_path, {"min_node": "1", "min_nodes": None}))
+    assert (caught.value.column, caught.value.fix) == ("min_node", "did you mean 'min_nodes'?")
+
+
+def test_a_missing_column_is_named(tmp_path):
+    with pytest.raises(InputError, match="'work_samples' is missing") as caught:
+        load_jobs(jobs_csv(tmp_path, {"work_samples": None}))
+    assert caught.value.column == "work_samples"
+
+
+def test_two_ways_to_submit_contradict_each_other(tmp_path):
+    with pytest.raises(InputError, match="both submit_time and submit_after_s"):
+        load_jobs(jobs_csv(tmp_path, {"submit_time": "2021-02-10", "submit_after_s": "1"}))
+
+
+def test_an_unknown_curve_gets_a_suggestion(tmp_path):
+    curves = text_file(tmp_path, "curves.csv", "curve,nodes,value\nresnet50,0,0\nresnet50,2,9\n")
+    with pytest.raises(InputError) as caught:
+        load_jobs(jobs_csv(tmp_path, {"curve": "resnet5"}), curves)
+    assert caught.value.fix == "did you mean 'resnet50'?"
+    assert "resnet50" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem", "row", "column"),
+    [
+        ("curves.csv", "curve,nodes\na,0\n", "not those of a table of curves", None, "value"),
+        ("curves.csv", "curve,nodes,value\n", "no curves", None, None),
+        ("curves.csv", "curve,nodes,value\na,0,0\na,two,1\n", "no number", 2, "nodes"),
+        ("curves.csv", "curve,nodes,value\na,0,0\na,2,\n", "value is missing", 2, "value"),
+        ("curves.csv", "curve,nodes,value\na,0,0\nb,1,1\n", "start at zero", "from 2", "curve"),
+        ("curves.csv", "curve,nodes,value\na:b,0,0\n", "colon", 1, "curve"),
+        ("curves.toml", "[curves.a]\nnodes = [0]\n", "nodes and values", "[curves.a]", None),
+        ("curves.toml", "[curves.a]\nnodes = [0, 1]\nvalues = [0]\n", "2 node counts but 1 values", "[curves.a]", None),
+        ("curves.txt", "", "no reader", None, None),
+    ],
+)
+def test_a_faulty_table_of_curves_is_refused(tmp_path, name, text, problem, row, column):
+    curves = text_file(tmp_path, name, text)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(jobs_csv(tmp_path, {}), curves)
+    assert (caught.value.file, caught.value.row, caught.value.column) == (str(curves), row, column)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem", "row"),
+    [
+        ("jobs.csv", "", "empty", None),
+        ("jobs.csv", HEAD + "\n", "no jobs", None),
+        ("jobs.csv", HEAD + "\nj,1\n", "another number of cells", 1),
+        ("jobs.csv", HEAD + ",name\n", "twice", None),
+        ("jobs.toml", "", "no jobs", None),
+        ("jobs.toml", "[[job]\n", "cannot be read as TOML", None),
+        ("jobs.toml", "[jobs]\nname = 'a'\n", "unknown key", None),
+        ("jobs.toml", "[job]\nname = 'a'\n", "array of tables", None),
+        ("jobs.toml", TOML.replace("count = 3", "count = 0"), "below 1", "[[job]] 1"),
+        ("jobs.toml", TOML.replace("count = 3\n", ""), "without count", "[[job]] 1"),
+        ("jobs.toml", TOML.replace("weight", "w").replace("node_types", "node_typs"), "unknown", "[[job]] 2"),
+        ("jobs.toml", TOML.replace('name = "last"', "name = 7"), "no text", "[[job]] 2"),
+        ("jobs.toml", TOML.replace("values = [0, 10, 30.5]", "values = [0, true, 1]"), "no number", "[curves.resnet]"),
+        ("jobs.parquet", "text", "cannot be read as Parquet", None),
+        ("jobs.json", "{}", "no reader", None),
+    ],
+)
+def test_a_faulty_file_is_refused(tmp_path, name, text, problem, row):
+    file = text_file(tmp_path, name, text)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    assert (caught.value.file, caught.value.row) == (str(file), row)
+
+
+def test_a_curve_named_in_two_places_is_refused(tmp_path):
+    curves = text_file(tmp_path, "curves.toml", "[curves.resnet]\nnodes = [0, 2]\nvalues = [0, 3.5]\n")
+    with pytest.raises(InputError, match="jobs file and in the curves file"):
+        load_jobs(text_file(tmp_path, "jobs.toml", TOML), curves)
+
+
+positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+text = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=";"), min_size=1).filter(
+    lambda name: name == name.strip()
+)
+
+
+@st.composite
+def job_sets(draw):
+    relative = draw(st.booleans())
+    names = draw(st.lists(text, min_size=1, max_size=4, unique=True))
+    jobs = []
+    for name in names:
+        top = draw(st.integers(1, 50))
+        curve = TabulatedCurve((0, top), (0.0, draw(st.floats(0, 1e300))))
+        submit_us = draw(st.integers(0 if relative else -(10**15), 10**16))
+        jobs.append(
+            ElasticJob(
+                name,
+                submit_us,
+                draw(st.integers(1, top)),
+                top,
+                draw(st.floats(0, 1e300)),
+                draw(st.floats(0, 1e9)),
+                draw(positive | st.just(math.inf)),
+                curve,
+                draw(st.none() | st.just(curve)),
+                draw(positive),
+                draw(st.none() | st.integers(0, 10**12).map(lambda after, start=submit_us: start + after)),
+                tuple(draw(st.lists(text, max_size=2))),
+                draw(st.none() | text),
+            )  # fmt: skip
+        )
+    return JobSet(jobs, relative)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(jobs=job_sets())
+def test_any_job_set_survives_csv_exactly(tmp_path, jobs):
+    write_jobs(jobs, tmp_path / "jobs.csv", overwrite=True)
+    again = load_jobs(tmp_path / "jobs.csv")
+    assert again.jobs == jobs.jobs
+    assert again.submit_is_relative == jobs.submit_is_relative
+
+
+def test_an_existing_job_file_is_kept_unless_asked(tmp_path):
+    file = jobs_csv(tmp_path, {})
+    jobs, before = load_jobs(file), file.read_text()
+    with pytest.raises(OutputExistsError):
+        write_jobs(jobs, file)
+    assert file.read_text() == before
+    with pytest.raises(InputError, match="written as CSV"):
+        write_jobs(jobs, tmp_path / "jobs.parquet")
+    with pytest.raises(InputError, match="folder"):
+        write_jobs(jobs, tmp_path / "none" / "jobs.csv")
+
+
+def test_a_node_type_with_a_semicolon_cannot_be_written(tmp_path):
+    job = ElasticJob("j", 0, 1, 1, 0, 0, 1, TabulatedCurve((0, 1), (0, 1)), node_types=("a;b",))
+    with pytest.raises(InputError, match="node type"):
+        write_jobs(JobSet([job]), tmp_path / "jobs.csv")
+    assert list(tmp_path.iterdir()) == []
