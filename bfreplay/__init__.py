@@ -40,6 +40,7 @@ __all__ = [
     "Semantics",
     "Solution",
     "TabulatedCurve",
+    "__version__",
     "load_events",
     "load_jobs",
     "replay_log",
@@ -48,7 +49,6 @@ __all__ = [
     "show_versions",
     "solve",
     "solver_of",
-    "__version__",
 ]
 
 # imported when first used, so that ``import bfreplay`` and ``bfreplay --help`` stay quick

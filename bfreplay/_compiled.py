@@ -6,22 +6,28 @@ floating-point operations, so both give the same bits; only the time differs.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-try:
-    import numba
 
-    IS_COMPILED = not numba.config.DISABLE_JIT
-except ImportError:  # platforms without llvmlite wheels, ppc64le login nodes for one
-    numba = None
-    IS_COMPILED = False
+def _numba() -> Any:
+    """The numba module, or ``None`` on platforms without llvmlite wheels (ppc64le login nodes, for one)."""
+    try:
+        return importlib.import_module("numba")
+    except ImportError:
+        return None
+
+
+_NUMBA = _numba()
+IS_COMPILED = _NUMBA is not None and not _NUMBA.config.DISABLE_JIT
 
 
 def compiled(function: F) -> F:
     """Compile ``function`` on first call and keep the machine code on disk for the next process."""
-    if numba is None:
+    if _NUMBA is None:
         return function
-    return numba.njit(cache=True, fastmath=False)(function)  # type: ignore[no-any-return]  # numba ships no types
+    jitted: F = _NUMBA.njit(cache=True, fastmath=False)(function)
+    return jitted

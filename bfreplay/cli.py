@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import rich_click as click
 
@@ -46,41 +46,91 @@ def main() -> None:
 
 @main.command()
 @click.argument("events", type=click.Path(path_type=Path))
-@click.option("--jobs", "jobs_file", type=click.Path(path_type=Path), required=True,
-              help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).")
-@click.option("--curves", "curves_file", type=click.Path(path_type=Path),
-              help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl).")
-@click.option("--policy", type=click.Choice(["bftrainer", "equal-share"]), default="bftrainer",
-              help="Who decides the node counts.")
-@click.option("--t-fwd", "t_fwd_s", type=float, default=120.0,
-              help="Forward-looking time in seconds: how long a decision is expected to last.")
+@click.option(
+    "--jobs",
+    "jobs_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).",
+)
+@click.option(
+    "--curves",
+    "curves_file",
+    type=click.Path(path_type=Path),
+    help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl).",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["bftrainer", "equal-share"]),
+    default="bftrainer",
+    help="Who decides the node counts.",
+)
+@click.option(
+    "--t-fwd",
+    "t_fwd_s",
+    type=float,
+    default=120.0,
+    help="Forward-looking time in seconds: how long a decision is expected to last.",
+)
 @click.option("--max-parallel", type=click.IntRange(min=1), default=10, help="Most jobs at once; the others queue.")
-@click.option("--solver", default="exact",
-              help="'exact', a MILP back end such as 'cbc', or package.module:Class. See 'bfreplay solvers'.")
-@click.option("--formulation", default=None,
-              help="MILP formulation for a back end (default: choices); 'published' also for the exact solver.")
-@click.option("--time-limit", "time_limit_s", type=click.FloatRange(min=0, min_open=True), default=10.0,
-              help="Seconds a MILP back end may take for one decision.")
-@click.option("--fallback", type=click.Choice(["exact", "keep"]), default="exact",
-              help="When a back end fails: ask the exact solver, or keep all counts as the published program does.")
-@click.option("--semantics", type=click.Choice(["continuous", "published"]), default="continuous",
-              help="Continuous time, or the published program's clock to the last digit.")
-@click.option("--window", nargs=2, metavar="START END", default=None,
-              help="Part of the log to replay: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]")
-@click.option("--unlimited-work", is_flag=True,
-              help="The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer measures U.")
+@click.option(
+    "--solver",
+    default="exact",
+    help="'exact', a MILP back end such as 'cbc', or package.module:Class. See 'bfreplay solvers'.",
+)
+@click.option(
+    "--formulation",
+    default=None,
+    help="MILP formulation for a back end (default: choices); 'published' also for the exact solver.",
+)
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    help="Seconds a MILP back end may take for one decision.",
+)
+@click.option(
+    "--fallback",
+    type=click.Choice(["exact", "keep"]),
+    default="exact",
+    help="When a back end fails: ask the exact solver, or keep all counts as the published program does.",
+)
+@click.option(
+    "--semantics",
+    type=click.Choice(["continuous", "published"]),
+    default="continuous",
+    help="Continuous time, or the published program's clock to the last digit.",
+)
+@click.option(
+    "--window",
+    nargs=2,
+    metavar="START END",
+    default=None,
+    help="Part of the log to replay: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
+)
+@click.option(
+    "--unlimited-work",
+    is_flag=True,
+    help="The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer measures U.",
+)
 @click.option("--seed", type=int, default=0, help="Of the random first map under --semantics published.")
-@click.option("--efficiency/--no-efficiency", "with_efficiency", default=True,
-              help="Also replay the jobs on dedicated nodes and report U.")
+@click.option(
+    "--efficiency/--no-efficiency",
+    "with_efficiency",
+    default=True,
+    help="Also replay the jobs on dedicated nodes and report U.",
+)
 @click.option("--record-nodes", is_flag=True, help="Also write who held which node when (nodes.parquet).")
-@click.option("--out", type=click.Path(path_type=Path), default=None,
-              help="Run folder to write.  [default: write nothing]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="Run folder to write.  [default: write nothing]"
+)
 @click.option("--force", is_flag=True, help="Replace the run folder if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run's record as JSON instead of the summary.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def replay(
     events: Path, jobs_file: Path, curves_file: Path | None, policy: str, t_fwd_s: float, max_parallel: int,
-    solver: str, formulation: str | None, time_limit_s: float, fallback: str, semantics: str,
+    solver: str, formulation: str | None, time_limit_s: float, fallback: Literal["exact", "keep"], semantics: str,
     window: tuple[str, str] | None, unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool,
     out: Path | None, force: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
@@ -127,8 +177,13 @@ def replay(
 
 @main.command()
 @click.argument("events", type=click.Path(path_type=Path))
-@click.option("--window", nargs=2, metavar="START END", default=None,
-              help="Part of the log: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]")
+@click.option(
+    "--window",
+    nargs=2,
+    metavar="START END",
+    default=None,
+    help="Part of the log: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def describe(events: Path, window: tuple[str, str] | None, as_json: bool) -> None:
     """How much is idle in EVENTS, in holes of what length, and how often nodes come and go.
@@ -205,9 +260,7 @@ def _warm_up() -> None:
     """Compile the hot loops; on the first run, which takes seconds, say what is going on."""
     from bfreplay.replay.warmup import warm_up
 
-    notice = Timer(
-        1.5, lambda: click.echo("Compiling the inner loops for this machine (first run only) ...", err=True)
-    )
+    notice = Timer(1.5, lambda: click.echo("Compiling the inner loops for this machine (first run only) ...", err=True))
     notice.daemon = True
     notice.start()
     try:
@@ -246,5 +299,7 @@ def _progress_bar(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Calla
         elapsed = max(perf_counter() - started, 1e-9)
         count = bar.tasks[0].fields["events"]
         bar.update(task, completed=end_us - start_us, events=count, speed=count / elapsed)
+
+
 if __name__ == "__main__":
     main()

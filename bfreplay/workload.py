@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -152,7 +153,13 @@ class JobSet(Sequence[ElasticJob]):
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # Sequence's overloads add nothing here
+    @overload
+    def __getitem__(self, index: int) -> ElasticJob: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ElasticJob, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> ElasticJob | tuple[ElasticJob, ...]:
         return self.jobs[index]
 
     def __iter__(self) -> Iterator[ElasticJob]:

@@ -21,7 +21,7 @@ from bfreplay.datasets.states import STATE_WORDS
 from bfreplay.datasets.tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
 from bfreplay.errors import InputError
 
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
 _WRITTEN_COLUMNS = ("time", "node", "state", "cause")
 
 

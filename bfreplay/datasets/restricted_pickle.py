@@ -178,7 +178,8 @@ EXPECTED_PICKLE = "a pickled pandas DataFrame of numbers, text and times without
 FIX_PICKLE = "export the table to Parquet or CSV where it was made, and give that file"
 
 
-class _RecordUnpickler(pickle.Unpickler):
+# The one in Python: ten bytes make the one in C allocate 32 GB for its memo.
+class _RecordUnpickler(pickle._Unpickler):
     def __init__(self, stream: IO[bytes], file: Path) -> None:
         super().__init__(stream)
         self._file = file

@@ -16,9 +16,10 @@ LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICRO
 EXPECTED_TIME = "ISO-8601 such as 2021-02-10T00:48:48Z (UTC where no zone is given), or seconds since 1970-01-01 UTC"
 
 _ISO = re.compile(
-    r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?=(?P<fraction>[.,]\d+)?))?)?)"
-    r"(?:(?<=:\d\d:\d\d)[.,]\d+)?\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
+    r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?P<fraction>[.,]\d+)?"
+    r"\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
 )
+_LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
 def iso_utc(time_us: int) -> str:
@@ -56,6 +57,8 @@ def parse_time_us(value: Any) -> int:
     match = _ISO.fullmatch(text)
     if match is None:
         return seconds_to_us(text)
+    if match["fraction"] and len(match["whole"]) < _LENGTH_TO_SECONDS:
+        raise ValueError("a fraction without seconds")
     zone = match["zone"] or "+00:00"
     if zone in "Zz":
         zone = "+00:00"

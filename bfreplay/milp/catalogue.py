@@ -8,7 +8,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
-from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.milp_solver import Fallback, MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver
@@ -20,7 +20,7 @@ _ALIASES = {"cbc": "cbc-mip"}
 
 
 def solver_of(
-    name: str = EXACT, formulation: str | None = None, *, time_limit_s: float = 10.0, fallback: str = "exact"
+    name: str = EXACT, formulation: str | None = None, *, time_limit_s: float = 10.0, fallback: Fallback = "exact"
 ) -> Solver:
     """Make a solver.
 

@@ -75,7 +75,8 @@ def concave_hulls(
 @compiled
 def _slope(value: NDArray[np.float64], points: NDArray[np.int64], j: int, p: int) -> float:
     """Value per node of the hull segment of job ``j`` that ends at vertex ``p``."""
-    return (value[j, points[p]] - value[j, points[p - 1]]) / (points[p] - points[p - 1])
+    slope: float = (value[j, points[p]] - value[j, points[p - 1]]) / (points[p] - points[p - 1])
+    return slope
 
 
 @compiled

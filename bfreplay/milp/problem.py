@@ -12,7 +12,7 @@ from bfreplay.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class AllocationProblem:
-    """How many of ``capacity`` idle nodes does each of J jobs get?
+    """One decision: how many of ``capacity`` idle nodes each of J jobs gets.
 
     Maximise ``sum_j f_j(n_j)`` subject to ``sum_j n_j <= capacity`` and, for every job, ``n_j = 0`` or
     ``min_nodes_j <= n_j <= max_nodes_j``, with
@@ -48,9 +48,7 @@ class AllocationProblem:
     scale_down_loss: NDArray[np.float64]
     capacity: int
     change_limit: int | None = None
-    _value: list[NDArray[np.float64]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def n_jobs(self) -> int:
@@ -83,13 +81,17 @@ class AllocationProblem:
         for name, bad, array, expected in checks:
             if bad.any():
                 j = int(np.argmax(bad))
-                raise InputError(f"{name} of job {j} is out of range", column=name, value=int(array[j]), expected=expected)
+                raise InputError(
+                    f"{name} of job {j} is out of range", column=name, value=int(array[j]), expected=expected
+                )
         for name in ("scale_up_loss", "scale_down_loss"):
             array = getattr(self, name)
             bad = ~(np.isfinite(array) & (array >= 0))
             if bad.any():
                 j = int(np.argmax(bad))
-                raise InputError(f"{name} of job {j} is negative or no number", column=name, value=float(array[j]), expected=">= 0")
+                raise InputError(
+                    f"{name} of job {j} is negative or no number", column=name, value=float(array[j]), expected=">= 0"
+                )
         read = np.arange(width) <= self.max_nodes[:, None]
         if not np.isfinite(self.gain[read]).all():
             raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")

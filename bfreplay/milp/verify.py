@@ -31,7 +31,11 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
             return (
                 f"job {j} gets {count} nodes, allowed are 0 or {int(problem.min_nodes[j])} to "
                 f"{int(problem.max_nodes[j])}"
-                + ("" if problem.change_limit is None else f", at most {problem.change_limit} from {int(problem.current[j])}")
+                + (
+                    ""
+                    if problem.change_limit is None
+                    else f", at most {problem.change_limit} from {int(problem.current[j])}"
+                )
             )
     return ""
 

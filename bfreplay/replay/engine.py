@@ -187,11 +187,7 @@ class Engine:
 
     def _admit(self, now_us: int) -> Trigger:
         admitted = Trigger.NONE
-        while (
-            self._next_job < len(self.jobs)
-            and not self.active.is_full
-            and self._submit_us[self._next_job] <= now_us
-        ):
+        while self._next_job < len(self.jobs) and not self.active.is_full and self._submit_us[self._next_job] <= now_us:
             self.active.admit(self._next_job, now_us)
             self._next_job += 1
             admitted = Trigger.ARRIVAL
@@ -302,7 +298,7 @@ class Engine:
         if solution is not None:
             rejected = solution.rejected
             source = rejected if rejected is not None else solution
-            verdict = (
+            verdict: tuple[float | str | None, ...] = (
                 None if math.isnan(solution.objective) else solution.objective,
                 None if math.isinf(solution.bound) else solution.bound,
                 None if math.isinf(solution.gap) else solution.gap,

@@ -54,8 +54,8 @@ class Recorder:
     @property
     def write_s(self) -> float:
         """Seconds spent making and writing tables so far."""
-        tables = (self.decisions, self.jobs, self.timings, self.allocations, *([self.nodes] if self.nodes else []))
-        return sum(table.write_s for table in tables)
+        rows = sum(table.write_s for table in (self.decisions, self.jobs, self.timings))
+        return rows + self.allocations.write_s + (self.nodes.write_s if self.nodes is not None else 0.0)
 
     def close(self) -> dict[str, pa.Table]:
         """Finish every table; those in memory are returned by name."""
@@ -68,4 +68,3 @@ class Recorder:
         if self.nodes is not None:
             tables["nodes"] = self.nodes.close()
         return {name: table for name, table in tables.items() if table is not None}
-

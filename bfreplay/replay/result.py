@@ -113,19 +113,23 @@ class RunResult:
     @cached_property
     def decisions(self) -> pd.DataFrame:
         """One row a decision."""
-        return self.table("decisions").to_pandas()
+        frame: pd.DataFrame = self.table("decisions").to_pandas()
+        return frame
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row a job of the set."""
-        return self.table("jobs").to_pandas()
+        frame: pd.DataFrame = self.table("jobs").to_pandas()
+        return frame
 
     @cached_property
     def allocations(self) -> pd.DataFrame:
         """One row for each interval in which a job held a constant number of nodes."""
-        return self.table("allocations").to_pandas()
+        frame: pd.DataFrame = self.table("allocations").to_pandas()
+        return frame
 
     @cached_property
     def timings(self) -> pd.DataFrame:
         """Measured seconds of each decision."""
-        return self.table("timings").to_pandas()
+        frame: pd.DataFrame = self.table("timings").to_pandas()
+        return frame

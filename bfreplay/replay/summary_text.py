@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bfreplay.replay.result import RunResult
 from bfreplay.datasets.times import iso_utc
+from bfreplay.replay.result import RunResult
 
 _BAR_WIDTH = 30
 _DECISION_WORDS = {
@@ -95,7 +95,9 @@ def _training(summary: dict[str, Any]) -> list[str]:
         mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
         if mine is not None and theirs is not None:
             lines.append(
-                _line("", f"all jobs are done in both: here at {iso_utc(mine)}, on dedicated nodes at {iso_utc(theirs)}")
+                _line(
+                    "", f"all jobs are done in both: here at {iso_utc(mine)}, on dedicated nodes at {iso_utc(theirs)}"
+                )
             )
     jobs = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in summary["jobs"].items() if count)
     lines.append(_line("Jobs", jobs))

@@ -129,7 +129,7 @@ class RowTable:
         self.sink = sink
         self.n_rows = 0
         self.write_s = 0.0
-        # a list a column: thousands of live row tuples would make the garbage collector scan them, decision after decision
+        # a list a column: thousands of live row tuples would cost a long garbage collection now and then
         self._columns: list[list[Any]] = [[] for _ in schema]
 
     def append(self, row: Sequence[Any]) -> None:

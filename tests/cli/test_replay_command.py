@@ -197,4 +197,4 @@ def test_decisions_say_when_what_and_how_sure(files):
     assert [str(row["time"])[11:16] for row in table[:2]] == ["00:00", "00:10"]
     assert table[0]["trigger"] == "pool+arrival"
     assert table[1]["n_left"] == 1
-    assert all(row["quality"] == "proven" and row["gap"] in (None, 0.0) or row["gap"] < 1e-9 for row in table)
+    assert all((row["quality"] == "proven" and row["gap"] in (None, 0.0)) or row["gap"] < 1e-9 for row in table)

@@ -1,11 +1,12 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-
-from small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 
 def test_the_first_batch_is_one_row_for_each_node_at_the_start(three_nodes):
@@ -120,7 +121,7 @@ def test_a_batch_of_no_rows_makes_no_sense(three_nodes):
 def test_batches_of_any_size_give_the_same_rows_and_split_no_time(events, rows):
     batches = list(events.batches(rows))
     assert len(batches[0]) == len(events.nodes)
-    for before, after in zip(batches, batches[1:], strict=False):
+    for before, after in pairwise(batches):
         assert before.time_us[-1] < after.time_us[0]
     assert rows_of(events, rows) == rows_of(events)
 

@@ -302,7 +302,7 @@ def job_sets(draw):
                 draw(st.none() | st.integers(0, 10**12).map(lambda after, start=submit_us: start + after)),
                 tuple(draw(st.lists(text, max_size=2))),
                 draw(st.none() | text),
-            )  # fmt: skip
+            )
         )
     return JobSet(jobs, relative)
 

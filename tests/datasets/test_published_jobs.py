@@ -5,6 +5,7 @@ import pytest
 
 from bfreplay.datasets import load_jobs, read_published_jobs, write_jobs
 from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
 
 NAMES = ["J0-AlexNet", "J1"]
 
@@ -40,7 +41,7 @@ def test_two_tables_become_jobs_with_shared_curves(tmp_path):
     assert first.throughput.nodes == (0, 1, 2, 4)
     assert (second.model, second.min_nodes) == (None, 2)
     assert second.throughput is first.throughput
-    assert second.objective.values == (0.0, 1.0, 1.9, 3.5)
+    assert second.objective == TabulatedCurve((0, 1, 2, 4), (0.0, 1.0, 1.9, 3.5))
     assert [name for name, _ in jobs.sources] == ["Jbnd.pkl", "JNPs.pkl"]
     assert not jobs.submit_is_relative
 

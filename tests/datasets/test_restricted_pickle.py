@@ -2,6 +2,7 @@ import io
 import os
 import pickle
 import struct
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def test_tricks_with_allowed_classes_make_no_array(array):
         b"]" * 3 + b"(",
         b"",
         b"not a pickle",
+        b"\x80\x04Nr\xff\xff\xff\x7f.",  # memo of 2^31 entries
         b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.",  # bytes of 2^63
         b"cpandas\nDataFrame\n)R)R.",
     ],
@@ -183,7 +185,5 @@ def test_a_pickle_with_any_bytes_changed_is_read_or_refused_cleanly(data):
     content = bytearray(pickle.dumps(object_frame([1, 2], 3.0, "text"), protocol=data.draw(st.sampled_from([4, 5]))))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with suppress(InputError):  # anything else fails the test
         load(bytes(content))
-    except InputError as error:
-        assert error.file == "given.pkl"

@@ -122,9 +122,7 @@ def test_the_published_limit_is_half_of_the_idle_nodes_rounded_up():
 
 def test_a_decision_without_a_feasible_answer_says_so():
     # 3 nodes held, 5 needed; neither stopping nor growing is within the limit
-    problem = _two_jobs(
-        current=np.array([2, 0]), min_nodes=np.array([3, 2]), change_limit=0
-    )
+    problem = _two_jobs(current=np.array([2, 0]), min_nodes=np.array([3, 2]), change_limit=0)
     solution = ExactSolver().solve(problem)
     assert solution.counts is None
     assert solution.solver_status is SolverStatus.INFEASIBLE

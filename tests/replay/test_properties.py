@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,7 +32,9 @@ _RUNS = given(
 )
 
 
-def _run(events: NodeEvents, jobs: JobSet, policy: str, semantics: Semantics, max_parallel: int, seed: int) -> RunResult:
+def _run(
+    events: NodeEvents, jobs: JobSet, policy: str, semantics: Semantics, max_parallel: int, seed: int
+) -> RunResult:
     made: Policy = _POLICIES[policy]()
     return replay_log(
         events, jobs, made, ReplaySettings(max_parallel, semantics, seed, record_nodes=True), with_efficiency=False
@@ -83,7 +87,7 @@ def test_no_job_holds_a_node_that_is_not_idle_and_no_node_has_two_holders(
         assert any(a <= start < stop <= b for a, b in idle[name])
     for spans in held.values():
         ordered = sorted(spans)
-        assert all(a[1] <= b[0] for a, b in zip(ordered, ordered[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(ordered))
     # and what the nodes table says is what the allocations table says
     allocations = result.table("allocations")
     node_us = sum(
@@ -142,9 +146,7 @@ def test_no_decision_moves_a_job_from_one_node_to_another(events, jobs, policy, 
 
 @settings(deadline=None, max_examples=150)
 @_RUNS
-def test_a_finished_job_has_done_exactly_its_work_and_no_job_more(
-    events, jobs, policy, semantics, max_parallel, seed
-):
+def test_a_finished_job_has_done_exactly_its_work_and_no_job_more(events, jobs, policy, semantics, max_parallel, seed):
     result = _run(events, jobs, policy, semantics, max_parallel, seed)
     table = result.table("jobs").to_pydict()
     assert table["job"] == [job.name for job in jobs]

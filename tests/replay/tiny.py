@@ -14,7 +14,9 @@ from bfreplay.workload import ElasticJob, JobSet
 SECOND = 1_000_000
 
 
-def log(n_nodes: int, changes: Iterable[tuple[float, int, bool]], end_s: float, idle_first: Iterable[int] = ()) -> NodeEvents:
+def log(
+    n_nodes: int, changes: Iterable[tuple[float, int, bool]], end_s: float, idle_first: Iterable[int] = ()
+) -> NodeEvents:
     """Nodes n0, n1, ... from 0 to ``end_s``; ``changes`` are (seconds, node, is idle); the others start busy."""
     rows = sorted((round(t * SECOND), node, idle) for t, node, idle in changes)
     start = np.full(n_nodes, NodeState.BUSY, dtype=np.int8)

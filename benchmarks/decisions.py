@@ -1,0 +1,31 @@
+"""Decisions of realistic shape for the benchmarks: generated curves, a previous optimum, nodes lost since."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfreplay.milp import AllocationProblem, ExactSolver
+
+
+def realistic(n_jobs: int, n_idle: int, max_nodes: int, t_fwd_s: float, rng: np.random.Generator) -> AllocationProblem:
+    """Seven models' curves, measured at powers of two and linear between, as BFTrainer's ImageNet set is.
+
+    The jobs hold the optimum for a pool of about the same size, from which some have lost nodes.
+    """
+    points = np.unique(np.append(2 ** np.arange(int(np.log2(max_nodes)) + 1), [0, max_nodes]))
+    models = []
+    for _ in range(7):
+        single = rng.uniform(1_000, 10_000)
+        rates = single * points ** rng.uniform(0.75, 1.0) * rng.uniform(0.97, 1.03, points.size)
+        models.append(np.interp(np.arange(max_nodes + 1), points, rates))
+    rates = np.array([models[j % 7] for j in range(n_jobs)])
+    none = np.zeros(n_jobs, dtype=np.int64)
+    bounds = (np.ones(n_jobs, dtype=np.int64), np.full(n_jobs, max_nodes, dtype=np.int64))
+    before = int(n_idle * rng.uniform(0.9, 1.1))
+    earlier = ExactSolver().solve(AllocationProblem(none, *bounds, t_fwd_s * rates, none * 0.0, none * 0.0, before))
+    assert earlier.counts is not None
+    lost = rng.integers(0, 2, n_jobs) * rng.integers(0, 10, n_jobs)
+    current = np.maximum(earlier.counts - lost, 0)
+    capacity = max(n_idle, int(current.sum()))
+    rate_now = rates[np.arange(n_jobs), current]
+    return AllocationProblem(current, *bounds, t_fwd_s * rates, 18 * rate_now, 11 * rate_now, capacity)
