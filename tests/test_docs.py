@@ -1,0 +1,64 @@
+"""Every command and every Python snippet in the docs is run."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bfreplay
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(language: str) -> list[object]:
+    found = []
+    for page in PAGES:
+        for n, (kind, text) in enumerate(_BLOCK.findall(page.read_text())):
+            if kind == language:
+                found.append(pytest.param(text, id=f"{page.name}-{n}"))
+    return found
+
+
+@pytest.mark.parametrize("text", _blocks("python"))
+def test_python_snippets_run(text, tmp_path):
+    subprocess.run([sys.executable, "-c", text], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.parametrize("text", _blocks("sh"))
+def test_commands_run(text, tmp_path):
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["bfreplay"]:
+            subprocess.run(
+                [sys.executable, "-m", "bfreplay.cli", *words[1:]],
+                check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        else:
+            assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_example_of_the_package_docstring_runs():
+    assert doctest.testmod(bfreplay).failed == 0
+    assert doctest.testmod(bfreplay).attempted > 0
+
+
+@pytest.mark.parametrize("text", _blocks("toml"))
+def test_job_files_in_the_docs_can_be_loaded(text, tmp_path):
+    (tmp_path / "jobs.toml").write_text(text)
+    assert len(bfreplay.load_jobs(tmp_path / "jobs.toml")) == 20
