@@ -196,7 +196,7 @@ def describe(events: Path, window: tuple[str, str] | None, as_json: bool) -> Non
     """
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
-    from bfreplay.datasets.idleness_text import render
+    from bfreplay.datasets.idleness.text import render
 
     idleness = characterise(_restricted(load_events(_or_bundled(events, "events")), window))
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness))

@@ -1,11 +1,13 @@
 """Logs of idle nodes and job sets: read, check, write. What a file is, its ending says (see ``registry``)."""
 
-from bfreplay.datasets.event_files import load_events, write_events
-from bfreplay.datasets.events import EventBatch, NodeEvents, NodeState
-from bfreplay.datasets.job_files import load_jobs, write_jobs
-from bfreplay.datasets.metadata import EventsMetadata, SourceFile
-from bfreplay.datasets.published import read_published_events
-from bfreplay.datasets.published_jobs import read_published_jobs
+from bfreplay.datasets.job_files.load import load_jobs, write_jobs
+from bfreplay.datasets.log.batch import EventBatch
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.log_files.load import load_events, write_events
+from bfreplay.datasets.published.jobs import read_published_jobs
+from bfreplay.datasets.published.matrix import read_published_events
 
 __all__ = [
     "EventBatch",

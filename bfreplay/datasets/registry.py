@@ -14,18 +14,18 @@ from typing import Any
 from bfreplay.errors import InputError
 
 EVENT_READERS: Mapping[str, str] = {
-    ".parquet": "bfreplay.datasets.parquet_events:read_parquet",
-    ".csv": "bfreplay.datasets.csv_events:read_csv",
-    ".csv.gz": "bfreplay.datasets.csv_events:read_csv",
-    ".pkl": "bfreplay.datasets.published:read_published_events",
-    ".tar.gz": "bfreplay.datasets.published:read_published_events",
-    ".tgz": "bfreplay.datasets.published:read_published_events",
+    ".parquet": "bfreplay.datasets.log_files.parquet_events:read_parquet",
+    ".csv": "bfreplay.datasets.log_files.csv_events:read_csv",
+    ".csv.gz": "bfreplay.datasets.log_files.csv_events:read_csv",
+    ".pkl": "bfreplay.datasets.published.matrix:read_published_events",
+    ".tar.gz": "bfreplay.datasets.published.matrix:read_published_events",
+    ".tgz": "bfreplay.datasets.published.matrix:read_published_events",
 }
 
 JOB_TABLE_READERS: Mapping[str, str] = {
-    ".csv": "bfreplay.datasets.job_tables:read_csv_table",
-    ".parquet": "bfreplay.datasets.job_tables:read_parquet_table",
-    ".toml": "bfreplay.datasets.job_tables:read_toml_table",
+    ".csv": "bfreplay.datasets.job_files.tables:read_csv_table",
+    ".parquet": "bfreplay.datasets.job_files.tables:read_parquet_table",
+    ".toml": "bfreplay.datasets.job_files.tables:read_toml_table",
 }
 
 _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))

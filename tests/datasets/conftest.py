@@ -1,9 +1,9 @@
 """Fixtures of the tests of logs and job sets."""
 
 import pytest
-from small_logs import BUSY, DOWN, IDLE, log
 
 from bfreplay.datasets import EventsMetadata
+from tests.datasets.small_logs import BUSY, DOWN, IDLE, log
 
 
 @pytest.fixture

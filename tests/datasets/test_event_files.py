@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 from bfreplay.datasets import NodeState, load_events, write_events
 from bfreplay.errors import InputError, OutputExistsError
+from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 ENDINGS = [".parquet", ".csv", ".csv.gz"]
 

@@ -3,10 +3,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
+from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 
 
 def test_the_first_batch_is_one_row_for_each_node_at_the_start(three_nodes):

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.events import NodeEvents, NodeState
-from bfreplay.datasets.idleness import HOLE_BINS, Idleness, characterise
+from bfreplay.datasets.idleness import Idleness, characterise
+from bfreplay.datasets.idleness.figures import HOLE_BINS
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 
 IDLE, BUSY, DOWN = int(NodeState.IDLE), int(NodeState.BUSY), int(NodeState.DOWN)

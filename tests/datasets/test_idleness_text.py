@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bfreplay.datasets.events import NodeEvents
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.idleness_text import render
+from bfreplay.datasets.idleness.text import render
+from bfreplay.datasets.log.events import NodeEvents
 
 HOUR = 3_600_000_000
 

@@ -5,11 +5,11 @@ import tarfile
 import numpy as np
 import pandas as pd
 import pytest
-from small_logs import BUSY, IDLE, rows_of
 
 from bfreplay.datasets import load_events, read_published_events
-from bfreplay.datasets import published as published_module
+from bfreplay.datasets.published import matrix as matrix_module
 from bfreplay.errors import InputError
+from tests.datasets.small_logs import BUSY, IDLE, rows_of
 
 START = 1_612_915_732_000_000
 
@@ -82,7 +82,7 @@ def test_an_archive_needs_exactly_one_pickle(tmp_path):
 
 
 def test_an_absurd_member_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(published_module, "MAX_MEMBER_BYTES", 10)
+    monkeypatch.setattr(matrix_module, "MAX_MEMBER_BYTES", 10)
     with pytest.raises(InputError, match="too large"):
         load_events(archive(tmp_path, {"a.pkl": pickle.dumps(matrix(GOOD))}))
 

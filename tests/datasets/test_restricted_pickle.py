@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.pickled_frames import cell_list, load_frame
-from bfreplay.datasets.restricted_pickle import ALLOWED, Record
+from bfreplay.datasets.published.pickled_frames import cell_list, load_frame
+from bfreplay.datasets.published.restricted_pickle import ALLOWED, Record
 from bfreplay.errors import InputError
 
 FILE = Path("given.pkl")

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from bfreplay.datasets.events import NodeEvents, NodeState
 from bfreplay.datasets.idleness import Idleness, characterise
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic import MachineModel, synthetic_jobs, synthetic_machine
-from bfreplay.datasets.synthetic_jobs import FAMILIES, RACK_NODES, rate_samples_per_s
+from bfreplay.datasets.synthetic.jobs import FAMILIES, RACK_NODES, rate_samples_per_s
 from bfreplay.errors import InputError
 from bfreplay.workload import JobSet
 
@@ -179,7 +180,7 @@ def test_two_hash_seeds_give_the_same_log_and_jobs() -> None:
 
 
 def test_importing_the_generators_does_not_import_pandas() -> None:
-    program = "import sys, bfreplay.datasets.synthetic; sys.exit('pandas' in sys.modules)"
+    program = "import sys, bfreplay.datasets.synthetic.machine; sys.exit('pandas' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0
 

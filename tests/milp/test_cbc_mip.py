@@ -157,7 +157,9 @@ def test_a_status_that_python_mip_may_invent_is_unknown():
     assert module.STATUSES.get("CUTOFF", SolverStatus.UNKNOWN) is SolverStatus.UNKNOWN
 
 
-@pytest.mark.parametrize(("mip", "cbcbox"), [("2.0.0", "2.935"), ("1.17.5", "2.935"), ("1.15.0", "2.927"), ("dev", "x")])
+@pytest.mark.parametrize(
+    ("mip", "cbcbox"), [("2.0.0", "2.935"), ("1.17.5", "2.935"), ("1.15.0", "2.927"), ("dev", "x")]
+)
 def test_builds_that_are_known_to_be_unsound_are_refused_with_the_fix(monkeypatch, mip, cbcbox):
     monkeypatch.setattr(module, "version", {"mip": mip, "cbcbox": cbcbox}.__getitem__)
     assert "pip install 'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'" in CBC.available()

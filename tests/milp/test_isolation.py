@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -77,8 +76,6 @@ def test_a_crash_is_a_status_that_says_how(fault, said):
 @pytest.mark.parametrize("fault", ["Hangs", "HangsHoldingTheInterpreterLock"])
 def test_a_hang_ends_at_our_own_deadline_with_a_dead_worker(fault):
     with IsolatedBackend(FAULTY + fault, grace_s=0.1) as isolated:
-        pids: list[int] = []
-        threading.Timer(0.05, lambda: pids.append(isolated.worker_pid or 0)).start()
         isolated._ready_worker()
         pid = isolated.worker_pid
         ran = isolated.solve(MODEL, SHORT)
@@ -229,7 +226,9 @@ def test_the_worker_does_not_outlive_an_interrupted_or_killed_parent(tmp_path, f
 
 
 def test_the_worker_ends_with_a_parent_that_started_it_from_another_thread(tmp_path):
-    rest = "isolated.close()\nimport threading\nthread = threading.Thread(target=isolated._ready_worker)\nthread.start()\n"
+    rest = (
+        "isolated.close()\nimport threading\nthread = threading.Thread(target=isolated._ready_worker)\nthread.start()\n"
+    )
     rest += "thread.join()\nprint(isolated.worker_pid, flush=True)\nisolated.solve(model, SolveOptions(1000.0))"
     with script(tmp_path, FAULTY + "Hangs", rest) as process:
         process.stdout.readline()

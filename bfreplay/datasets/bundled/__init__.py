@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from bfreplay.datasets.events import NodeEvents
+from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.synthetic import synthetic_jobs, synthetic_machine
 from bfreplay.workload import JobSet
 

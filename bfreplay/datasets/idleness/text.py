@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bfreplay.datasets.idleness import PERCENTS, Bursts, Idleness, iso_time
+from bfreplay.datasets.idleness.figures import PERCENTS, Bursts, Idleness
+from bfreplay.datasets.times import iso_utc
 
 _BAR_WIDTH = 24
 
@@ -17,7 +18,7 @@ def render(idleness: Idleness) -> str:
     it = idleness
     censored = it.censored
     facts = [
-        ("window", f"{iso_time(it.window_start_us)} to {iso_time(it.window_end_us)} ({_days(it.duration_s)})"),
+        ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({_days(it.duration_s)})"),
         ("nodes", f"{it.n_nodes:,}, of which {it.nodes_ever_idle:,} were idle at some time"),
         ("idle node-hours", f"{it.idle_node_hours:,.0f} ({it.idle_share:.1%} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),

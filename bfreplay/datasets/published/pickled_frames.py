@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.restricted_pickle import (
+from bfreplay.datasets.published.restricted_pickle import (
     EXPECTED_PICKLE,
     FIX_PICKLE,
     ArrayRecord,

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from bfreplay.datasets.events import NodeEvents
-from bfreplay.datasets.log_header import LogHeader, sidecar_path
-from bfreplay.datasets.states import STATE_WORDS
-from bfreplay.datasets.tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
+from bfreplay.datasets.log_files.header import LogHeader, sidecar_path
 from bfreplay.errors import InputError
 
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory

@@ -9,12 +9,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.curve_points import inline_text
-from bfreplay.datasets.curve_shelf import CurveShelf
-from bfreplay.datasets.job_rows import COLUMNS, JobRows, check_columns
-from bfreplay.datasets.job_tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.job_files.curve_points import inline_text
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
+from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located
-from bfreplay.datasets.metadata import SourceFile
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.outputs import written_whole
 from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
@@ -62,7 +62,7 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
                 expected="the table of Ns, Ps, Os as `curves`",
                 fix="give the …-JNPs-….pkl that belongs to this …-Jbnd-….pkl",
             )
-        from bfreplay.datasets.published_jobs import read_published_jobs
+        from bfreplay.datasets.published.jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
     table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)

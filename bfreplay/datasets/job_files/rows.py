@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bfreplay.datasets.curve_points import INLINE_CURVE, number_of, points_of
-from bfreplay.datasets.curve_shelf import CurveShelf
-from bfreplay.datasets.job_tables import JobTable
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, number_of, points_of
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
 from bfreplay.datasets.times import parse_time_us, seconds_to_us, time_error
 from bfreplay.errors import InputError

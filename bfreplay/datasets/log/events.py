@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bfreplay.datasets.metadata import EventsMetadata, SourceFile
-from bfreplay.datasets.sources import EventSource, MemorySource, RowChunk
-from bfreplay.datasets.states import NodeState
+from bfreplay.datasets.log.batch import EventBatch
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
 
@@ -20,24 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_BATCH_ROWS = 131_072
-
-__all__ = ["DEFAULT_BATCH_ROWS", "EventBatch", "NodeEvents", "NodeState"]
-
-
-@dataclass(frozen=True, slots=True)
-class EventBatch:
-    """A run of consecutive events, sorted by (time, node); no time stamp is split over two batches.
-
-    E events: ``time_us (E,) int64`` (UTC), ``node (E,) int32`` (index into ``NodeEvents.nodes``),
-    ``state (E,) int8`` (``NodeState`` after the event).
-    """
-
-    time_us: NDArray[np.int64]
-    node: NDArray[np.int32]
-    state: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.time_us)
 
 
 class NodeEvents:
@@ -176,7 +158,7 @@ class NodeEvents:
             a node that becomes idle while idle, a row outside the log's window, and whatever the
             file format can get wrong. Rows after ``window_end_us`` are not looked at.
         """
-        from bfreplay.datasets.passes import checked_batches
+        from bfreplay.datasets.log.passes import checked_batches  # numba: not before a log is read
 
         return checked_batches(
             self.nodes,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.curve_points import INLINE_CURVE, points_of
-from bfreplay.datasets.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
 from bfreplay.errors import InputError

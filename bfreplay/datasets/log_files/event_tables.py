@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import Column
-from bfreplay.datasets.events import DEFAULT_BATCH_ROWS, NodeEvents
-from bfreplay.datasets.log_header import LogHeader
-from bfreplay.datasets.metadata import EventsMetadata, SourceFile
-from bfreplay.datasets.sources import RowChunk
-from bfreplay.datasets.states import STATE_WORDS, NodeState
-from bfreplay.datasets.validation import UNSET, time_runs_backwards
+from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.sources import RowChunk
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.log.validation import UNSET, time_runs_backwards
+from bfreplay.datasets.log_files.header import LogHeader
 from bfreplay.errors import InputError
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay.datasets.events import DEFAULT_BATCH_ROWS, EventBatch, NodeEvents
-from bfreplay.datasets.log_header import PARQUET_KEY, LogHeader
-from bfreplay.datasets.states import STATE_WORDS
-from bfreplay.datasets.tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
+from bfreplay.datasets.log.batch import EventBatch
+from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
+from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
+from bfreplay.datasets.log_files.header import PARQUET_KEY, LogHeader
 from bfreplay.errors import InputError
 
 CAUSES = ("window_begin",)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.states import STATE_WORDS
+from bfreplay.datasets.log.states import STATE_WORDS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.events import NodeEvents, NodeState
-from bfreplay.datasets.metadata import EventsMetadata
-from bfreplay.datasets.synthetic_jobs import RACK_NODES, synthetic_jobs
-from bfreplay.datasets.synthetic_scheduler import JobStream, MachineModel, Scheduler
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.synthetic.jobs import RACK_NODES
+from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
 from bfreplay.errors import InputError
-
-__all__ = ["DEFAULT_START", "JobStream", "MachineModel", "synthetic_jobs", "synthetic_machine"]
 
 DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
 """A Monday."""
 
+GENERATOR = "bfreplay.datasets.synthetic.synthetic_machine"
 _DAY_S = 86_400
 _WARM_UP_S = _DAY_S
 _US = 1_000_000
@@ -33,7 +33,7 @@ def synthetic_machine(
 ) -> NodeEvents:
     """Log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
-    A day of simulated scheduling (`bfreplay.datasets.synthetic_scheduler`) goes by before the window starts. The log
+    A day of simulated scheduling (`bfreplay.datasets.synthetic.scheduler`) goes by before the window starts. The log
     then shows what a poll each 10 s sees, without holes below 70 s, as the published Summit log does. The model was
     fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its rows is
     used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count nodes one
@@ -113,7 +113,12 @@ def synthetic_machine(
         metadata=EventsMetadata(
             cluster=f"synthetic-{n_nodes}",
             source_format="synthetic",
-            notes={"generator": "bfreplay.datasets.synthetic_machine", "seed": seed, "days": days, **_jsonable(model)},
+            notes={
+                "generator": "bfreplay.datasets.synthetic.synthetic_machine",
+                "seed": seed,
+                "days": days,
+                **_jsonable(model),
+            },
         ),
     )
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.events import NodeEvents, check_nodes
-from bfreplay.datasets.metadata import EventsMetadata
+from bfreplay.datasets.log.events import NodeEvents, check_nodes
+from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.times import iso_utc, parse_time_us
 from bfreplay.errors import InputError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
-from bfreplay.datasets.events import NodeEvents
+from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.outputs import written_whole
 from bfreplay.datasets.registry import EVENT_READERS, ending_of, reader_for
 from bfreplay.errors import InputError
@@ -69,15 +69,15 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
 
 
 def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.parquet_events import write_parquet
+    from bfreplay.datasets.log_files.parquet_events import write_parquet
 
     with written_whole([file], overwrite) as (temporary,):
         write_parquet(events, temporary)
 
 
 def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.csv_events import write_csv, write_sidecar
-    from bfreplay.datasets.log_header import sidecar_path
+    from bfreplay.datasets.log_files.csv_events import write_csv, write_sidecar
+    from bfreplay.datasets.log_files.header import sidecar_path
 
     with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
         write_sidecar(events, sidecar)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.events import NodeEvents
-from bfreplay.datasets.metadata import EventsMetadata, SourceFile
-from bfreplay.datasets.pickled_frames import PickledFrame, load_frame
-from bfreplay.datasets.states import NodeState
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.published.pickled_frames import PickledFrame, load_frame
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 

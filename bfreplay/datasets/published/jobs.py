@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.located import located
-from bfreplay.datasets.metadata import SourceFile
-from bfreplay.datasets.pickled_frames import PickledFrame, cell_list
-from bfreplay.datasets.published import pickled_frame, times_us
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.published.matrix import pickled_frame, times_us
+from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve

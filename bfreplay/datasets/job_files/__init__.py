@@ -1,0 +1,1 @@
+"""Job sets and curves from and to files: CSV, Parquet, TOML."""

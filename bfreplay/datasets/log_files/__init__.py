@@ -1,0 +1,1 @@
+"""Logs from and to files: Parquet and CSV."""

@@ -1,0 +1,1 @@
+"""The published program's pickles, read without running what a pickle says."""

@@ -1,0 +1,274 @@
+"""No answer is believed before it is checked, and every failure has an answer instead."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.milp_solver import MilpSolver, limited
+from bfreplay.milp.mps import mps_text
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
+from bfreplay.milp.verify import agrees, violation
+from tests.milp.faulty_backends import Raises
+from tests.milp.small_problems import EnumeratingSolver, optimum_by_enumeration, problem_of_two, problems
+
+FAULTY = "tests.milp.faulty_backends:"
+OPTIMUM = 12.0
+
+
+def solver(formulation="choices", backend="cbc-mip", **options) -> MilpSolver:
+    return MilpSolver(formulation, backend, **{"referee": EnumeratingSolver(), **options})
+
+
+def solve(problem, *arguments, **options):
+    made = solver(*arguments, **options)
+    try:
+        return made.solve(problem)
+    finally:
+        made.close()
+
+
+def one_hungry_job(capacity: int = 6) -> AllocationProblem:
+    """Its optimum is all six nodes; the published rows allow three."""
+    return AllocationProblem(
+        current=np.array([0]),
+        min_nodes=np.array([1]),
+        max_nodes=np.array([capacity]),
+        gain=np.arange(capacity + 1.0)[None, :],
+        scale_up_loss=np.zeros(1),
+        scale_down_loss=np.zeros(1),
+        capacity=capacity,
+    )
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+@pytest.mark.parametrize("formulation", ["published", "node_level", "choices"])
+def test_a_verified_optimum_is_proven(formulation, isolated):
+    solution = solve(problem_of_two(), formulation, isolated=isolated)
+    assert solution.quality is Quality.PROVEN
+    assert solution.process_status is ProcessStatus.OK
+    assert solution.solver_status is SolverStatus.OPTIMAL
+    assert solution.counts.tolist() == [3, 2]
+    assert solution.objective == pytest.approx(OPTIMUM)
+    assert solution.bound == pytest.approx(OPTIMUM)
+    assert solution.gap == 0
+    assert solution.solver == f"{formulation} on cbc-mip"
+    assert solution.message == ""
+    assert solution.rejected is None
+    assert solution.build_s > 0
+    assert solution.solve_s > 0
+    assert (solution.nodes is None) == (formulation == "choices")
+
+
+def test_the_published_formulation_is_refereed_with_its_own_limit():
+    referee = EnumeratingSolver()
+    solution = solve(one_hungry_job(), "published", referee=referee)
+    assert solution.quality is Quality.PROVEN
+    assert solution.counts.tolist() == [3]
+    assert [asked.change_limit for asked in referee.asked] == [3]
+
+
+def test_a_limit_of_the_problem_itself_stays_when_it_is_the_tighter_one():
+    assert limited(one_hungry_job()).change_limit == 3
+    tight = AllocationProblem(np.array([0]), np.array([1]), np.array([1]), np.ones((1, 2)), *[np.zeros(1)] * 2, 6, 2)
+    assert limited(tight).change_limit == 2
+
+
+def test_after_a_failure_the_fallback_answers_the_true_problem_not_the_limited_one():
+    solution = solve(one_hungry_job(), "published", FAULTY + "Aborts")
+    assert solution.counts.tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("fault", "process", "said_solver", "quality", "message"),
+    [
+        ("Aborts", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGABRT"),
+        ("KillsItself", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGKILL"),
+        ("Segfaults", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGSEGV"),
+        ("Hangs", ProcessStatus.TIMED_OUT, SolverStatus.UNKNOWN, Quality.NONE, "no answer after"),
+        ("Refuses", ProcessStatus.REFUSED, SolverStatus.UNKNOWN, Quality.NONE, "2,000 allowed"),
+        ("CannotStart", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "licence server"),
+        ("Raises", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "no such luck"),
+        ("ReturnsNonsense", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "returned a str"),
+        ("KnowsNothing", ProcessStatus.OK, SolverStatus.UNKNOWN, Quality.NONE, "no answer: solver status unknown"),
+        ("ClaimsOptimalWithoutAnswer", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "without an answer"),
+        ("CallsSuboptimalOptimal", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "but enumeration has 12"),
+        ("LiesAboutObjective", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "claims 13.12, is worth 12"),
+        ("LiesAboutBound", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "below its own answer's"),
+        ("AnswersFractions", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "= 0.5 is not whole"),
+        ("GivesEverythingToEverybody", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "of 5 idle nodes"),
+        ("AnswersNaN", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "not finite"),
+        ("AnswersTooFewColumns", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "(8,) column values for 9"),
+    ],
+)
+def test_every_failure_is_named_and_answered_by_the_referee(fault, process, said_solver, quality, message):
+    hang = {"time_limit_s": 0.05, "grace_s": 0.05} if fault == "Hangs" else {}
+    solution = solve(problem_of_two(), "choices", FAULTY + fault, **hang)
+    assert solution.quality is Quality.PROVEN
+    assert solution.counts.tolist() == [3, 2]
+    assert solution.solver == "enumeration"
+    assert message in solution.message
+    failed = solution.rejected
+    assert (failed.process_status, failed.solver_status, failed.quality) == (process, said_solver, quality)
+    assert message in failed.message
+
+
+def test_a_node_map_that_migrates_is_wrong():
+    solution = solve(problem_of_two(), "node_level", FAULTY + "GivesEverythingToEverybody")
+    assert solution.rejected.quality is Quality.WRONG
+
+
+def test_a_lie_about_optimality_is_found_only_with_a_referee():
+    solution = solve(problem_of_two(), "choices", FAULTY + "CallsSuboptimalOptimal", referee=None, fallback="none")
+    assert solution.quality is Quality.PROVEN
+    assert solution.objective < OPTIMUM
+
+
+def test_an_unproven_answer_is_used_and_labelled():
+    solution = solve(problem_of_two(), "choices", FAULTY + "CallsOptimalFeasible")
+    assert solution.quality is Quality.FEASIBLE
+    assert solution.counts.tolist() == [3, 2]
+    assert solution.bound == 1e12
+    assert solution.gap > 0
+    assert "not proven" in solution.message
+    assert solution.rejected is None
+
+
+def test_the_published_rule_keeps_the_map_instead_of_an_unproven_answer():
+    solution = solve(problem_of_two(), "choices", FAULTY + "CallsOptimalFeasible", fallback="keep")
+    assert solution.solver == "keep"
+    assert solution.counts.tolist() == [1, 2]
+    assert solution.quality is Quality.FEASIBLE
+    assert solution.objective == pytest.approx(2 + 5)
+    assert solution.rejected.counts.tolist() == [3, 2]
+
+
+def test_keeping_counts_that_a_preemption_made_infeasible_is_said_and_labelled():
+    problem = problem_of_two(min_nodes=np.array([1, 3]))
+    solution = solve(problem, "choices", FAULTY + "Aborts", fallback="keep")
+    assert solution.counts.tolist() == [1, 2]
+    assert solution.quality is Quality.WRONG
+    assert "job 1 gets 2 nodes, allowed are 0 or 3 to 4" in solution.message
+    assert solution.objective == pytest.approx(2.0)  # job 1 does not run on 2 nodes
+
+
+def test_without_a_fallback_there_is_no_answer():
+    solution = solve(problem_of_two(), "choices", FAULTY + "GivesEverythingToEverybody", fallback="none")
+    assert solution.counts is None
+    assert math.isnan(solution.objective)
+    assert math.isinf(solution.gap)
+    assert solution.quality is Quality.NONE
+    assert solution.rejected.counts is not None
+
+
+@pytest.mark.parametrize("changes", [{"capacity": 0, "current": np.array([0, 0])}, "no jobs"])
+def test_a_decision_without_jobs_or_nodes_needs_no_solver(changes):
+    if changes == "no jobs":
+        none = np.zeros(0, dtype=np.int64)
+        problem = AllocationProblem(none, none, none, np.zeros((0, 1)), np.zeros(0), np.zeros(0), 5)
+    else:
+        problem = problem_of_two(**changes)
+    solution = solve(problem, "choices", FAULTY + "Aborts")
+    assert solution.process_status is ProcessStatus.NOT_NEEDED
+    assert solution.quality is Quality.PROVEN
+    assert solution.counts.tolist() == [0] * problem.n_jobs
+    assert solution.objective == 0
+    assert solution.gap == 0
+
+
+def test_a_crash_costs_one_decision_and_the_next_is_answered_by_the_milp_again():
+    made = solver("choices", FAULTY + "CrashesEverySecondTime")
+    labels = [made.solve(problem_of_two()).solver for _ in range(4)]
+    made.close()
+    made.close()
+    assert labels == ["choices on cbc-mip", "enumeration"] * 2
+
+
+def test_a_back_end_that_does_not_work_here_is_refused_with_the_fix():
+    with pytest.raises(SolverUnavailableError, match="pip install 'gurobipy>=13'"):
+        solver("choices", FAULTY + "Unavailable")
+
+
+def test_a_formulation_with_sets_on_a_back_end_without_is_refused():
+    with pytest.raises(SolverUnavailableError, match="special ordered sets"):
+        solver("published", FAULTY + "WithoutSets")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fallback": "exact", "referee": None}, {"fallback": "hope"}, {"time_limit_s": 0.0}, {"time_limit_s": math.nan}],
+)
+def test_options_that_make_no_sense_are_refused(options):
+    with pytest.raises(InputError):
+        solver(**options)
+
+
+def test_a_back_end_instance_is_made_anew_in_the_worker():
+    solution = solve(problem_of_two(), "choices", Raises())
+    assert solution.rejected.message == "ValueError: no such luck"
+
+
+def test_an_instance_that_no_worker_can_import_is_refused_with_the_fix():
+    class Local(Raises):
+        pass
+
+    with pytest.raises(InputError, match="isolated=False"):
+        solver("choices", Local())
+    assert solve(problem_of_two(), "choices", Local(), isolated=False).rejected.message == "ValueError: no such luck"
+
+
+def test_failures_are_saved_as_mps_and_nothing_is_overwritten(tmp_path):
+    for _ in range(2):
+        solve(problem_of_two(), "choices", FAULTY + "Raises", save_failures=tmp_path / "failures")
+    solve(problem_of_two(), save_failures=tmp_path / "failures")
+    names = sorted(path.name for path in (tmp_path / "failures").iterdir())
+    assert names == ["choices-on-faulty-00000.mps", "choices-on-faulty-00001.mps"]
+
+
+@pytest.mark.parametrize("formulation", ["choices", "node_level"])
+def test_a_saved_model_read_by_another_solver_has_the_same_optimum(tmp_path, formulation):
+    highspy = pytest.importorskip("highspy")
+    from bfreplay.milp.formulations import formulation_of
+
+    model = formulation_of(formulation).build(problem_of_two())
+    text = mps_text(model)
+    assert text.count("SOS set") == len(model.sets)
+    path = tmp_path / "model.mps"
+    path.write_text(text.split("SOS\n")[0].removesuffix("ENDATA\n") + "ENDATA\n")  # HiGHS has no sets
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(path))
+    highs.run()
+    best = -highs.getInfo().objective_function_value
+    assert best == pytest.approx(OPTIMUM) if formulation == "choices" else best >= OPTIMUM - 1e-6
+
+
+@pytest.fixture(scope="module")
+def solvers():
+    made = {name: solver(name) for name in ("published", "node_level", "choices")}
+    yield made
+    for each in made.values():
+        each.close()
+
+
+@pytest.mark.parametrize("formulation", ["published", "node_level", "choices"])
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(problem=problems())
+def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solvers, formulation, problem):
+    solution = solvers[formulation].solve(problem)
+    best, _ = optimum_by_enumeration(problem)
+    if best == -np.inf:
+        assert solution.counts is None
+        return
+    assert violation(problem, solution.counts) == ""
+    assert solution.objective <= best + 1e-6 * max(1.0, abs(best))
+    posed, _ = optimum_by_enumeration(limited(problem))
+    if formulation != "published" or posed == -np.inf:
+        assert agrees(solution.objective, best)
+    else:
+        assert agrees(solution.objective, posed) or solution.rejected is not None
