@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 from decisions import realistic
-from measure import heading
+from measure import heading, table_head, table_row
 
 from bfreplay.milp import ExactSolver, Quality
 from bfreplay.milp.dynamic_program import optimum_by_dynamic_program
@@ -24,10 +24,7 @@ def main() -> None:
     """Print one table."""
     print(heading("One exact decision (ms)"))
     print("build: the value table; solve: bound and core. Every decision proven optimal.\n")
-    print(
-        "| jobs x idle nodes, max_nodes | build median | solve median | solve 95 % | solve max | dynamic program median |"
-    )
-    print("|---|---|---|---|---|---|")
+    table_head("jobs x idle nodes, max_nodes", "build", "solve median", "solve 95 %", "solve max", "dynamic program")
     solver = ExactSolver()
     solver.solve(realistic(3, 20, 8, 60.0, np.random.default_rng(0)))
     for n_jobs, n_idle, max_nodes in SIZES:
@@ -46,10 +43,8 @@ def main() -> None:
                 assert abs(objective - solution.objective) <= 1e-9 * objective
         tail = statistics.quantiles(solve, n=20)[-1]
         checked = f"{statistics.median(plain):.1f}" if plain else "-"
-        print(
-            f"| {n_jobs:,} x {n_idle:,}, {max_nodes:,} | {statistics.median(build):.3f} | {statistics.median(solve):.3f} "
-            f"| {tail:.3f} | {max(solve):.3f} | {checked} |"
-        )
+        figures = (statistics.median(build), statistics.median(solve), tail, max(solve))
+        table_row(f"{n_jobs:,} x {n_idle:,}, {max_nodes:,}", *(f"{figure:.3f}" for figure in figures), checked)
 
 
 if __name__ == "__main__":

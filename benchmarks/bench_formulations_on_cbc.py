@@ -9,7 +9,7 @@ import statistics
 
 import numpy as np
 from decisions import realistic
-from measure import heading
+from measure import heading, table_head, table_row
 
 from bfreplay.milp import ExactSolver, solver_of
 
@@ -22,8 +22,7 @@ def main() -> None:
     """Print one table."""
     print(heading("Formulations on CBC (python-mip), seconds a decision, build and solve"))
     print(f"{DECISIONS} decisions a size; time limit {TIME_LIMIT_S:.0f} s; exact: the default solver.\n")
-    print("| jobs x idle nodes | exact | choices | node_level | published | node_level / choices |")
-    print("|---|---|---|---|---|---|")
+    table_head("jobs x idle nodes", "exact", "choices", "node_level", "published", "node_level / choices")
     names = ("choices", "node_level", "published")
     solvers = {name: solver_of("cbc", name, time_limit_s=TIME_LIMIT_S) for name in names}
     exact = ExactSolver()
@@ -47,7 +46,7 @@ def main() -> None:
             f"{medians[name]:.3f}" + (f" ({unproven[name]} not proven)" if unproven[name] else "") for name in names
         ]
         ratio = medians["node_level"] / medians["choices"]
-        print(f"| {n_jobs} x {n_idle} | {' | '.join(cells)} | {ratio:.0f} |", flush=True)
+        table_row(f"{n_jobs} x {n_idle}", *cells, f"{ratio:.0f}")
     for solver in solvers.values():
         solver.close()
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import SUMMIT, heading, spread, whole_process
+from measure import SUMMIT, heading, spread, table_head, table_row, whole_process
 
 from bfreplay.replay import RunResult
 
@@ -36,13 +36,9 @@ PARTS = ("load_s", "parse_s", "decide_s", "loop_s", "write_s", "dedicated_s")
 def main(runs: int) -> None:
     """Print one table."""
     print(heading("Summit replay: whole process and parts (medians, s)"))
-    print(
-        "load: open log and jobs, hash them; parse: read and check events; decide: policy and solver; loop: the rest\n"
-    )
-    print(
-        "| case | decisions | wall s (min to max) | CPU s | peak MB | load | parse | decide | loop | write | dedicated |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("load: open and hash the inputs; parse: read and check events; decide: policy and solver; loop: the rest\n")
+    parts_head = [part.removesuffix("_s") for part in PARTS]
+    table_head("case", "decisions", "wall s (min to max)", "CPU s", "peak MB", *parts_head)
     for name, (events, *options) in CASES.items():
         figures, parts, decisions = [], [], 0
         for run in range(runs + 1):
@@ -58,9 +54,8 @@ def main(runs: int) -> None:
                 decisions = result.summary["n_decisions"]
         wall, cpu, peak = zip(*figures, strict=True)
         cells = [f"{sorted(p[key] for p in parts)[len(parts) // 2]:.2f}" for key in PARTS]
-        print(
-            f"| {name} | {decisions:,} | {spread(list(wall))} | {sorted(cpu)[len(cpu) // 2]:.2f} | {max(peak):.0f} | {' | '.join(cells)} |"
-        )
+        cpu_s = sorted(cpu)[len(cpu) // 2]
+        table_row(name, f"{decisions:,}", spread(list(wall)), f"{cpu_s:.2f}", f"{max(peak):.0f}", *cells)
 
 
 if __name__ == "__main__":

@@ -42,3 +42,13 @@ def whole_process(arguments: list[str], runs: int, warm_up: int = 1) -> list[tup
         if run >= warm_up:
             figures.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
     return figures
+
+
+def table_head(*columns: str) -> None:
+    """Print the head of a Markdown table."""
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+
+
+def table_row(*cells: str) -> None:
+    """Print one row at once, so that a long benchmark shows where it is."""
+    print(f"| {' | '.join(cells)} |", flush=True)
