@@ -10,7 +10,6 @@ JOBS   ?= 2
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
-	@echo
 	$(BIN)/bfreplay replay sample --jobs sample --out $(DEMO) --force
 
 test: lint

@@ -28,10 +28,9 @@ from bfreplay.workload import JobSet
 _TRIGGER_WORDS = [
     "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(8)
 ]
-_PROGRESS_EVERY = 32
 
 ProgressCallback = Callable[[int, int], None]
-"""Called now and then with (time reached in us, decisions so far)."""
+"""Called after every instant with (time reached in us, decisions so far); it must be quick."""
 
 
 @dataclass(slots=True)
@@ -98,7 +97,7 @@ class Engine:
         while (now_us := self._next_instant()) <= end_us:
             self._pass_time(now_us)
             self._instant(now_us)
-            if self.progress is not None and self.recorder.decisions.n_rows % _PROGRESS_EVERY == 0:
+            if self.progress is not None:
                 self.progress(now_us, self.recorder.decisions.n_rows)
         self._pass_time(end_us)
         if self.is_published:

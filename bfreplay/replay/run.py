@@ -62,7 +62,7 @@ def replay_log(
     overwrite
         Replace a run folder that exists.
     progress
-        Called now and then with (time reached in us, decisions so far).
+        Called after every instant with (time reached in us, decisions so far).
     session
         More entries for ``session.json``, such as the command line.
 

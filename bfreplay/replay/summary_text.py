@@ -8,6 +8,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.result import RunResult
 
 _BAR_WIDTH = 30
+_US_PER_HOUR = 3_600_000_000
 _DECISION_WORDS = {
     "proven": "proven optimal",
     "proven_trivially": "no job or no node to decide on",
@@ -33,7 +34,7 @@ def render(result: RunResult) -> str:
             "",
             *_node_hours(result.summary),
             "",
-            *_training(result.summary),
+            *_training(result.record),
             "",
             *_decisions(result),
             *_session(result),
@@ -75,7 +76,8 @@ def _node_hours(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _training(summary: dict[str, Any]) -> list[str]:
+def _training(record: dict[str, Any]) -> list[str]:
+    summary, start_us = record["summary"], record["config"]["window_start_us"]
     ledger = summary["ledger"]
     lines = [
         _line(
@@ -94,11 +96,8 @@ def _training(summary: dict[str, Any]) -> list[str]:
             lines.append(_line("U", f"{u:.3f} of what {nodes:,} dedicated nodes would process in this window"))
         mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
         if mine is not None and theirs is not None:
-            lines.append(
-                _line(
-                    "", f"all jobs are done in both: here at {iso_utc(mine)}, on dedicated nodes at {iso_utc(theirs)}"
-                )
-            )
+            here_h, there_h = ((time_us - start_us) / _US_PER_HOUR for time_us in (mine, theirs))
+            lines.append(_line("", f"all jobs are done in both: after {here_h:,.1f} h here, {there_h:,.1f} h there"))
     jobs = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in summary["jobs"].items() if count)
     lines.append(_line("Jobs", jobs))
     lines.append(

@@ -41,7 +41,7 @@ def gone_soon(pid: int) -> bool:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_one_worker_answers_one_decision_after_the_other():
