@@ -40,13 +40,13 @@ def mps_text(model: LinearModel) -> str:
         columns, model.is_integer.tolist(), model.objective.tolist(), ends, strict=True
     ):
         if whole != inside:
-            lines.append(f" MARK 'MARKER' {'INTORG' if whole else 'INTEND'}")
+            lines.append(f" MARK 'MARKER' '{'INTORG' if whole else 'INTEND'}'")
             inside = whole
         lines.append(f" {column} negative_objective {-gain!r}")
         lines.extend(f" {column} {rows[entry_row[e]]} {entry_value[e]!r}" for e in range(start, end))
         start = end
     if inside:
-        lines.append(" MARK 'MARKER' INTEND")
+        lines.append(" MARK 'MARKER' 'INTEND'")
     lines.append("RHS")
     if model.objective_constant:
         lines.append(f" RHS negative_objective {model.objective_constant!r}")

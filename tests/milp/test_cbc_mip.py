@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -145,6 +147,22 @@ def test_the_same_model_gives_the_same_answer():
     model = formulation_of("node_level").build(problem_of_two())
     first, second = CBC.solve(model, OPTIONS), CBC.solve(model, OPTIONS)
     np.testing.assert_array_equal(first.x, second.x)
+
+
+def test_a_model_can_be_collected_while_cffi_holds_its_lock():
+    """In a fresh process, where nothing was looked up before: a collection there used to hang for ever."""
+    script = """
+import gc
+from bfreplay.milp.backends.cbc_mip import _cbc_module
+cbc = _cbc_module()
+import mip
+mip.Model(solver_name=mip.CBC)
+with cbc.ffi._lock:
+    gc.collect()
+print("collected")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["collected"], done.stderr
 
 
 def test_nothing_reaches_standard_output(capfd):

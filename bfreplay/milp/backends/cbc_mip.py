@@ -148,9 +148,11 @@ def _has_impossible_empty_row(model: LinearModel) -> bool:
 
 
 def _cbc_module() -> Any:
-    """Import python-mip's CBC module with one thread for the linear algebra of CBC.
+    """Import python-mip's CBC module with one thread for the linear algebra of CBC, and safe to collect.
 
     Its OpenBLAS otherwise starts a thread a core, and they spin: a solve took 5 to 10 times longer on two busy cores.
+    A python-mip model is freed by the garbage collector. When that runs while cffi looks something up, and freeing
+    needs a first look-up itself, cffi waits for its own lock for ever: look that one up here.
     """
     variable = "OPENBLAS_NUM_THREADS"
     before = os.environ.get(variable)
@@ -162,6 +164,8 @@ def _cbc_module() -> Any:
             del os.environ[variable]
         else:
             os.environ[variable] = before
+    if mip.cbc.has_cbc:
+        mip.cbc.cbclib.Cbc_deleteModel  # noqa: B018
     return mip.cbc
 
 
