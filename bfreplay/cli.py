@@ -61,9 +61,8 @@ def main() -> None:
 )
 @click.option(
     "--policy",
-    type=click.Choice(["bftrainer", "equal-share"]),
     default="bftrainer",
-    help="Who decides the node counts.",
+    help="Who decides the node counts: 'bftrainer', 'equal-share', or package.module:Class.",
 )
 @click.option(
     "--t-fwd",

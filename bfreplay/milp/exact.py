@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 
 from bfreplay.milp.lagrangian import PROOF_TOLERANCE, optimal_counts
-from bfreplay.milp.problem import AllocationProblem, published_change_limit
+from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 
 
@@ -35,10 +34,7 @@ class ExactSolver:
         """Optimal counts; ``SolverStatus.INFEASIBLE`` only when bounds and change limit leave no answer."""
         started = perf_counter()
         if self.published_limit:
-            limit = published_change_limit(problem.capacity)
-            if problem.change_limit is not None:
-                limit = min(limit, problem.change_limit)
-            problem = replace(problem, change_limit=limit)
+            problem = problem.held_to_published_limit()
         value = problem.value
         built = perf_counter()
         counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)

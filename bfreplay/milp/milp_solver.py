@@ -17,7 +17,7 @@ from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, judge
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.mps import write_mps
-from bfreplay.milp.problem import AllocationProblem, published_change_limit
+from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
@@ -134,7 +134,7 @@ class MilpSolver:
                 quality=Quality.PROVEN,
                 solver=self._name,
             )
-        posed = limited(problem) if self._formulation.change_limited else problem
+        posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
         model = self._formulation.build(problem)
         built_s = time.perf_counter() - started
@@ -193,21 +193,6 @@ class MilpSolver:
             self._saved += 1
         write_mps(model, path)
         self._saved += 1
-
-
-def limited(problem: AllocationProblem) -> AllocationProblem:
-    """Add the published change limit to the problem's own."""
-    limit = published_change_limit(problem.capacity)
-    return AllocationProblem(
-        current=problem.current,
-        min_nodes=problem.min_nodes,
-        max_nodes=problem.max_nodes,
-        gain=problem.gain,
-        scale_up_loss=problem.scale_up_loss,
-        scale_down_loss=problem.scale_down_loss,
-        capacity=problem.capacity,
-        change_limit=limit if problem.change_limit is None else min(limit, problem.change_limit),
-    )
 
 
 def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:

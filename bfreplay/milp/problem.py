@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,11 @@ class AllocationProblem:
         if not self._value:
             self._value.append(value_table(self))
         return self._value[0]
+
+    def held_to_published_limit(self) -> AllocationProblem:
+        """The same decision under the published model's limit on changes as well; see ``published_change_limit``."""
+        limit = published_change_limit(self.capacity)
+        return replace(self, change_limit=limit if self.change_limit is None else min(limit, self.change_limit))
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""

@@ -65,6 +65,11 @@ class BFTrainerPolicy:
         self.t_fwd_s = float(t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
 
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float, solver: Solver) -> BFTrainerPolicy:
+        """Both options matter."""
+        return cls(t_fwd_s, solver)
+
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the solver, or the current ones where it has none."""
         solution = self.solver.solve(problem_of(state, self.t_fwd_s))

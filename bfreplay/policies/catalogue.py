@@ -1,26 +1,29 @@
-"""Policies by the names that a user types."""
+"""Policies by name. One line here (or an entry point elsewhere) makes a policy known everywhere."""
 
 from __future__ import annotations
 
-from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
-from bfreplay.policies.bftrainer import BFTrainerPolicy
-from bfreplay.policies.equal_share import EqualSharePolicy
-from bfreplay.policies.policy import Policy
+from typing import cast
 
-POLICIES = ("bftrainer", "equal-share")
+from bfreplay.milp.solver import Solver
+from bfreplay.policies.policy import Policy
+from bfreplay.registry import Registry
+
+POLICIES = Registry(
+    kind="policy",
+    group="bfreplay.policies",
+    built_in={
+        "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
+        "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
+    },
+)
 
 
 def policy_of(name: str, *, t_fwd_s: float, solver: Solver) -> Policy:
-    """Make the policy called ``name``; those that optimise take ``t_fwd_s`` and ``solver``.
+    """Make the policy called ``name``, or at ``package.module:Class``; those that optimise use the options.
 
     Raises
     ------
     InputError
-        No such policy.
+        There is no such policy; the message lists those there are.
     """
-    if name == "bftrainer":
-        return BFTrainerPolicy(t_fwd_s, solver)
-    if name == "equal-share":
-        return EqualSharePolicy()
-    raise InputError("unknown policy", column="policy", value=name, expected=" or ".join(POLICIES))
+    return cast(Policy, POLICIES.load(name).from_options(t_fwd_s=t_fwd_s, solver=solver))

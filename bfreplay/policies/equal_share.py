@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
 
 
@@ -17,6 +18,11 @@ class EqualSharePolicy:
 
     name = "equal-share"
     wakes_on = ANY_TRIGGER
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float, solver: Solver) -> EqualSharePolicy:
+        """Neither option matters."""
+        return cls()
 
     def decide(self, state: PolicyState) -> Decision:
         """Shares, then the left-over."""

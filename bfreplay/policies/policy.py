@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solution import Solution
+from bfreplay.milp.solver import Solver
 
 
 class Trigger(IntFlag):
@@ -85,6 +86,11 @@ class Policy(Protocol):
 
     def decide(self, state: PolicyState) -> Decision:
         """Node counts for the jobs in ``state``; called only when there is at least one job and one idle node."""
+        ...
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float, solver: Solver) -> Policy:
+        """Make one from what a user can set; a policy takes what it needs of it."""
         ...
 
     def describe(self) -> dict[str, object]:

@@ -13,7 +13,6 @@ from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
 from bfreplay.milp.formulations.kinks import kinks
 from bfreplay.milp.formulations.node_rows import held_nodes, map_violation
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.milp.milp_solver import limited
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of, violation
@@ -40,7 +39,7 @@ def solved(cbc: IsolatedBackend, name: str, problem: AllocationProblem):
 
 def check_optimum(cbc: IsolatedBackend, name: str, problem: AllocationProblem) -> None:
     formulation, model, answer = solved(cbc, name, problem)
-    posed = limited(problem) if formulation.change_limited else problem
+    posed = problem.held_to_published_limit() if formulation.change_limited else problem
     best, _ = optimum_by_enumeration(posed)
     if best == -np.inf:
         assert answer.solver_status is SolverStatus.INFEASIBLE
@@ -197,6 +196,6 @@ def test_other_packages_announce_formulations_by_entry_point(monkeypatch):
     from importlib.metadata import EntryPoint
 
     point = EntryPoint("theirs", "bfreplay.milp.formulations.choices:Choices", "bfreplay.formulations")
-    monkeypatch.setattr("bfreplay.milp.registry.entry_points", lambda group: [point])
+    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: [point])
     assert FORMULATIONS.names() == [*ALL, "theirs"]
     assert formulation_of("theirs").name == "choices"

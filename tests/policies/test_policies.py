@@ -81,7 +81,7 @@ def test_equal_share_never_beats_the_exact_optimum_of_one_decision():
 
 
 def test_policies_have_names():
-    for name in POLICIES:
+    for name in POLICIES.names():
         assert policy_of(name, t_fwd_s=60.0, solver=ExactSolver()).name == name
     with pytest.raises(InputError, match="unknown policy"):
         policy_of("nonsense", t_fwd_s=60.0, solver=ExactSolver())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from bfreplay.milp.backends.backend import Backend, BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
-from bfreplay.milp.registry import Registry
+from bfreplay.registry import Registry
 
 BACKENDS = Registry(
     kind="back end",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from bfreplay.milp.formulations.formulation import Formulation, NodeMap
-from bfreplay.milp.registry import Registry
+from bfreplay.registry import Registry
 
 FORMULATIONS = Registry(
     kind="formulation",
