@@ -29,5 +29,9 @@ def compiled(function: F) -> F:
     """Compile ``function`` on first call and keep the machine code on disk for the next process."""
     if _NUMBA is None:
         return function
-    jitted: F = _NUMBA.njit(cache=True, fastmath=False)(function)
+    jitted: F
+    try:
+        jitted = _NUMBA.njit(cache=True, fastmath=False)(function)
+    except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
+        jitted = _NUMBA.njit(cache=False, fastmath=False)(function)
     return jitted

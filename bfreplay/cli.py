@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,9 @@ from time import perf_counter
 from typing import Any, Literal
 
 import rich_click as click
+from click.core import ParameterSource
 
-from bfreplay import __version__
+from bfreplay import __version__, defaults
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
 
 _BAD_INPUT = (InputError, OutputExistsError, SolverUnavailableError)
@@ -25,6 +27,8 @@ class _Group(click.RichGroup):
     """Turns bfreplay's own errors into messages: exit code 2 for input, 3 for anything else."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             return super().invoke(ctx)
         except BfreplayError as error:
@@ -68,10 +72,15 @@ def main() -> None:
     "--t-fwd",
     "t_fwd_s",
     type=float,
-    default=120.0,
+    default=defaults.T_FWD_S,
     help="Forward-looking time in seconds: how long a decision is expected to last.",
 )
-@click.option("--max-parallel", type=click.IntRange(min=1), default=10, help="Most jobs at once; the others queue.")
+@click.option(
+    "--max-parallel",
+    type=click.IntRange(min=1),
+    default=defaults.MAX_PARALLEL,
+    help="Most jobs at once; the others queue.",
+)
 @click.option(
     "--solver",
     default="exact",
@@ -86,7 +95,7 @@ def main() -> None:
     "--time-limit",
     "time_limit_s",
     type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
+    default=defaults.TIME_LIMIT_S,
     help="Seconds a MILP back end may take for one decision.",
 )
 @click.option(
@@ -113,7 +122,9 @@ def main() -> None:
     is_flag=True,
     help="The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer measures U.",
 )
-@click.option("--seed", type=int, default=0, help="Of the random first map under --semantics published.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Of the random first map under --semantics published."
+)
 @click.option(
     "--efficiency/--no-efficiency",
     "with_efficiency",
@@ -126,8 +137,10 @@ def main() -> None:
 )
 @click.option("--force", is_flag=True, help="Replace the run folder if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run's record as JSON instead of the summary.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+@click.pass_context
 def replay(
+    context: click.Context,
     events: Path, jobs_file: Path, curves_file: Path | None, policy: str, t_fwd_s: float, max_parallel: int,
     solver: str, formulation: str | None, time_limit_s: float, fallback: Literal["exact", "keep"], semantics: str,
     window: tuple[str, str] | None, unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool,
@@ -153,6 +166,8 @@ def replay(
     from bfreplay.replay import ReplaySettings, Semantics, replay_log
     from bfreplay.replay.summary_text import render
 
+    if not quiet:
+        _note_options_without_effect(context)
     _refuse_existing_early(out, force)
     log = _restricted(load_events(_or_bundled(events, "events")), window)
     jobs = load_jobs(_or_bundled(jobs_file, "jobs"), curves_file)
@@ -160,16 +175,17 @@ def replay(
         policy, t_fwd_s=t_fwd_s, solver=solver_of(solver, formulation, time_limit_s=time_limit_s, fallback=fallback)
     )
     loaded_s = perf_counter() - started
-    _warm_up()
+    _warm_up(quiet=quiet)
     with _progress_bar(log.window_start_us, log.window_end_us, hidden=quiet) as progress:
         result = replay_log(
             log, jobs, chosen,
             ReplaySettings(max_parallel, Semantics(semantics), seed, record_nodes),
-            unlimited_work=unlimited_work, with_efficiency=with_efficiency, out=out, overwrite=force,
-            progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]]), "load_s": loaded_s},
+            unlimited_work=unlimited_work, with_efficiency=with_efficiency, dedicated_t_fwd_s=t_fwd_s,
+            with_tables=False, out=out, overwrite=force, progress=progress,
+            session={"command": shlex.join(["bfreplay", *sys.argv[1:]]), "load_s": loaded_s},
         )  # fmt: skip
     if as_json:
-        click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True))
+        click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
     else:
         click.echo(render(result))
 
@@ -255,10 +271,35 @@ def _refuse_existing_early(out: Path | None, force: bool) -> None:
         check_target(out, overwrite=force)
 
 
-def _warm_up() -> None:
+def _note_options_without_effect(context: click.Context) -> None:
+    """Say which of the options that the user gave change nothing."""
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    params = context.params
+    without_effect = [
+        (
+            params["policy"] == "equal-share",
+            "with --policy equal-share",
+            ("solver", "formulation", "time_limit_s", "fallback"),
+        ),
+        (params["solver"] == "exact", "with --solver exact", ("time_limit_s", "fallback")),
+        (params["semantics"] == "continuous", "with --semantics continuous", ("seed",)),
+        (params["out"] is None, "without --out", ("force", "record_nodes")),
+    ]
+    for holds, when, names in without_effect:
+        for name in names:
+            if holds and name in given:
+                given.discard(name)
+                option = "--" + name.removesuffix("_s").replace("_", "-")
+                click.echo(f"Note: {option} has no effect {when}.", err=True)
+
+
+def _warm_up(*, quiet: bool) -> None:
     """Compile the hot loops; on the first run, which takes seconds, say what is going on."""
     from bfreplay.replay.warmup import warm_up
 
+    if quiet:
+        warm_up()
+        return
     notice = Timer(1.5, lambda: click.echo("Compiling the inner loops for this machine (first run only) ...", err=True))
     notice.daemon = True
     notice.start()

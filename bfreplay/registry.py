@@ -21,12 +21,15 @@ class Registry:
         What they are, for messages: ``"formulation"``.
     group
         Entry-point group in which other packages announce theirs: ``"bfreplay.formulations"``.
+    needs
+        Attributes that its classes have; one without them is something else.
     built_in
         Name to ``"package.module:Class"``. Nothing is imported before it is asked for.
     """
 
     kind: str
     group: str
+    needs: tuple[str, ...]
     built_in: dict[str, str]
 
     def names(self) -> list[str]:
@@ -79,4 +82,11 @@ class Registry:
             ) from error
         if not isinstance(found, type):
             raise InputError(f"the {self.kind} {name!r} is no class", value=location, expected="package.module:Class")
+        missing = [attribute for attribute in self.needs if not hasattr(found, attribute)]
+        if missing:
+            raise InputError(
+                f"{location} is no {self.kind}: it has no {', '.join(missing)}",
+                value=location,
+                expected=f"a class with {', '.join(self.needs)}",
+            )
         return found

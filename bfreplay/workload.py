@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import overload
@@ -64,6 +65,17 @@ class ElasticJob:
     def __post_init__(self) -> None:
         if not self.name:
             raise InputError("a job has no name", column="name", value=self.name, expected="a unique name")
+        for column in (
+            "submit_us",
+            "min_nodes",
+            "max_nodes",
+            *(["deadline_us"] if self.deadline_us is not None else []),
+        ):
+            value = getattr(self, column)
+            try:
+                object.__setattr__(self, column, operator.index(value))
+            except TypeError:
+                self._refuse(f"{column} is no whole number", column, value, "a whole number")
         if self.min_nodes < 1:
             self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
         if self.min_nodes > self.max_nodes:

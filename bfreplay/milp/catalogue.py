@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bfreplay import defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.exact import ExactSolver
@@ -20,7 +21,11 @@ _ALIASES = {"cbc": "cbc-mip"}
 
 
 def solver_of(
-    name: str = EXACT, formulation: str | None = None, *, time_limit_s: float = 10.0, fallback: Fallback = "exact"
+    name: str = EXACT,
+    formulation: str | None = None,
+    *,
+    time_limit_s: float = defaults.TIME_LIMIT_S,
+    fallback: Fallback = "exact",
 ) -> Solver:
     """Make a solver.
 
@@ -89,10 +94,11 @@ class SolverEntry:
 
 def solver_entries() -> list[SolverEntry]:
     """Every solver that bfreplay knows, working or not."""
+    aliases = {name: alias for alias, name in _ALIASES.items()}
     entries = [SolverEntry(EXACT, (COUNTS, "published"), "Apache-2.0", "")]
     for name in BACKENDS.names():
         backend = backend_of(name)
         able = backend.capabilities
         usable = tuple(n for n in FORMULATIONS.names() if able.sos or not formulation_of(n).needs_sos)
-        entries.append(SolverEntry(name, usable, able.licence, backend.available()))
+        entries.append(SolverEntry(aliases.get(name, name), usable, able.licence, backend.available()))
     return entries

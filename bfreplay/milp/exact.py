@@ -49,5 +49,9 @@ class ExactSolver:
             built - started, solved - built,
         )  # fmt: skip
 
+    def describe(self) -> dict[str, object]:
+        """Its name: that is its only option."""
+        return {"name": self.name}
+
     def close(self) -> None:
         """Nothing to release."""

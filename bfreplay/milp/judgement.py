@@ -14,7 +14,7 @@ from bfreplay.milp.formulations.node_rows import map_violation
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Quality, Solution, SolverStatus
-from bfreplay.milp.verify import agrees, objective_of, violation
+from bfreplay.milp.verify import agrees, magnitude, objective_of, violation
 
 INTEGRALITY_TOLERANCE = 1e-5
 """Largest distance from a whole number that an integer column may have."""
@@ -70,8 +70,9 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
     if fault:
         return Judgement(Quality.WRONG, counts, nodes, message=fault)
     objective = objective_of(problem, counts)
+    scale = magnitude(problem)
     proven = status is SolverStatus.OPTIMAL
-    right = agrees(answer.objective, objective) or (not proven and answer.objective < objective)
+    right = agrees(answer.objective, objective, scale) or (not proven and answer.objective < objective)
     if not right:
         return Judgement(
             Quality.WRONG,
@@ -80,7 +81,7 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
             objective,
             message=f"claims {answer.objective:.12g}, is worth {objective:.12g}",
         )
-    if answer.bound < objective and not agrees(answer.bound, objective):
+    if answer.bound < objective and not agrees(answer.bound, objective, scale):
         return Judgement(
             Quality.WRONG,
             counts,
@@ -96,14 +97,17 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
     )
 
 
-def against_referee(judgement: Judgement, referee: Solution) -> Judgement:
-    """Check that a claimed optimum is not worse than what an exact solver found on the same problem."""
-    if (
-        judgement.quality is not Quality.PROVEN
-        or referee.counts is None
-        or agrees(judgement.objective, referee.objective)
-    ):
+def against_referee(problem: AllocationProblem, judgement: Judgement, referee: Solution) -> Judgement:
+    """Check that a claimed optimum is not worse than what an exact solver found on the same problem.
+
+    One that is worse by no more than MILP solvers' own tolerance stays proven; its bound then is the referee's, so that
+    its gap tells how much worse.
+    """
+    if judgement.quality is not Quality.PROVEN or referee.counts is None:
         return judgement
+    if agrees(judgement.objective, referee.objective, magnitude(problem)):
+        bound = referee.bound if referee.quality is Quality.PROVEN else judgement.bound
+        return replace(judgement, bound=max(judgement.objective, bound))
     if judgement.objective < referee.objective:
         return replace(
             judgement,

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 
-PROOF_TOLERANCE = 1e-12
-"""Answers closer than this (relative to the relaxation's magnitude) count as equal: it is the rounding error
-of summing the f_j, not a gap that an optimiser may leave."""
+PROOF_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
+"""Times J + 2 and the relaxation's magnitude: answers closer than this count as equal. It is what rounding may do to
+a sum of so many terms, not a gap that an optimiser may leave."""
 
 _EXCHANGE_REACH = 192
 
@@ -326,8 +326,8 @@ def optimal_counts(
 ) -> tuple[NDArray[np.int64], float, float, int]:
     """Optimal counts of the allocation problem with table ``value (J, K + 1)`` and ``capacity`` nodes.
 
-    Returns ``(counts (J,), objective, bound, stage)``; ``bound - objective`` is at most ``tolerance`` times the
-    relaxation's magnitude. ``stage`` tells where the proof closed: 0 capacity does not bind, 1 relaxation,
+    Returns ``(counts (J,), objective, bound, stage)``; ``bound - objective`` is at most ``tolerance * (J + 2)``
+    times the relaxation's magnitude. ``stage`` tells where the proof closed: 0 capacity does not bind, 1 relaxation,
     2 exchange, 3 dynamic program; -1: no feasible counts (then ``objective`` is ``-inf``).
     """
     n_jobs = value.shape[0]
@@ -362,7 +362,7 @@ def optimal_counts(
         best_at_price[j] = value[j, n] - price * n
         relaxation += best_at_price[j]
         magnitude += abs(best_at_price[j])
-    slack = tolerance * max(1.0, magnitude)
+    slack = tolerance * (n_jobs + 2) * magnitude
     # the broken job takes the part of its next segment that fits, if a count there is worth it
     for n in range(counts[broken] + 1, counts[broken] + free + 1):
         if value[broken, n] > value[broken, counts[broken]]:

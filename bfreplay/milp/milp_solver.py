@@ -91,8 +91,8 @@ class MilpSolver:
                 "fallback 'exact' needs a solver to fall back to",
                 fix="pass referee=ExactSolver(), or fallback='keep' or 'none'",
             )
-        if not time_limit_s > 0:
-            raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0")
+        if not 0 < time_limit_s < math.inf:
+            raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
         made = backend_of(backend) if isinstance(backend, str) else backend
         why_not = made.available()
@@ -147,6 +147,18 @@ class MilpSolver:
             self._save(model, self._save_failures)
         return self._instead(problem, posed, solution, exact)
 
+    def describe(self) -> dict[str, object]:
+        """Formulation, back end, and every option that may change an answer."""
+        return {
+            "name": self._name,
+            "time_limit_s": self._options.time_limit_s,
+            "relative_gap": self._options.relative_gap,
+            "threads": self._options.threads,
+            "seed": self._options.seed,
+            "fallback": self._fallback,
+            "referee": None if self._referee is None else self._referee.name,
+        }
+
     def close(self) -> None:
         """End the worker. The referee belongs to whoever made it."""
         self._runner.close()
@@ -161,7 +173,7 @@ class MilpSolver:
         if verdict.quality is not Quality.PROVEN or self._referee is None:
             return verdict, None
         exact = self._referee.solve(posed)
-        return against_referee(verdict, exact), exact
+        return against_referee(posed, verdict, exact), exact
 
     def _instead(
         self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SpecialOrderedSet:
     """At most two neighbouring members are non-zero (type 2), or at most one member (type 1)."""
 
@@ -17,7 +17,7 @@ class SpecialOrderedSet:
     weights: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
     """Maximise ``objective @ x + objective_constant`` s.t. ``row_lower <= A x <= row_upper`` and bounds.
 

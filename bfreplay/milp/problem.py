@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AllocationProblem:
     """One decision: how many of ``capacity`` idle nodes each of J jobs gets.
 
@@ -69,14 +69,25 @@ class AllocationProblem:
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
+        for name in ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss"):
+            array = getattr(self, name)
+            kind = np.floating if name in ("gain", "scale_up_loss", "scale_down_loss") else np.integer
+            if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, kind)):
+                shown = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+                raise InputError(
+                    f"{name} has the wrong type", column=name, value=str(shown), expected=f"array of {kind.__name__}"
+                )
+        if self.current.ndim != 1:
+            raise InputError("current has the wrong shape", value=self.current.shape, expected="(J,)")
+        for name, number in (("capacity", self.capacity), ("change_limit", self.change_limit)):
+            if number is not None and not (isinstance(number, int | np.integer) and number >= 0):
+                raise InputError(f"{name} is out of range", column=name, value=number, expected="a whole number >= 0")
         jobs, width = self.n_jobs, self.gain.shape[1] if self.gain.ndim == 2 else -1
         for name in ("min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
             if getattr(self, name).shape != (jobs,):
                 raise InputError(f"{name} has the wrong shape", value=getattr(self, name).shape, expected=f"({jobs},)")
         if self.gain.ndim != 2 or self.gain.shape[0] != jobs:
             raise InputError("gain has the wrong shape", value=self.gain.shape, expected=f"({jobs}, K + 1)")
-        if self.capacity < 0:
-            raise InputError("capacity is negative", value=self.capacity, expected=">= 0")
         checks = (
             ("current", self.current < 0, self.current, ">= 0"),
             ("min_nodes", self.min_nodes < 1, self.min_nodes, ">= 1"),

@@ -41,7 +41,7 @@ class Quality(StrEnum):
     NONE = "none"  # there was no answer to check
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """Counts for one ``AllocationProblem`` and three separate statuses.
 

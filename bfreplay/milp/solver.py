@@ -20,6 +20,10 @@ class Solver(Protocol):
         """Answer ``problem``. Never raises for a solver's failure: that is a status of the ``Solution``."""
         ...
 
+    def describe(self) -> dict[str, object]:
+        """Every option with its value, JSON-ready, for the run's record."""
+        ...
+
     def close(self) -> None:
         """Release what the solver holds; harmless when called twice."""
         ...

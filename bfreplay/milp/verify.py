@@ -40,6 +40,13 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
     return ""
 
 
-def agrees(claimed: float, recomputed: float, scale: float = 1.0) -> bool:
+def magnitude(problem: AllocationProblem) -> float:
+    """Largest absolute value of any f_j(n): what an objective of this problem is measured against."""
+    return float(
+        np.abs(problem.value, where=np.isfinite(problem.value), out=np.zeros_like(problem.value)).max(initial=0.0)
+    )
+
+
+def agrees(claimed: float, recomputed: float, scale: float) -> bool:
     """Whether two objective values are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``)."""
     return abs(claimed - recomputed) <= RELATIVE_TOLERANCE * max(scale, abs(claimed), abs(recomputed))

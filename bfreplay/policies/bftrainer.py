@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
@@ -53,7 +54,7 @@ class BFTrainerPolicy:
     name = "bftrainer"
     wakes_on = ANY_TRIGGER
 
-    def __init__(self, t_fwd_s: float = 120.0, solver: Solver | None = None) -> None:
+    def __init__(self, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         if not (math.isfinite(t_fwd_s) and t_fwd_s > 0):
             raise InputError(
                 "the forward-looking time is not positive",
@@ -78,7 +79,7 @@ class BFTrainerPolicy:
 
     def describe(self) -> dict[str, object]:
         """Forward-looking time and solver."""
-        return {"name": self.name, "t_fwd_s": self.t_fwd_s, "solver": self.solver.name}
+        return {"name": self.name, "t_fwd_s": self.t_fwd_s, "solver": self.solver.describe()}
 
     def close(self) -> None:
         """Close the solver."""

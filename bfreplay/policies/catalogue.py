@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Protocol, cast
 
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Policy
 from bfreplay.registry import Registry
 
+
+class PolicyFactory(Protocol):
+    """What a policy's class must offer to be named on the command line."""
+
+    def from_options(self, *, t_fwd_s: float, solver: Solver) -> Policy:
+        """Make one from what a user can set; a policy takes what it needs of it."""
+        ...
+
+
 POLICIES = Registry(
     kind="policy",
     group="bfreplay.policies",
+    needs=("from_options", "decide"),
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
@@ -26,4 +36,5 @@ def policy_of(name: str, *, t_fwd_s: float, solver: Solver) -> Policy:
     InputError
         There is no such policy; the message lists those there are.
     """
-    return cast(Policy, POLICIES.load(name).from_options(t_fwd_s=t_fwd_s, solver=solver))
+    factory = cast(PolicyFactory, POLICIES.load(name))
+    return factory.from_options(t_fwd_s=t_fwd_s, solver=solver)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solution import Solution
-from bfreplay.milp.solver import Solver
 
 
 class Trigger(IntFlag):
@@ -25,11 +24,11 @@ class Trigger(IntFlag):
 ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PolicyState:
     """The J active jobs, first come first served, and the idle nodes, at one instant.
 
-    Arrays belong to the replay: read them, never write to them, and do not keep them.
+    Arrays belong to the replay and are read-only; copy what you want to keep.
     """
 
     time_us: int
@@ -51,7 +50,7 @@ class PolicyState:
         return int(self.job.shape[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision:
     """Counts for the jobs of a ``PolicyState``, in its order.
 
@@ -86,11 +85,6 @@ class Policy(Protocol):
 
     def decide(self, state: PolicyState) -> Decision:
         """Node counts for the jobs in ``state``; called only when there is at least one job and one idle node."""
-        ...
-
-    @classmethod
-    def from_options(cls, *, t_fwd_s: float, solver: Solver) -> Policy:
-        """Make one from what a user can set; a policy takes what it needs of it."""
         ...
 
     def describe(self) -> dict[str, object]:

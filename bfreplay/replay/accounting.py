@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.errors import LedgerError
 from bfreplay.replay.active import NEVER_US
 
 
@@ -108,8 +109,12 @@ def settle(
     before: NDArray[np.int64],
     throughput: NDArray[np.float64],
     now_us: int,
+    is_published: bool,
 ) -> tuple[float, float, int, int, int, int]:
-    """Set the rates after a decision and charge the rescales.
+    """Set the rates after a decision and charge the rescales by the rate before.
+
+    A job left with fewer than ``min_nodes`` by a reclaim makes nothing, so nothing is charged, as in the objective; the
+    published accounting charges its curve at that count all the same.
 
     Returns (sum of rates, samples charged, jobs grown, jobs shrunk, jobs that run, nodes held).
     """
@@ -122,8 +127,9 @@ def settle(
     for j in range(before.shape[0]):
         count = records[j]["count"]
         cost = 0.0
+        was = throughput[j, before[j]] if is_published or before[j] >= records[j]["min_nodes"] else 0.0
         if count > before[j]:
-            cost = throughput[j, before[j]] * records[j]["scale_up_cost_s"]
+            cost = was * records[j]["scale_up_cost_s"]
             records[j]["n_grown"] += 1
             grown += 1
             if before[j] == 0:
@@ -131,7 +137,7 @@ def settle(
                 if records[j]["first_start_us"] == NEVER_US:
                     records[j]["first_start_us"] = now_us
         elif count < before[j]:
-            cost = throughput[j, before[j]] * records[j]["scale_down_cost_s"]
+            cost = was * records[j]["scale_down_cost_s"]
             records[j]["n_shrunk"] += 1
             shrunk += 1
         records[j]["rescale_debt"] += cost
@@ -166,9 +172,23 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
 def trim(record: np.void, is_published: bool) -> float:
     """Cut the progress of a finished job down to its work; returns the samples cut.
 
-    Under the published clock the job ended some time before it was noticed: that node time becomes ``stalled``.
+    In continuous time a job completes on the microsecond at or after its last sample, so that less than a
+    microsecond's samples are cut. Under the published clock it ended some time before it was noticed: that node time
+    becomes ``stalled``.
+
+    Raises
+    ------
+    LedgerError
+        The job is not done: its work or its debts are left.
     """
     excess = float(record["progress"] - record["work"])
+    rounding = 1e-9 * float(record["work"]) + 1e-6 * float(record["span_rate"])
+    owed = 0.0 if is_published else float(record["preempt_debt"] + record["rescale_debt"])
+    if excess < -rounding or owed > rounding:
+        raise LedgerError(
+            f"job {int(record['job'])} completes with {-excess!r} of {float(record['work'])!r} samples to do "
+            f"and {owed!r} to make up for"
+        )
     record["progress"] = record["work"]
     if is_published and excess > 0.0 and record["span_rate"] > 0.0:
         late = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])

@@ -56,11 +56,13 @@ class ActiveJobs:
     hold their curves at every count; ``held[j, :count]`` the nodes of job j, last gained last.
     """
 
-    def __init__(self, jobs: JobSet, limit: int) -> None:
+    def __init__(self, jobs: JobSet, limit: int, n_nodes: int) -> None:
         self.jobs = jobs
         self.limit = limit
         self.n = 0
-        width = max(job.max_nodes for job in jobs) + 1
+        # no job can use more nodes than there are; what lies above is neither stored nor searched
+        self._max_nodes = [max(job.min_nodes, min(job.max_nodes, n_nodes)) for job in jobs]
+        width = max(self._max_nodes) + 1
         self.records: NDArray[np.void] = np.zeros(limit, dtype=ACTIVE_JOB)
         self.throughput = np.zeros((limit, width))
         self.objective = np.zeros((limit, width))
@@ -75,13 +77,13 @@ class ActiveJobs:
     def admit(self, index: int, now_us: int) -> None:
         """Add job ``index`` of the job set, without nodes."""
         job = self.jobs[index]
-        row = self.n
+        row, max_nodes = self.n, self._max_nodes[index]
         record = np.zeros((), dtype=ACTIVE_JOB)
         record["job"] = index
         record["work"] = job.work_samples
         record["finish_us"] = NEVER_US
         record["min_nodes"] = job.min_nodes
-        record["max_nodes"] = job.max_nodes
+        record["max_nodes"] = max_nodes
         record["scale_up_cost_s"] = job.scale_up_cost_s
         record["scale_down_cost_s"] = job.scale_down_cost_s
         record["admitted_us"] = now_us
@@ -93,7 +95,7 @@ class ActiveJobs:
             (self.objective, job.objective_curve, job.weight),
         ):
             table[row] = 0.0
-            table[row, : job.max_nodes + 1] = weight * curve.table(job.max_nodes)
+            table[row, : max_nodes + 1] = weight * curve.table(max_nodes)
         self.row_of_job[index] = row
         self.n += 1
 

@@ -25,17 +25,18 @@ class Efficiency:
     ----------
     equivalent_nodes
         Integral of the number of idle nodes over time, divided by the window's length.
-    dedicated_nodes
-        Whole number of dedicated nodes compared with: the nearest to ``equivalent_nodes``, at least 1.
+    t_fwd_s
+        Forward-looking time of the decisions on the dedicated nodes.
     samples, dedicated_samples
-        Processed in the window on the idle nodes, and on the dedicated ones.
+        Processed in the window on the idle nodes, and on ``equivalent_nodes`` dedicated ones: interpolated between
+        the whole numbers of nodes below and above.
     last_finish_us, dedicated_last_finish_us
-        When the last job finished, ``None`` when not all did; when both finished everything, U is 1 by
-        construction and these tell the difference.
+        When the last job finished (on the nearest whole number of dedicated nodes), ``None`` when not all did; when
+        both finished everything, U is 1 by construction and these tell the difference.
     """
 
     equivalent_nodes: float
-    dedicated_nodes: int
+    t_fwd_s: float
     samples: float
     dedicated_samples: float
     last_finish_us: int | None
@@ -75,23 +76,33 @@ def efficiency(
     The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
     policies, solvers and semantics has one denominator.
     """
-    duration_us = events.window_end_us - events.window_start_us
-    equivalent = ledger.idle_node_us / duration_us
-    n_nodes = max(1, math.floor(equivalent + 0.5))
-    recorder = Recorder.nowhere([job.name for job in jobs], settings.max_parallel)
+    equivalent = ledger.idle_node_us / (events.window_end_us - events.window_start_us)
+    below = math.floor(equivalent)
+    part = equivalent - below
+    window = (events.window_start_us, events.window_end_us)
+    low, low_finish = _dedicated(below, window, jobs, settings, t_fwd_s)
+    high, high_finish = _dedicated(below + 1, window, jobs, settings, t_fwd_s) if part else (low, low_finish)
+    return Efficiency(
+        equivalent_nodes=equivalent,
+        t_fwd_s=t_fwd_s,
+        samples=ledger.samples,
+        dedicated_samples=(1 - part) * low + part * high,
+        last_finish_us=last_finish_us,
+        dedicated_last_finish_us=low_finish if part < 0.5 else high_finish,
+    )
+
+
+def _dedicated(
+    n_nodes: int, window_us: tuple[int, int], jobs: JobSet, settings: ReplaySettings, t_fwd_s: float
+) -> tuple[float, int | None]:
+    """Samples in the window on ``n_nodes`` dedicated nodes, and when the last job finished."""
+    if n_nodes == 0:
+        return 0.0, None
     engine = Engine(
-        dedicated_events(n_nodes, events.window_start_us, events.window_end_us),
+        dedicated_events(n_nodes, *window_us),
         jobs,
         BFTrainerPolicy(t_fwd_s),
         replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False),
-        recorder,
+        Recorder.nowhere([job.name for job in jobs], min(settings.max_parallel, len(jobs))),
     )
-    dedicated = engine.run()
-    return Efficiency(
-        equivalent_nodes=equivalent,
-        dedicated_nodes=n_nodes,
-        samples=ledger.samples,
-        dedicated_samples=dedicated.samples,
-        last_finish_us=last_finish_us,
-        dedicated_last_finish_us=engine.book.all_finished_us,
-    )
+    return engine.run().samples, engine.outcomes.all_finished_us

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,49 +13,86 @@ from bfreplay.replay.result import RECORD_FILE
 
 
 @contextmanager
-def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A temporary folder that becomes ``target`` when the block ends well, and vanishes when it does not.
+def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder that becomes ``out`` when the block ends well, and vanishes when it does not.
+
+    A run that is replaced is moved aside first and comes back if the new one cannot take its place.
 
     Raises
     ------
     OutputExistsError
-        ``target`` is there already and ``overwrite`` is off, or it is something else than a run folder.
+        ``out`` is there already and ``overwrite`` is off, or it is something else than a run folder.
+    InputError
+        Nothing can be written there.
     """
-    check_target(target, overwrite=overwrite)
+    target = check_target(out, overwrite=overwrite)
+    try:
+        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
+        partial.chmod(0o755)
+    except OSError as error:
+        raise _unwritable(out, error) from error
+    try:
+        yield partial
+        check_target(out, overwrite=overwrite)  # once more: the replay took its time
+        try:
+            _move_into_place(partial, target)
+        except OSError as error:
+            raise _unwritable(out, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_target(out: Path, *, overwrite: bool) -> Path:
+    """Where the folder will be, links followed; raises as ``new_folder`` would."""
+    target = out.resolve()
     if not target.parent.is_dir():
         raise InputError(
             "the folder to write into does not exist",
             file=target.parent,
             expected="an existing folder",
-            fix=f"mkdir -p {target.parent}",
+            fix=f"mkdir -p '{target.parent}'",
         )
-    partial = target.parent / f".{target.name}.partial-{os.getpid()}"
-    partial.mkdir()
-    try:
-        yield partial
-        check_target(target, overwrite=overwrite)
-        if target.exists():
-            old = target.parent / f".{target.name}.replaced-{os.getpid()}"
-            target.rename(old)
-            partial.rename(target)
-            shutil.rmtree(old)
-        else:
-            partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def check_target(target: Path, *, overwrite: bool) -> None:
-    """Raise ``OutputExistsError`` where ``new_folder`` would."""
-    if not target.exists():
-        return
-    if not overwrite:
+    if target.exists() and not overwrite:
         raise OutputExistsError(
-            f"the output folder exists already\n  file:     {target}\n"
+            f"the output folder exists already\n  file:     {out}\n"
             "  fix:      choose another --out, or add --force to replace this run"
         )
-    if any(target.iterdir() if target.is_dir() else [target]) and not (target / RECORD_FILE).is_file():
+    if target.exists() and not _may_be_replaced(target):
         raise OutputExistsError(
-            f"the output folder exists and is not a run folder, so even --force leaves it alone\n  file:     {target}\n"
+            f"the output folder exists and is not a run folder, so even --force leaves it alone\n  file:     {out}\n"
             "  fix:      choose another --out"
         )
+    if Path.cwd().is_relative_to(target):
+        raise OutputExistsError(
+            f"the output folder is where you stand\n  file:     {out}\n"
+            "  fix:      cd out of it, or choose another --out"
+        )
+    return target
+
+
+def _may_be_replaced(target: Path) -> bool:
+    return target.is_dir() and ((target / RECORD_FILE).is_file() or not any(target.iterdir()))
+
+
+def _move_into_place(partial: Path, target: Path) -> None:
+    if not target.exists():
+        partial.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.replaced-"))
+    target.rename(aside / target.name)
+    try:
+        partial.rename(target)
+    except OSError:
+        (aside / target.name).rename(target)
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _unwritable(out: Path, error: OSError) -> InputError:
+    return InputError(
+        f"the output folder cannot be written: {error.strerror or error}",
+        file=out,
+        expected="a folder in which you may write",
+        fix="choose another --out",
+    )

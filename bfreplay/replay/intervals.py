@@ -54,7 +54,6 @@ class AllocationTable:
     def __init__(self, names: Sequence[str], limit: int, sink: TableSink) -> None:
         self._names = pa.array(names, type=pa.string())
         self._sink = sink
-        self._limit = limit
         rows = CHUNK_ROWS + limit
         self._job = np.empty(rows, np.int32)
         self._count = np.empty(rows, np.int32)
@@ -66,10 +65,11 @@ class AllocationTable:
 
     def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
         """End the interval of every active job whose count differs from the one on record."""
-        self._used, node_us = _close_intervals(
+        used, node_us = _close_intervals(
             records, n_active, now_us, self._job, self._count, self._since, self._until, self._used
         )
-        self.node_us += node_us
+        self._used = int(used)
+        self.node_us += int(node_us)
         if self._used >= CHUNK_ROWS:
             self._flush()
 

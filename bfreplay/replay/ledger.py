@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 
 from bfreplay.errors import LedgerError
@@ -58,12 +57,18 @@ class Ledger:
             raise LedgerError(
                 f"held node time does not close: {held} node-us in the jobs, {self.allocated_node_us} allocated; {self}"
             )
-        spent = self.samples + self.rescale_samples + self.preempt_samples + self.trimmed_samples
+        costs = self.rescale_samples + self.preempt_samples
+        rounding = _SAMPLE_TOLERANCE * max(self.gross_samples, costs, abs(self.samples))
+        if self.trimmed_samples < -rounding:
+            raise LedgerError(
+                f"jobs were credited with {-self.trimmed_samples!r} samples that they did not make; {self}"
+            )
+        spent = self.samples + costs + self.trimmed_samples
         for name, one, other in (
             ("samples made", self.gross_samples, spent),
             ("progress", self.samples, self.samples_by_job),
         ):
-            if not math.isclose(one, other, rel_tol=_SAMPLE_TOLERANCE, abs_tol=_SAMPLE_TOLERANCE * self.gross_samples):
+            if abs(one - other) > rounding:
                 raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
 
     def to_dict(self) -> dict[str, object]:

@@ -6,11 +6,12 @@ first, jobs in order of admission.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.errors import BfreplayError
 from bfreplay.replay.active import ActiveJobs
 
 NOT_IDLE = -2
@@ -103,16 +104,6 @@ def _place(
         records[j]["count"] = count
 
 
-@compiled
-def _idle_time(now_us: int, holder: NDArray[np.int32], idle_since_us: NDArray[np.int64]) -> int:
-    """Node time of the nodes that are idle now, since each became so."""
-    total = 0
-    for k in range(holder.shape[0]):
-        if holder[k] != NOT_IDLE:
-            total += now_us - idle_since_us[k]
-    return total
-
-
 class NodePool:
     """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``."""
 
@@ -130,13 +121,13 @@ class NodePool:
             node, state, now_us, self.holder, self.idle_since_us,
             active.records, active.held, active.row_of_job, active.n,
         )  # fmt: skip
-        self.n_idle -= left
-        self.idle_node_us += idle_time
-        return left, taken
+        self.n_idle -= int(left)
+        self.idle_node_us += int(idle_time)
+        return int(left), int(taken)
 
     def join(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> int:
         """Add nodes that became idle, free. Returns how many."""
-        joined: int = _join(node, state, now_us, self.holder, self.idle_since_us)
+        joined = int(_join(node, state, now_us, self.holder, self.idle_since_us))
         self.n_idle += joined
         return joined
 
@@ -144,22 +135,30 @@ class NodePool:
         """Realise ``counts`` by the placement rule."""
         _place(counts, self.active.records, self.active.held, self.holder)
 
-    def assign(self, assigned: tuple[NDArray[np.int64], ...]) -> None:
-        """Give every job exactly the nodes that a policy chose for it.
+    def why_not_assignable(self, counts: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]]) -> str:
+        """What is wrong with the nodes that a policy chose for its counts; empty when nothing is."""
+        if len(assigned) != len(counts):
+            return f"nodes for {len(assigned)} of {len(counts)} jobs"
+        if any(len(nodes) != count for nodes, count in zip(assigned, counts.tolist(), strict=True)):
+            return f"{[len(nodes) for nodes in assigned]} nodes, which are not its counts"
+        chosen = np.concatenate([np.zeros(0, np.int64), *(np.asarray(nodes) for nodes in assigned)])
+        outside = (chosen < 0) | (chosen >= self.holder.size)
+        if outside.any():
+            return f"node {chosen[outside][0]} of {self.holder.size}"
+        busy = self.holder[chosen.astype(np.int64)] == NOT_IDLE
+        if busy.any():
+            return f"node {chosen[busy][0]}, which is not idle"
+        values, uses = np.unique(chosen, return_counts=True)
+        if (uses > 1).any():
+            return f"node {values[uses > 1][0]} twice"
+        return ""
 
-        Raises
-        ------
-        BfreplayError
-            A node is not idle, or is given to two jobs.
-        """
+    def assign(self, assigned: Sequence[NDArray[np.int64]]) -> None:
+        """Give every job exactly the nodes that a policy chose for it; see ``why_not_assignable``."""
         active = self.active
         for j in range(active.n):
             self.holder[active.held[j, : active.records[j]["count"]]] = FREE
         for j, nodes in enumerate(assigned):
-            busy = self.holder[nodes] != FREE
-            if busy.any():
-                k = int(nodes[int(np.argmax(busy))])
-                raise BfreplayError(f"the policy gave job {int(active.records[j]['job'])} node {k}, which is not free")
             self.holder[nodes] = active.records[j]["job"]
             active.held[j, : len(nodes)] = nodes
             active.records[j]["count"] = len(nodes)
@@ -172,4 +171,6 @@ class NodePool:
 
     def idle_node_us_until(self, now_us: int) -> int:
         """Idle node time of the whole log up to ``now_us``, summed node by node."""
-        return self.idle_node_us + int(_idle_time(now_us, self.holder, self.idle_since_us))
+        since: list[int] = self.idle_since_us[self.holder != NOT_IDLE].tolist()
+        # whole numbers of Python: decades of many thousand nodes leave 64 bits
+        return self.idle_node_us + len(since) * now_us - sum(since)

@@ -12,18 +12,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bfreplay import defaults
 from bfreplay.datasets import NodeEvents
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.baseline import Efficiency, efficiency
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.folder import new_folder
+from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RECORD_FILE, SCHEMA_VERSION, SESSION_FILE, RunResult
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
-
-_DEFAULT_T_FWD_S = 120.0
 
 
 def replay_log(
@@ -34,6 +35,8 @@ def replay_log(
     *,
     unlimited_work: bool = False,
     with_efficiency: bool = True,
+    dedicated_t_fwd_s: float = defaults.T_FWD_S,
+    with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
@@ -57,6 +60,10 @@ def replay_log(
         in which BFTrainer measures its efficiency.
     with_efficiency
         Also replay the jobs on dedicated nodes and report U.
+    dedicated_t_fwd_s
+        Forward-looking time of the decisions there when the policy itself has none.
+    with_tables
+        Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
         Folder to write; nothing is written without one. It appears when the run is complete.
     overwrite
@@ -74,69 +81,85 @@ def replay_log(
         The books do not close.
     """
     settings = settings or ReplaySettings()
-    policy = policy or BFTrainerPolicy(_DEFAULT_T_FWD_S)
+    policy = policy or BFTrainerPolicy()
     started = perf_counter()
-    anchored = jobs.anchored_at(events.window_start_us)
-    if unlimited_work:
-        anchored = anchored.endless(settings.max_parallel, events.window_start_us)
-    names = [job.name for job in anchored]
-    place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
     try:
+        _refuse_node_types(jobs)
+        anchored = jobs.anchored_at(events.window_start_us)
+        if unlimited_work:
+            anchored = anchored.endless(settings.max_parallel, events.window_start_us)
+        record = _record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
+        notes: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds"), **(session or {})}
+        _json(record), _json(notes)  # what cannot be written is better known before the replay than after it
+        place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
         with place as folder:
-            recorder = Recorder.open(
-                names, events.nodes, settings.max_parallel, folder=folder, with_nodes=settings.record_nodes
-            )
+            recorder = _recorder(anchored, events, settings, folder, with_tables=with_tables)
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
-            engine.book.write()
+            engine.outcomes.write()
             tables = recorder.close()
             looped = perf_counter()
             compared = None
             if with_efficiency:
-                t_fwd_s = getattr(policy, "t_fwd_s", _DEFAULT_T_FWD_S)
-                compared = efficiency(ledger, engine.book.all_finished_us, events, anchored, settings, t_fwd_s)
-            record = _record(events, jobs, policy, settings, engine, compared, unlimited_work=unlimited_work)
-            seconds = {
-                "parse_s": engine.timeline.read_s,
-                "decide_s": engine.tally.decide_s,
-                "write_s": recorder.write_s,
-                "loop_s": looped - started - engine.timeline.read_s - engine.tally.decide_s - recorder.write_s,
-                "dedicated_s": perf_counter() - looped,
-            }
-            notes = {
-                "started": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": seconds,
-                "slowest_decision": engine.tally.slowest,
+                t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
+                compared = efficiency(ledger, engine.outcomes.all_finished_us, events, anchored, settings, t_fwd_s)
+            record["summary"] = _summary(events, engine, ledger, compared)
+            known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
+            notes |= {
+                "seconds": {
+                    "parse_s": engine.timeline.read_s,
+                    "decide_s": engine.log.decide_s,
+                    "loop_s": looped - started - known_s,
+                    "write_s": recorder.write_s,
+                    "dedicated_s": perf_counter() - looped,
+                },
+                "slowest_decision": engine.log.slowest,
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-                **(session or {}),
             }
             if folder is not None:
-                _write_json(folder / RECORD_FILE, record)
-                _write_json(folder / SESSION_FILE, notes)
+                (folder / RECORD_FILE).write_text(_json(record), encoding="utf-8")
+                (folder / SESSION_FILE).write_text(_json(notes), encoding="utf-8")
     finally:
         policy.close()
-    return RunResult(record, notes, None if out is None else Path(out), tables)
+    return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
 
 
-def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+def _recorder(
+    jobs: JobSet, events: NodeEvents, settings: ReplaySettings, folder: Path | None, *, with_tables: bool
+) -> Recorder:
+    names = [job.name for job in jobs]
+    limit = min(settings.max_parallel, len(jobs))
+    if folder is None and not with_tables:
+        return Recorder.nowhere(names, limit)
+    return Recorder.open(names, events.nodes, limit, folder=folder, with_nodes=settings.record_nodes)
 
 
-def _record(
-    events: NodeEvents,
-    jobs: JobSet,
-    policy: Policy,
-    settings: ReplaySettings,
-    engine: Engine,
-    compared: Efficiency | None,
-    *,
-    unlimited_work: bool,
+def _refuse_node_types(jobs: JobSet) -> None:
+    for job in jobs:
+        if job.node_types:
+            raise InputError(
+                f"job {job.name!r} runs on certain node types only, and node events do not tell types apart",
+                column="node_types",
+                value=";".join(job.node_types),
+                expected="no node types",
+                fix="leave the column empty, and give a log of those nodes alone",
+            )
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise BfreplayError(
+            f"the run cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
+            "may hold plain numbers, texts, lists and dicts only, and no nan or inf"
+        ) from error
+
+
+def _record_of_inputs(
+    events: NodeEvents, jobs: JobSet, policy: Policy, settings: ReplaySettings, *, unlimited_work: bool
 ) -> dict[str, Any]:
-    """Everything that depends on the inputs alone: no path, no clock, no measurement."""
-    duration_us = events.window_end_us - events.window_start_us
-    assert engine.ledger is not None
-    ledger = engine.ledger
-    tally = engine.tally
+    """What the result depends on: no path, no clock, no measurement."""
     return {
         "schema_version": SCHEMA_VERSION,
         "versions": versions(),
@@ -158,19 +181,24 @@ def _record(
             },
             "jobs": {"files": [{"name": name, "sha256": digest} for name, digest in jobs.sources], "n_jobs": len(jobs)},
         },
-        "summary": {
-            "duration_s": duration_us / 1e6,
-            "n_pool_events": tally.n_pool_events,
-            "n_decisions": engine.recorder.decisions.n_rows,
-            "decisions": dict(sorted(tally.decisions.items())),
-            "fallbacks": dict(sorted(tally.fallbacks.items())),
-            "n_preemptions": tally.n_preemptions,
-            "n_grown": tally.n_grown,
-            "n_shrunk": tally.n_shrunk,
-            "equivalent_nodes": ledger.idle_node_us / duration_us,
-            "jobs": engine.book.by_status,
-            "last_finish_us": engine.book.all_finished_us,
-            "ledger": ledger.to_dict(),
-            "efficiency": None if compared is None else {**asdict(compared), "u": compared.u},
-        },
+    }
+
+
+def _summary(events: NodeEvents, engine: Engine, ledger: Ledger, compared: Efficiency | None) -> dict[str, Any]:
+    duration_us = events.window_end_us - events.window_start_us
+    log = engine.log
+    return {
+        "duration_s": duration_us / 1e6,
+        "n_pool_events": engine.n_pool_events,
+        "n_decisions": log.n_rows,
+        "decisions": dict(sorted(log.by_kind.items())),
+        "fallbacks": dict(sorted(log.fallbacks.items())),
+        "n_preemptions": engine.n_preemptions,
+        "n_grown": log.n_grown,
+        "n_shrunk": log.n_shrunk,
+        "equivalent_nodes": ledger.idle_node_us / duration_us,
+        "jobs": engine.outcomes.by_status,
+        "last_finish_us": engine.outcomes.all_finished_us,
+        "ledger": ledger.to_dict(),
+        "efficiency": None if compared is None else {**asdict(compared), "u": compared.u},
     }

@@ -13,8 +13,8 @@ _DECISION_WORDS = {
     "proven": "proven optimal",
     "proven_trivially": "no job or no node to decide on",
     "feasible": "feasible, not proven optimal",
-    "wrong": "without a believable answer",
-    "none": "without an answer",
+    "wrong": "kept as it was although that breaks a bound",
+    "none": "without an answer, so all stayed as it was",
     "not_asked": "policy not asked",
     "unproven_by_design": "by a rule that proves nothing",
 }
@@ -51,7 +51,7 @@ def _header(record: dict[str, Any]) -> list[str]:
     policy = config["policy"]
     details = [policy["name"]]
     if "solver" in policy:
-        details += [f"decided by {policy['solver']}", f"T_fwd {policy['t_fwd_s']:g} s"]
+        details += [f"decided by {policy['solver']['name']}", f"T_fwd {policy['t_fwd_s']:g} s"]
     work = ", unlimited work" if config["unlimited_work"] else ""
     start, end = iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])
     days = summary["duration_s"] / 86_400
@@ -89,11 +89,11 @@ def _training(record: dict[str, Any]) -> list[str]:
     efficiency = summary["efficiency"]
     if efficiency is not None:
         u = efficiency["u"]
-        nodes = efficiency["dedicated_nodes"]
+        nodes = f"{efficiency['equivalent_nodes']:,.1f} dedicated nodes"
         if u is None:
-            lines.append(_line("U", f"undefined: {nodes:,} dedicated nodes would process nothing either"))
+            lines.append(_line("U", f"undefined: on {nodes} no job could run"))
         else:
-            lines.append(_line("U", f"{u:.3f} of what {nodes:,} dedicated nodes would process in this window"))
+            lines.append(_line("U", f"{u:.3f} of what {nodes} would process in this window"))
         mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
         if mine is not None and theirs is not None:
             here_h, there_h = ((time_us - start_us) / _US_PER_HOUR for time_us in (mine, theirs))

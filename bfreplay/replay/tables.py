@@ -38,19 +38,25 @@ DECISIONS = pa.schema(
         ("process_status", WORD),
         ("solver_status", WORD),
         ("quality", WORD),
+        # of the answer that a fallback replaced, null without one
         ("fell_back_from", WORD),
-        ("message", WORD),
+        ("rejected_process_status", WORD),
+        ("rejected_solver_status", WORD),
+        ("rejected_quality", WORD),
+        ("message", pa.string()),
     ]
 )
 JOBS = pa.schema(
     [
         ("job", pa.string()),
-        ("model", WORD),
+        ("model", pa.string()),
         ("status", WORD),  # finished, running, waiting (admitted, no nodes), queued, not_submitted
         ("submitted", TIME),
         ("admitted", TIME),
         ("first_start", TIME),
         ("finished", TIME),
+        ("deadline", TIME),
+        ("deadline_met", pa.bool_()),  # null without a deadline, and while it may still be met
         ("work_samples", pa.float64()),
         ("done_samples", pa.float64()),
         ("useful_node_us", pa.int64()),

@@ -38,7 +38,7 @@ def test_solvers_lists_what_works_here():
     assert "exact" in result.stdout
     entries = {e["name"]: e for e in json.loads(CliRunner().invoke(main, ["solvers", "--json"]).stdout)}
     assert entries["exact"]["problem"] == ""
-    assert set(entries["cbc-mip"]["formulations"]) >= {"published", "node_level", "choices"}
+    assert set(entries["cbc"]["formulations"]) >= {"published", "node_level", "choices"}
 
 
 def test_version_is_the_packages():

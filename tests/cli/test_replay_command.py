@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -58,7 +60,7 @@ def test_json_is_the_record_of_the_run(files):
     printed = json.loads(result.stdout)
     saved = json.loads((files / "run" / "run.json").read_text())
     assert {key: printed[key] for key in saved} == saved
-    assert saved["config"]["policy"] == {"name": "bftrainer", "solver": "exact", "t_fwd_s": 120.0}
+    assert saved["config"]["policy"] == {"name": "bftrainer", "solver": {"name": "exact"}, "t_fwd_s": 120.0}
     assert [source["name"] for source in saved["inputs"]["events"]["files"]] == ["events.csv"]
     assert all(len(source["sha256"]) == 64 for source in saved["inputs"]["jobs"]["files"])
 
@@ -154,6 +156,11 @@ def test_equal_share_and_the_published_clock_are_a_switch_each(files):
         (("--solver", "cbc", "--formulation", "choises"), "did you mean 'choices'"),
         (("--formulation", "choices"), "--solver cbc"),
         (("--t-fwd", "0"), "forward-looking time"),
+        (("--seed", "-1"), "--seed"),
+        (("--policy", "json:JSONDecoder"), "is no policy"),
+        (("--solver", "json:JSONDecoder"), "is no back end"),
+        (("--solver", "cbc", "--formulation", "json:JSONDecoder"), "is no formulation"),
+        (("--solver", "cbc", "--time-limit", "inf"), "time limit"),
         (("--curves", "nothing.csv"), "nothing.csv"),
     ],
 )
@@ -182,7 +189,53 @@ def test_the_same_inputs_give_the_same_bytes_under_two_hash_seeds(files):
 
 
 def test_no_bar_is_drawn_when_nobody_looks(files):
+    _replay(files)  # compiles, and may say so
     assert _replay(files).stderr == ""
+
+
+def test_without_compiled_code_a_run_is_the_same(files):
+    records = []
+    for name, environment in (("compiled", {}), ("plain", {"NUMBA_DISABLE_JIT": "1"})):
+        out = files / name
+        subprocess.run(
+            [
+                sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--record-nodes",
+                "--window", "2024-07-01T06:00", "2024-07-01T18:00", "--out", str(out),
+            ],
+            check=True, capture_output=True, env={**os.environ, **environment},
+        )  # fmt: skip
+        same = [path for path in sorted(out.iterdir()) if path.name not in ("session.json", "timings.parquet")]
+        records.append([(path.name, path.read_bytes()) for path in same])
+    assert records[0] == records[1]
+
+
+def test_options_without_effect_are_named(files):
+    said = _replay(files, "--policy", "equal-share", "--fallback", "keep", "--seed", "3", "--force").stderr
+    assert "--fallback has no effect with --policy equal-share" in said
+    assert "--seed has no effect with --semantics continuous" in said
+    assert "--force has no effect without --out" in said
+    assert _replay(files, "--force", "--quiet").stderr == ""
+
+
+def test_the_record_holds_every_option_of_the_solver(files):
+    options = ("--solver", "cbc", "--fallback", "keep", "--time-limit", "3")
+    solver = json.loads(_replay(files, *options, "--json").stdout)["config"]["policy"]["solver"]
+    assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices on cbc-mip", "keep", 3.0)
+
+
+def test_a_run_that_is_terminated_leaves_nothing_behind(files):
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--solver", "cbc",
+            "--out", str(files / "run"),
+        ],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while process.poll() is None and not list(files.glob(".run.partial-*")):
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert sorted(path.name for path in files.iterdir()) == ["events.csv", "jobs.csv"]
 
 
 def test_help_shows_defaults_and_examples():

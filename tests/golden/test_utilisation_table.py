@@ -34,7 +34,7 @@ def test_u_on_the_summit_log(shared, job_set, max_parallel, t_fwd_s):
         ReplaySettings(max_parallel, Semantics.PUBLISHED),
         unlimited_work=True,
     )
-    assert result.summary["efficiency"]["dedicated_nodes"] == 392
+    assert result.summary["equivalent_nodes"] == pytest.approx(392, abs=0.5)
     assert result.u == pytest.approx(U[job_set, max_parallel][T_FWD_S.index(t_fwd_s)], abs=0.005)
     unproven = set(result.summary["decisions"]) - {"proven", "proven_trivially", "unproven_by_design"}
     assert not unproven

@@ -13,7 +13,7 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.mps import mps_text
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
-from bfreplay.milp.verify import agrees, violation
+from bfreplay.milp.verify import agrees, magnitude, violation
 from tests.milp.faulty_backends import Raises
 from tests.milp.small_problems import EnumeratingSolver, optimum_by_enumeration, problem_of_two, problems
 
@@ -269,6 +269,6 @@ def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solve
     assert solution.objective <= best + 1e-6 * max(1.0, abs(best))
     posed, _ = optimum_by_enumeration(problem.held_to_published_limit())
     if formulation != "published" or posed == -np.inf:
-        assert agrees(solution.objective, best)
+        assert agrees(solution.objective, best, magnitude(problem))
     else:
-        assert agrees(solution.objective, posed) or solution.rejected is not None
+        assert agrees(solution.objective, posed, magnitude(problem)) or solution.rejected is not None

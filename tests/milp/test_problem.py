@@ -29,7 +29,12 @@ def test_a_sound_problem_is_solved():
     [
         ({"min_nodes": np.array([1])}, "min_nodes has the wrong shape"),
         ({"gain": np.zeros((3, 3))}, "gain has the wrong shape"),
-        ({"capacity": -1}, "capacity is negative"),
+        ({"capacity": -1}, "capacity is out of range"),
+        ({"capacity": 1.5}, "capacity is out of range"),
+        ({"change_limit": -1}, "change_limit is out of range"),
+        ({"current": [1, 0]}, "current has the wrong type"),
+        ({"current": np.array([0.5, 0.5])}, "current has the wrong type"),
+        ({"current": np.array([[1, 0]])}, "current has the wrong shape"),
         ({"min_nodes": np.array([0, 1])}, "min_nodes of job 0 is out of range"),
         ({"max_nodes": np.array([2, 3])}, "max_nodes of job 1 is out of range"),
         ({"min_nodes": np.array([1, 2]), "max_nodes": np.array([2, 1])}, "max_nodes of job 1 is out of range"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.errors import BfreplayError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.workload import JobSet
@@ -173,11 +173,13 @@ def test_a_log_on_which_nothing_is_ever_idle_closes_with_zeros():
     result = replay_log(log(3, [], 10), JobSet([job()]))
     assert _hours(result, "idle") == 0
     assert result.jobs.iloc[0]["status"] == "waiting"
-    assert result.u == 0
+    assert result.u is None
 
 
 @pytest.mark.parametrize(
-    "counts", [[5], [-1], [1, 1], [3]], ids=["above max", "negative", "too many jobs", "more than idle"]
+    "counts",
+    [[5], [-1], [1, 1], [3], [1.9], [float("nan")]],
+    ids=["above max", "negative", "too many jobs", "more than idle", "a fraction", "no number"],
 )
 def test_a_policy_that_gives_impossible_counts_is_stopped(counts):
     class Wrong(EqualSharePolicy):
@@ -191,13 +193,129 @@ def test_a_policy_that_gives_impossible_counts_is_stopped(counts):
         replay_log(log(2, [], 10, idle_first=[0, 1]), JobSet([job()]), Wrong())
 
 
-def test_a_policy_that_places_a_job_on_a_busy_node_is_stopped():
+@pytest.mark.parametrize(
+    ("counts", "assigned", "says"),
+    [
+        ([1], [[1]], "node 1, which is not idle"),
+        ([1], [[7]], "node 7 of 3"),
+        ([1], [[-1]], "node -1 of 3"),
+        ([2], [[0, 0]], "node 0 twice"),
+        ([1], [[0, 2]], "not its counts"),
+        ([1], [], "nodes for 0 of 1 jobs"),
+    ],
+)
+def test_a_policy_that_places_jobs_on_impossible_nodes_is_stopped(counts, assigned, says):
     class Wrong(EqualSharePolicy):
         def decide(self, state: PolicyState) -> Decision:
-            return Decision(np.array([1]), assigned=(np.array([1]),))
+            return Decision(np.array(counts), assigned=tuple(np.array(nodes) for nodes in assigned))
 
-    with pytest.raises(BfreplayError, match="not free"):
-        replay_log(log(2, [], 10, idle_first=[0]), JobSet([job()]), Wrong())
+    with pytest.raises(BfreplayError, match=says):
+        replay_log(log(3, [], 10, idle_first=[0, 2]), JobSet([job()]), Wrong())
+
+
+def test_a_policy_cannot_write_into_the_books():
+    class Forger(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            state.progress[:] = 1e9
+            return super().decide(state)
+
+    with pytest.raises(ValueError, match="read-only"):
+        replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Forger())
+
+
+def test_a_job_completes_only_after_it_has_made_up_for_a_preemption():
+    # 2 nodes, 20 samples/s; one is reclaimed at 5 s: 100 done, 20 x 4 s = 80 owed, 50 to do, at 10 samples/s: 13 s more
+    events = log(2, [(5, 1, False)], 30, idle_first=[0, 1])
+    row = replay_log(events, JobSet([job(work=150, down_s=4)])).jobs.iloc[0]
+    assert row["finished"].timestamp() == pytest.approx(18.0)
+    assert row["preempt_cost_samples"] == pytest.approx(80)
+
+
+def test_a_job_that_is_left_too_small_to_run_pays_nothing_for_growing_again():
+    # 2 nodes, both needed; one is away from 10 to 12 s. Preempted: 20 x 2 = 40 samples; growing again: nothing
+    events = log(2, [(10, 1, False), (12, 1, True)], 20, idle_first=[0, 1])
+
+    class KeepsOne(BFTrainerPolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array([min(2, state.n_idle)]) if state.n_idle == 2 else state.current.copy())
+
+    jobs = JobSet([job(min_nodes=2, up_s=5, down_s=2)])
+    row = replay_log(events, jobs, KeepsOne()).jobs.iloc[0]
+    assert row["rescale_cost_samples"] == 0
+    assert row["done_samples"] == pytest.approx(20 * 18 - 40)
+
+
+def test_a_job_that_arrives_when_the_window_ends_is_queued():
+    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job(submit_s=10)]))
+    assert result.jobs["status"].tolist() == ["queued"]
+
+
+def test_max_nodes_beyond_the_machine_is_the_machine():
+    huge = job(rates=tuple(10.0 * n for n in range(50_001)))
+    result = replay_log(log(2, [], 10, idle_first=[0, 1]), JobSet([huge]))
+    assert result.jobs.iloc[0]["done_samples"] == pytest.approx(200)
+
+
+def test_a_deadline_is_met_missed_or_open():
+    from dataclasses import replace
+
+    base = job(work=100)  # alone on one node: 10 s
+    jobs = JobSet(
+        [
+            replace(base, name="met", deadline_us=10 * SECOND),
+            replace(base, name="missed", deadline_us=19 * SECOND),
+            replace(base, name="late", deadline_us=22 * SECOND),
+            replace(base, name="open", deadline_us=99 * SECOND),
+            replace(base, name="none"),
+        ]
+    )
+    result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
+    assert result.table("jobs")["deadline_met"].to_pylist() == [True, False, False, None, None]
+
+
+def test_jobs_that_need_a_node_type_are_refused_because_logs_do_not_tell_types_apart():
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match="node types"):
+        replay_log(log(1, [], 10), JobSet([replace(job(), node_types=("gpu",))]))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_parallel": 0}, "max_parallel is out of range"),
+        ({"max_parallel": 2.5}, "max_parallel is out of range"),
+        ({"seed": -1}, "seed is out of range"),
+        ({"semantics": "magic"}, "unknown semantics"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, says):
+    with pytest.raises(InputError, match=says):
+        ReplaySettings(**options)
+
+
+def test_semantics_may_be_given_as_a_word():
+    assert ReplaySettings(semantics="published").semantics is Semantics.PUBLISHED
+
+
+def test_what_cannot_be_recorded_is_known_before_the_replay():
+    class Unrecordable(EqualSharePolicy):
+        def describe(self) -> dict[str, object]:
+            return {"name": "x", "weight": float("nan")}
+
+        def decide(self, state: PolicyState) -> Decision:
+            raise AssertionError("the replay has begun")
+
+    with pytest.raises(BfreplayError, match="cannot be recorded"):
+        replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Unrecordable())
+
+
+def test_decades_of_many_idle_nodes_still_close():
+    n_nodes, years = 30_000, 12
+    result = replay_log(
+        log(n_nodes, [], years * 365 * 86_400, idle_first=range(n_nodes)), JobSet([job()]), with_efficiency=False
+    )
+    assert result.summary["ledger"]["idle_node_us"] == n_nodes * years * 365 * 86_400 * SECOND
 
 
 def test_weights_shift_nodes_between_jobs():

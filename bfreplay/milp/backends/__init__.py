@@ -10,6 +10,7 @@ from bfreplay.registry import Registry
 BACKENDS = Registry(
     kind="back end",
     group="bfreplay.backends",
+    needs=("name", "capabilities", "available", "solve"),
     built_in={
         "cbc-mip": "bfreplay.milp.backends.cbc_mip:CbcMip",
     },

@@ -8,12 +8,12 @@ import numpy as np
 
 from bfreplay.replay.active import NEVER_US
 from bfreplay.replay.tables import RowTable
-from bfreplay.workload import JobSet
+from bfreplay.workload import ElasticJob, JobSet
 
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
 
-class JobBook:
+class JobOutcomes:
     """One row a job, in the order of the job set; written at the end."""
 
     def __init__(self, jobs: JobSet, table: RowTable) -> None:
@@ -35,11 +35,11 @@ class JobBook:
     def finish(self, record: np.void, now_us: int) -> None:
         """A job has done its work."""
         self.last_finish_us = now_us
-        self._enter(record, "finished", now_us)
+        self._enter(record, "finished", now_us, now_us)
 
-    def interrupt(self, record: np.void) -> None:
+    def interrupt(self, record: np.void, end_us: int) -> None:
         """The window ends while a job is active."""
-        self._enter(record, "running" if record["rate"] > 0 else "waiting", None)
+        self._enter(record, "running" if record["rate"] > 0 else "waiting", None, end_us)
 
     def never_admitted(self, index: int, end_us: int) -> None:
         """The window ends before a job was admitted."""
@@ -48,10 +48,11 @@ class JobBook:
         self.by_status[status] += 1
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
-            job.name, job.model, status, job.submit_us, None, None, None, job.work_samples, *nothing,
+            job.name, job.model, status, job.submit_us, None, None, None, job.deadline_us,
+            _deadline_met(job, None, end_us), job.work_samples, *nothing,
         )  # fmt: skip
 
-    def _enter(self, record: np.void, status: str, finished_us: int | None) -> None:
+    def _enter(self, record: np.void, status: str, finished_us: int | None, now_us: int) -> None:
         index = int(record["job"])
         job = self._jobs[index]
         started = int(record["first_start_us"])
@@ -64,7 +65,8 @@ class JobBook:
         self.by_status[status] += 1
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
-            None if started == NEVER_US else started, finished_us, job.work_samples, float(record["progress"]),
+            None if started == NEVER_US else started, finished_us, job.deadline_us,
+            _deadline_met(job, finished_us, now_us), job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_grown", "n_shrunk", "n_preempted")),
         )  # fmt: skip
@@ -75,3 +77,11 @@ class JobBook:
             if row is None:
                 raise AssertionError("a job has no row: every job is finished, interrupted or never admitted")
             self._table.append(row)
+
+
+def _deadline_met(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:
+    if job.deadline_us is None:
+        return None
+    if finished_us is None:
+        return False if now_us > job.deadline_us else None
+    return finished_us <= job.deadline_us

@@ -1,0 +1,10 @@
+"""Defaults that the command line and the Python API share."""
+
+T_FWD_S = 120.0
+"""Forward-looking time: near the best value on the Summit log, and flat around it."""
+
+MAX_PARALLEL = 10
+"""Jobs at once."""
+
+TIME_LIMIT_S = 10.0
+"""For a MILP back end, per decision; the published program's."""

@@ -1,0 +1,132 @@
+"""One row a decision, and the tally of what stands behind each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution
+from bfreplay.policies import Decision, Trigger
+from bfreplay.replay.tables import RowTable
+
+_TRIGGER_WORDS = [
+    "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(8)
+]
+
+
+class Happened(NamedTuple):
+    """What came before a decision, at its instant."""
+
+    joined: int  # nodes that became idle
+    left: int  # nodes reclaimed
+    preempted: int  # jobs that held one of those
+    preempt_cost: float  # samples charged to them
+
+
+class Outcome(NamedTuple):
+    """What a decision made of the jobs."""
+
+    rate: float  # samples/s of all jobs
+    rescale_cost: float  # samples charged
+    grown: int  # jobs
+    shrunk: int  # jobs
+    running: int  # jobs
+    nodes_used: int
+
+
+class Situation(NamedTuple):
+    """When and on what a decision was made."""
+
+    now_us: int
+    trigger: Trigger
+    n_idle: int
+    n_jobs: int
+    samples_since_last: float
+
+
+class DecisionLog:
+    """Writes the tables ``decisions`` and ``timings`` and counts as it goes."""
+
+    def __init__(self, decisions: RowTable, timings: RowTable, policy_name: str) -> None:
+        self._decisions = decisions
+        self._timings = timings
+        self._policy_name = policy_name
+        self.by_kind: Counter[str] = Counter()
+        self.fallbacks: Counter[str] = Counter()  # by reason
+        self.n_grown = 0
+        self.n_shrunk = 0
+        self.decide_s = 0.0
+        self.slowest: dict[str, float | int] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Decisions so far."""
+        return self._decisions.n_rows
+
+    def write(
+        self, at: Situation, happened: Happened, decision: Decision | None, decide_s: float, outcome: Outcome
+    ) -> None:
+        """One decision; ``decision`` is ``None`` when the policy was not asked."""
+        solution = None if decision is None else decision.solution
+        if solution is None:
+            verdict = self._without_solution(at, decision)
+            build_s = solve_s = 0.0
+        else:
+            verdict = self._of_solution(solution)
+            build_s, solve_s = solution.build_s, solution.solve_s
+        self._decisions.append(
+            (
+                at.now_us, _TRIGGER_WORDS[at.trigger], at.n_idle, happened.joined, happened.left, at.n_jobs,
+                outcome.running, happened.preempted, outcome.grown, outcome.shrunk, outcome.nodes_used, outcome.rate,
+                at.samples_since_last, outcome.rescale_cost, happened.preempt_cost, *verdict,
+            )
+        )  # fmt: skip
+        self._timings.append((at.now_us, build_s, solve_s, decide_s))
+        self.n_grown += outcome.grown
+        self.n_shrunk += outcome.shrunk
+        self.decide_s += decide_s
+        if decide_s and (self.slowest is None or decide_s > self.slowest["decide_s"]):
+            self.slowest = {"decide_s": decide_s, "time_us": at.now_us, "n_idle": at.n_idle, "n_jobs": at.n_jobs}
+
+    def _of_solution(self, solution: Solution) -> tuple[float | str | None, ...]:
+        """Columns ``objective`` to ``message``."""
+        rejected = solution.rejected
+        self.by_kind[solution.quality.value] += 1
+        if rejected is not None or solution.counts is None:
+            self.fallbacks[reason_of(rejected or solution)] += 1
+        return (
+            None if math.isnan(solution.objective) else solution.objective,
+            None if math.isinf(solution.bound) else solution.bound,
+            None if math.isinf(solution.gap) else solution.gap,
+            solution.solver,
+            solution.process_status.value,
+            solution.solver_status.value,
+            solution.quality.value,
+            None if rejected is None else rejected.solver,
+            None if rejected is None else rejected.process_status.value,
+            None if rejected is None else rejected.solver_status.value,
+            None if rejected is None else rejected.quality.value,
+            solution.message or None,
+        )
+
+    def _without_solution(self, at: Situation, decision: Decision | None) -> tuple[float | str | None, ...]:
+        if decision is not None:  # a policy without a solver, or the first map: nothing to prove
+            process, quality, kind = ProcessStatus.OK, Quality.FEASIBLE, "unproven_by_design"
+        elif at.n_jobs and at.n_idle:
+            process, quality, kind = ProcessStatus.NOT_NEEDED, Quality.FEASIBLE, "not_asked"
+        else:  # no job or no node: zero is the one feasible answer
+            process, quality, kind = ProcessStatus.NOT_NEEDED, Quality.PROVEN, "proven_trivially"
+        self.by_kind[kind] += 1
+        return (None, None, None, self._policy_name, process.value, None, quality.value, *([None] * 5))
+
+
+def reason_of(failed: Solution) -> str:
+    """Why an answer was not used, in a word for a table."""
+    if failed.process_status is not ProcessStatus.OK:
+        return failed.process_status.value
+    if failed.quality is Quality.WRONG:
+        return "wrong"
+    if failed.quality is Quality.FEASIBLE:
+        return "not_proven"
+    return failed.solver_status.value

@@ -1,0 +1,97 @@
+"""A run folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.replay.folder import new_folder
+from bfreplay.replay.result import RECORD_FILE
+
+
+def _write(target: Path, text: str = "new", *, overwrite: bool = False) -> None:
+    with new_folder(target, overwrite=overwrite) as folder:
+        (folder / RECORD_FILE).write_text(text)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_folder_appears_when_the_block_ends(tmp_path):
+    with new_folder(tmp_path / "run", overwrite=False) as folder:
+        (folder / RECORD_FILE).write_text("x")
+        assert not (tmp_path / "run").exists()
+    assert _names(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_nothing_is_left_when_the_block_fails(tmp_path, error):
+    with pytest.raises(error), new_folder(tmp_path / "run", overwrite=False):
+        raise error
+    assert _names(tmp_path) == []
+
+
+def test_an_earlier_run_stays_when_its_replacement_fails(tmp_path):
+    _write(tmp_path / "run", "old")
+    with pytest.raises(ValueError, match="no"), new_folder(tmp_path / "run", overwrite=True):
+        raise ValueError("no")
+    assert (tmp_path / "run" / RECORD_FILE).read_text() == "old"
+    assert _names(tmp_path) == ["run"]
+
+
+def test_a_run_is_replaced_only_on_request(tmp_path):
+    _write(tmp_path / "run", "old")
+    with pytest.raises(OutputExistsError):
+        _write(tmp_path / "run")
+    _write(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / RECORD_FILE).read_text() == "new"
+    assert _names(tmp_path) == ["run"]
+
+
+def test_an_empty_folder_may_be_taken_and_a_file_never(tmp_path):
+    (tmp_path / "empty").mkdir()
+    _write(tmp_path / "empty", overwrite=True)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputExistsError):
+        _write(tmp_path / "file", overwrite=True)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_appears_meanwhile_is_not_overwritten(tmp_path):
+    place = new_folder(tmp_path / "run", overwrite=False)
+    place.__enter__()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "theirs").touch()
+    with pytest.raises(OutputExistsError):
+        place.__exit__(None, None, None)
+    assert _names(tmp_path / "run") == ["theirs"]
+
+
+def test_links_are_followed_and_stay(tmp_path):
+    _write(tmp_path / "real", "old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    _write(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / RECORD_FILE).read_text() == "new"
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    _write(tmp_path / "dangling")
+    assert (tmp_path / "nowhere" / RECORD_FILE).read_text() == "new"
+
+
+def test_a_missing_parent_and_the_folder_one_stands_in_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="does not exist"):
+        _write(tmp_path / "no" / "run")
+    _write(tmp_path / "run", "old")
+    monkeypatch.chdir(tmp_path / "run")
+    with pytest.raises(OutputExistsError, match="where you stand"):
+        _write(Path(), overwrite=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody may write: /proc")
+def test_a_folder_that_cannot_be_written_is_an_input_error():
+    with pytest.raises(InputError, match="cannot be written"):
+        _write(Path("/proc") / f"run{os.getpid()}")

@@ -1,0 +1,42 @@
+"""Tables that grow in chunks."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bfreplay.replay.intervals import ALLOCATIONS, NODES
+from bfreplay.replay.tables import CHUNK_ROWS, DECISIONS, JOBS, TIMINGS, MemorySink, ParquetSink, RowTable
+
+SCHEMA = pa.schema([("n", pa.int64()), ("word", pa.dictionary(pa.int16(), pa.string())), ("text", pa.string())])
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 5])
+def test_rows_come_back_in_memory_and_from_disk_whatever_the_chunks(tmp_path, n_rows):
+    rows = [(n, "even" if n % 2 == 0 else None, f"text {n}") for n in range(n_rows)]
+    memory = RowTable(SCHEMA, MemorySink(SCHEMA))
+    disk = RowTable(SCHEMA, ParquetSink(tmp_path / "t.parquet", SCHEMA))
+    for row in rows:
+        memory.append(row)
+        disk.append(row)
+    table = memory.close()
+    assert disk.close() is None
+    assert table is not None
+    for read in (table, pq.read_table(tmp_path / "t.parquet")):
+        assert [tuple(row.values()) for row in read.to_pylist()] == rows
+        assert read.schema.names == SCHEMA.names
+
+
+@pytest.mark.parametrize("schema", [DECISIONS, JOBS, TIMINGS, ALLOCATIONS, NODES])
+def test_a_table_without_rows_keeps_its_columns(tmp_path, schema):
+    sink = ParquetSink(tmp_path / "t.parquet", schema)
+    sink.close()
+    assert pq.read_table(tmp_path / "t.parquet").schema.names == schema.names
+    assert MemorySink(schema).close().schema.names == schema.names
+
+
+def test_texts_that_differ_in_every_row_are_no_dictionary():
+    """Messages hold objective values: as a dictionary of 16-bit keys they would burst it."""
+    assert DECISIONS.field("message").type == pa.string()
+    assert JOBS.field("model").type == pa.string()

@@ -1,0 +1,69 @@
+"""Jobs and job sets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import ElasticJob, JobSet
+
+JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 4.0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "says"),
+    [
+        ({"name": ""}, "name", "no name"),
+        ({"min_nodes": 0}, "min_nodes", "below 1"),
+        ({"min_nodes": 5}, "min_nodes", "min_nodes 5 is above max_nodes 4"),
+        ({"min_nodes": 1.5}, "min_nodes", "no whole number"),
+        ({"submit_us": 0.5}, "submit_us", "no whole number"),
+        ({"max_nodes": 8}, "throughput", "ends at 4 nodes, below max_nodes 8"),
+        ({"scale_up_cost_s": -1.0}, "scale_up_cost_s", "negative"),
+        ({"scale_down_cost_s": math.inf}, "scale_down_cost_s", "negative or no number"),
+        ({"work_samples": 0.0}, "work_samples", "not positive"),
+        ({"work_samples": math.nan}, "work_samples", "not positive"),
+        ({"weight": 0.0}, "weight", "not positive"),
+        ({"objective": TabulatedCurve([0, 2], [0.0, 1.0])}, "objective", "ends at 2 nodes"),
+    ],
+)
+def test_a_job_that_makes_no_sense_is_refused_by_name_field_and_value(changes, column, says):
+    with pytest.raises(InputError, match=says) as caught:
+        replace(JOB, **changes)
+    assert caught.value.column == column
+
+
+def test_the_objective_is_the_throughput_unless_given():
+    assert JOB.objective_curve is JOB.throughput
+    other = TabulatedCurve([0, 4], [0.0, 1.0])
+    assert replace(JOB, objective=other).objective_curve is other
+
+
+def test_jobs_are_ordered_by_submit_time_and_then_as_given():
+    jobs = JobSet([replace(JOB, name="b"), replace(JOB, name="a"), replace(JOB, name="first", submit_us=0)])
+    assert [job.name for job in jobs] == ["first", "b", "a"]
+    assert len(jobs) == 3
+    assert jobs[0].name == "first"
+
+
+def test_two_jobs_of_one_name_and_no_job_at_all_are_refused():
+    with pytest.raises(InputError, match="two jobs are called 'job'"):
+        JobSet([JOB, JOB])
+    with pytest.raises(InputError, match="empty"):
+        JobSet([])
+
+
+def test_relative_times_count_from_the_window():
+    jobs = JobSet([replace(JOB, deadline_us=9)], submit_is_relative=True).anchored_at(1000)
+    assert (jobs[0].submit_us, jobs[0].deadline_us, jobs.submit_is_relative) == (1005, 1009, False)
+    absolute = JobSet([JOB])
+    assert absolute.anchored_at(1000) is absolute
+
+
+def test_endless_jobs_are_the_first_ones_all_there_from_the_start():
+    jobs = JobSet([replace(JOB, name=str(k), submit_us=k) for k in range(5)]).endless(3, submit_us=7)
+    assert [(job.name, job.submit_us, job.work_samples) for job in jobs] == [(str(k), 7, math.inf) for k in range(3)]
