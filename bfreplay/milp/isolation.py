@@ -18,7 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-import bfreplay
 from bfreplay.milp.backends.backend import BackendAnswer, SolveOptions
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus
@@ -176,7 +175,7 @@ class _Worker:
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
                 ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))
             self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
-            package_root = str(Path(bfreplay.__file__).resolve().parent.parent)
+            package_root = str(Path(__file__).resolve().parents[2])
             inherited = os.environ.get("PYTHONPATH")
             by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
             self.process = subprocess.Popen(

@@ -41,10 +41,10 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
 
 
 def magnitude(problem: AllocationProblem) -> float:
-    """Largest absolute value of any f_j(n): what an objective of this problem is measured against."""
-    return float(
-        np.abs(problem.value, where=np.isfinite(problem.value), out=np.zeros_like(problem.value)).max(initial=0.0)
-    )
+    """Largest gain or loss of the problem, allowed or not: what its objective values are measured against."""
+    read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
+    gains = np.abs(problem.gain[read]).max(initial=0.0)
+    return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
 
 
 def agrees(claimed: float, recomputed: float, scale: float) -> bool:
