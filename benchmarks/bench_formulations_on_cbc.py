@@ -14,7 +14,7 @@ from measure import heading, table_head, table_row
 from bfreplay.milp import ExactSolver, solver_of
 
 SIZES = ((10, 20), (10, 50), (10, 100))
-DECISIONS = 3
+DECISIONS = 12
 TIME_LIMIT_S = 120.0
 
 
@@ -46,7 +46,7 @@ def main() -> None:
             f"{medians[name]:.3f}" + (f" ({unproven[name]} not proven)" if unproven[name] else "") for name in names
         ]
         ratio = medians["node_level"] / medians["choices"]
-        table_row(f"{n_jobs} x {n_idle}", *cells, f"{ratio:.0f}")
+        table_row(f"{n_jobs} x {n_idle}", *cells, f"{ratio:.2f}")
     for solver in solvers.values():
         solver.close()
 
