@@ -29,6 +29,8 @@ class _Group(click.RichGroup):
     def invoke(self, ctx: click.Context) -> Any:
         # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        if str(Path.cwd()) not in sys.path:
+            sys.path.append(str(Path.cwd()))  # so that package.module:Class may lie where the user stands
         try:
             return super().invoke(ctx)
         except BfreplayError as error:

@@ -62,3 +62,12 @@ def test_the_example_of_the_package_docstring_runs():
 def test_job_files_in_the_docs_can_be_loaded(text, tmp_path):
     (tmp_path / "jobs.toml").write_text(text)
     assert len(bfreplay.load_jobs(tmp_path / "jobs.toml")) == 20
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(script)], check=True, capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "U" in done.stdout

@@ -209,6 +209,27 @@ def test_without_compiled_code_a_run_is_the_same(files):
     assert records[0] == records[1]
 
 
+def test_a_strangers_policy_and_formulation_may_lie_where_the_user_stands(files):
+    (files / "mine.py").write_text(
+        "from bfreplay.milp.formulations.choices import Choices\n"
+        "from bfreplay.policies import EqualSharePolicy\n"
+        "class Fair(EqualSharePolicy):\n    name = 'fair'\n"
+        "class Mine(Choices):\n    name = 'mine'\n"
+    )
+    for options, says in (
+        (["--policy", "mine:Fair"], "fair"),
+        (["--solver", "cbc", "--formulation", "mine:Mine"], "mine on"),
+    ):
+        done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
+            [
+                sys.executable, "-P", "-m", "bfreplay.cli", "replay", "events.csv", "--jobs", "jobs.csv", *options,
+            ],
+            check=True, capture_output=True, text=True, cwd=files,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        )  # fmt: skip
+        assert says in done.stdout
+
+
 def test_options_without_effect_are_named(files):
     said = _replay(files, "--policy", "equal-share", "--fallback", "keep", "--seed", "3", "--force").stderr
     assert "--fallback has no effect with --policy equal-share" in said
