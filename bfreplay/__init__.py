@@ -1,4 +1,4 @@
-"""bfreplay: replay batch-scheduler logs into an exact allocator of elastic training jobs.
+"""Replay batch-scheduler logs into an exact allocator of elastic training jobs.
 
 >>> import bfreplay
 >>> log = bfreplay.load_events(bfreplay.sample_events_path())
@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bfreplay.datasets import NodeEvents, load_events, load_jobs
+    from bfreplay.datasets import NodeEvents, load_events, load_jobs, write_events, write_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
-    from bfreplay.errors import BfreplayError, InputError
-    from bfreplay.milp import AllocationProblem, Solution, solve, solver_of
-    from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
+    from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
+    from bfreplay.milp import AllocationProblem, Solution, Solver, solve, solver_of
+    from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
     from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
     from bfreplay.scalability import TabulatedCurve
     from bfreplay.versions import show_versions
@@ -30,15 +30,22 @@ __all__ = [
     "AllocationProblem",
     "BFTrainerPolicy",
     "BfreplayError",
+    "Decision",
     "ElasticJob",
     "EqualSharePolicy",
     "InputError",
     "JobSet",
+    "LedgerError",
     "NodeEvents",
+    "OutputExistsError",
+    "Policy",
+    "PolicyState",
     "ReplaySettings",
     "RunResult",
     "Semantics",
     "Solution",
+    "Solver",
+    "SolverUnavailableError",
     "TabulatedCurve",
     "__version__",
     "load_events",
@@ -49,6 +56,8 @@ __all__ = [
     "show_versions",
     "solve",
     "solver_of",
+    "write_events",
+    "write_jobs",
 ]
 
 # imported when first used, so that ``import bfreplay`` and ``bfreplay --help`` stay quick
@@ -56,15 +65,22 @@ _MODULE_OF = {
     "AllocationProblem": "bfreplay.milp",
     "BFTrainerPolicy": "bfreplay.policies",
     "BfreplayError": "bfreplay.errors",
+    "Decision": "bfreplay.policies",
     "ElasticJob": "bfreplay.workload",
     "EqualSharePolicy": "bfreplay.policies",
     "InputError": "bfreplay.errors",
     "JobSet": "bfreplay.workload",
+    "LedgerError": "bfreplay.errors",
     "NodeEvents": "bfreplay.datasets",
+    "OutputExistsError": "bfreplay.errors",
+    "Policy": "bfreplay.policies",
+    "PolicyState": "bfreplay.policies",
     "ReplaySettings": "bfreplay.replay",
     "RunResult": "bfreplay.replay",
     "Semantics": "bfreplay.replay",
     "Solution": "bfreplay.milp",
+    "Solver": "bfreplay.milp",
+    "SolverUnavailableError": "bfreplay.errors",
     "TabulatedCurve": "bfreplay.scalability",
     "load_events": "bfreplay.datasets",
     "load_jobs": "bfreplay.datasets",
@@ -74,6 +90,8 @@ _MODULE_OF = {
     "show_versions": "bfreplay.versions",
     "solve": "bfreplay.milp",
     "solver_of": "bfreplay.milp",
+    "write_events": "bfreplay.datasets",
+    "write_jobs": "bfreplay.datasets",
 }
 
 

@@ -24,7 +24,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True, "max_co
 
 
 class _Group(click.RichGroup):
-    """Turns bfreplay's own errors into messages: exit code 2 for input, 3 for anything else."""
+    """Turns errors into messages: exit code 2 for input, 3 for anything else, 130 and 143 for Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: click.Context) -> Any:
         # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
@@ -36,6 +36,18 @@ class _Group(click.RichGroup):
         except BfreplayError as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(2 if isinstance(error, _BAD_INPUT) else 3)
+        except (KeyboardInterrupt, SystemError) as error:
+            # numba wraps a Ctrl-C that meets compiled code in a SystemError
+            if not isinstance(error.__cause__ or error.__context__ or error, KeyboardInterrupt):
+                raise
+            click.echo("Aborted.", err=True)
+            sys.exit(128 + signal.SIGINT)
+        except BrokenPipeError:
+            raise  # click leaves quietly
+        except OSError as error:
+            where = f"\n  file:     {error.filename}" if error.filename else ""
+            click.echo(f"Error: {error.strerror or error}{where}", err=True)
+            sys.exit(3)
 
 
 @click.group(cls=_Group, context_settings=_CONTEXT)

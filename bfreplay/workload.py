@@ -11,6 +11,9 @@ from typing import overload
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
+_LARGEST_RATE = 1e30
+"""Sums over jobs, times and nodes stay far from the end of floating-point numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElasticJob:
@@ -106,6 +109,16 @@ class ElasticJob:
                     "measure one more point at max_nodes, or lower max_nodes",
                 )
 
+        for column, curve, factor in (
+            ("throughput", self.throughput, 1.0),
+            ("objective", self.objective_curve, self.weight),
+        ):
+            largest = factor * float(curve.table(self.max_nodes).max())
+            if not largest <= _LARGEST_RATE:
+                self._refuse(
+                    f"the {column} is too large to calculate with", column, largest, f"at most {_LARGEST_RATE:g}"
+                )
+
     def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
         raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
 
@@ -164,6 +177,10 @@ class JobSet(Sequence[ElasticJob]):
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    def __repr__(self) -> str:
+        names = ", ".join(job.name for job in self.jobs[:3])
+        return f"<JobSet: {len(self.jobs)} jobs: {names}{', ...' if len(self.jobs) > 3 else ''}>"
 
     @overload
     def __getitem__(self, index: int) -> ElasticJob: ...

@@ -57,12 +57,14 @@ class BFTrainerPolicy:
     def __init__(self, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         if not (math.isfinite(t_fwd_s) and t_fwd_s > 0):
             raise InputError(
-                "the forward-looking time is not positive",
+                "the forward-looking time is not a positive number",
                 column="t_fwd_s",
                 value=t_fwd_s,
                 expected="seconds > 0",
                 fix="120 s is a good start; the best value depends on how often nodes are reclaimed",
             )
+        if solver is not None and not hasattr(solver, "solve"):
+            raise InputError("this is no solver", value=solver, expected="a solver", fix="make one: solver_of('cbc')")
         self.t_fwd_s = float(t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
 

@@ -20,7 +20,7 @@ class PolicyFactory(Protocol):
 POLICIES = Registry(
     kind="policy",
     group="bfreplay.policies",
-    needs=("from_options", "decide"),
+    needs=("from_options", "decide", "describe", "close"),
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",

@@ -57,7 +57,7 @@ class Decision:
     Parameters
     ----------
     counts : (J,) int64
-        Nodes per job, their sum at most ``n_idle``.
+        Nodes per job: 0, or ``min_nodes`` to ``max_nodes``, or what it holds; their sum at most ``n_idle``.
     solution
         What the solver said, when one was asked.
     assigned
@@ -71,7 +71,10 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Decides what runs now. One method, and data on when it wants to be asked."""
+    """Decides what runs now: ``decide``, and data on when it wants to be asked.
+
+    To be named on the command line a policy's class also has a ``from_options`` (see ``catalogue.PolicyFactory``).
+    """
 
     @property
     def name(self) -> str:

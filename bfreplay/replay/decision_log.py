@@ -54,6 +54,7 @@ class DecisionLog:
         self._policy_name = policy_name
         self.by_kind: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()  # by reason
+        self.first_message: dict[str, str] = {}  # of each reason
         self.n_grown = 0
         self.n_shrunk = 0
         self.decide_s = 0.0
@@ -94,7 +95,9 @@ class DecisionLog:
         rejected = solution.rejected
         self.by_kind[solution.quality.value] += 1
         if rejected is not None or solution.counts is None:
-            self.fallbacks[reason_of(rejected or solution)] += 1
+            reason = reason_of(rejected or solution)
+            self.fallbacks[reason] += 1
+            self.first_message.setdefault(reason, solution.message)
         return (
             None if math.isnan(solution.objective) else solution.objective,
             None if math.isinf(solution.bound) else solution.bound,

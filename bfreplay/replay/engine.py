@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
@@ -54,6 +55,7 @@ class Engine:
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         self.n_pool_events = 0
         self.n_preemptions = 0
+        self.most_idle = 0
         self._submit_us = [job.submit_us for job in jobs]
         self._next_job = 0
         self._next_finish_us = NEVER_US
@@ -120,6 +122,7 @@ class Engine:
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
             happened = Happened(self.pool.join(node, state, now_us), left, preempted, cost)
+        self.most_idle = max(self.most_idle, self.pool.n_idle)
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
             self.n_pool_events += not self._is_first
@@ -195,6 +198,11 @@ class Engine:
                 started = perf_counter()
                 decision = self.policy.decide(self._state(now_us))
                 decide_s = perf_counter() - started
+                if not isinstance(decision, Decision):
+                    raise BfreplayError(
+                        f"the policy {self.policy.name!r} gave {type(decision).__name__}, not a Decision: "
+                        "is a return missing?"
+                    )
             if decision is not None:
                 self._realise(decision, before)
         outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published))
@@ -244,11 +252,16 @@ class Engine:
                 problem = f"counts that sum to {int(counts.sum())} of {self.pool.n_idle} idle nodes"
             elif (counts < 0).any() or ((counts > most) & (counts > before)).any():
                 problem = f"counts outside 0 to max_nodes {most.tolist()}"
+            elif (
+                (counts > 0) & (counts < self.active.records["min_nodes"][: self.active.n]) & (counts != before)
+            ).any():
+                least = self.active.records["min_nodes"][: self.active.n]
+                problem = f"counts between 0 and min_nodes {least.tolist()}"
         if not problem and decision.assigned is not None:
             problem = self.pool.why_not_assignable(counts, decision.assigned)
         if problem:
             raise BfreplayError(
-                f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {self._now_us} us)"
+                f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
             )
         if decision.assigned is None:
             self.pool.place(np.ascontiguousarray(counts, dtype=np.int64))

@@ -27,6 +27,7 @@ def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """
     target = check_target(out, overwrite=overwrite)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
         partial.chmod(0o755)
     except OSError as error:
@@ -45,33 +46,34 @@ def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 def check_target(out: Path, *, overwrite: bool) -> Path:
     """Where the folder will be, links followed; raises as ``new_folder`` would."""
     target = out.resolve()
-    if not target.parent.is_dir():
-        raise InputError(
-            "the folder to write into does not exist",
-            file=target.parent,
-            expected="an existing folder",
-            fix=f"mkdir -p '{target.parent}'",
-        )
-    if target.exists() and not overwrite:
+    try:
+        return _checked(target, out, overwrite=overwrite)
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _checked(target: Path, out: Path, *, overwrite: bool) -> Path:
+    if target.exists() and not target.is_dir():
         raise OutputExistsError(
-            f"the output folder exists already\n  file:     {out}\n"
-            "  fix:      choose another --out, or add --force to replace this run"
+            f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
         )
-    if target.exists() and not _may_be_replaced(target):
-        raise OutputExistsError(
-            f"the output folder exists and is not a run folder, so even --force leaves it alone\n  file:     {out}\n"
-            "  fix:      choose another --out"
-        )
+    if target.exists() and any(target.iterdir()):
+        if not (target / RECORD_FILE).is_file():
+            raise OutputExistsError(
+                f"the output folder exists and is not a run folder, so it is left alone, even with --force\n"
+                f"  file:     {out}\n  fix:      choose another --out"
+            )
+        if not overwrite:
+            raise OutputExistsError(
+                f"the output folder exists already\n  file:     {out}\n"
+                "  fix:      choose another --out, or add --force to replace this run"
+            )
     if Path.cwd().is_relative_to(target):
         raise OutputExistsError(
             f"the output folder is where you stand\n  file:     {out}\n"
             "  fix:      cd out of it, or choose another --out"
         )
     return target
-
-
-def _may_be_replaced(target: Path) -> bool:
-    return target.is_dir() and ((target / RECORD_FILE).is_file() or not any(target.iterdir()))
 
 
 def _move_into_place(partial: Path, target: Path) -> None:

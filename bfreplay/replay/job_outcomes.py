@@ -26,6 +26,9 @@ class JobOutcomes:
         self.preempt_samples = 0.0
         self.by_status = dict.fromkeys(("finished", "running", "waiting", "queued", "not_submitted"), 0)
         self.last_finish_us: int | None = None
+        self.deadlines = dict.fromkeys(("met", "missed", "open"), 0)
+        self._to_start_s: list[float] = []
+        self._to_finish_s: list[float] = []
 
     @property
     def all_finished_us(self) -> int | None:
@@ -46,6 +49,7 @@ class JobOutcomes:
         job = self._jobs[index]
         status = "queued" if job.submit_us <= end_us else "not_submitted"
         self.by_status[status] += 1
+        self._count_deadline(job, None, end_us)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, job.deadline_us,
@@ -63,6 +67,11 @@ class JobOutcomes:
         self.rescale_samples += float(record["rescale_paid"])
         self.preempt_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
+        self._count_deadline(job, finished_us, now_us)
+        if started != NEVER_US:
+            self._to_start_s.append((started - job.submit_us) / 1e6)
+        if finished_us is not None:
+            self._to_finish_s.append((finished_us - job.submit_us) / 1e6)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
             None if started == NEVER_US else started, finished_us, job.deadline_us,
@@ -70,6 +79,22 @@ class JobOutcomes:
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_grown", "n_shrunk", "n_preempted")),
         )  # fmt: skip
+
+    def _count_deadline(self, job: ElasticJob, finished_us: int | None, now_us: int) -> None:
+        if job.deadline_us is not None:
+            met = _deadline_met(job, finished_us, now_us)
+            self.deadlines["open" if met is None else "met" if met else "missed"] += 1
+
+    def times(self) -> dict[str, Any]:
+        """Seconds from submit to first start and to finish, of the jobs that got there: count, median, 95 %."""
+        return {
+            name: {
+                "n_jobs": len(values),
+                "median_s": float(np.percentile(values, 50)) if values else None,
+                "p95_s": float(np.percentile(values, 95)) if values else None,
+            }
+            for name, values in (("submit_to_start", self._to_start_s), ("submit_to_finish", self._to_finish_s))
+        }
 
     def write(self) -> None:
         """Hand all rows to the table."""

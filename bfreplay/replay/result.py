@@ -21,7 +21,7 @@ RECORD_FILE = "run.json"
 SESSION_FILE = "session.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """One finished replay.
 
@@ -46,6 +46,11 @@ class RunResult:
     session: dict[str, Any]
     folder: Path | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        u = "" if self.u is None else f", U {self.u:.3f}"
+        return f"<RunResult: {summary['n_decisions']:,} decisions{u}, {self.folder or 'in memory'}>"
 
     @classmethod
     def load(cls, folder: str | Path) -> RunResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from bfreplay import defaults
-from bfreplay.datasets import NodeEvents
+from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.baseline import Efficiency, efficiency
@@ -24,12 +24,12 @@ from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RECORD_FILE, SCHEMA_VERSION, SESSION_FILE, RunResult
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.versions import versions
-from bfreplay.workload import JobSet
+from bfreplay.workload import ElasticJob, JobSet
 
 
 def replay_log(
-    events: NodeEvents,
-    jobs: JobSet,
+    events: NodeEvents | str | Path,
+    jobs: JobSet | Iterable[ElasticJob] | str | Path,
     policy: Policy | None = None,
     settings: ReplaySettings | None = None,
     *,
@@ -47,9 +47,10 @@ def replay_log(
     Parameters
     ----------
     events
-        The log; ``events.between(...)`` for a part of it.
+        The log, or its file; ``events.between(...)`` for a part of it.
     jobs
-        The job set; relative submit times count from the start of the window.
+        The job set, or its file; relative submit times count from the start of the window. A job submitted before
+        the window waits at its start.
     policy
         Decides the node counts; BFTrainer's with exact decisions and a forward-looking time of 120 s by default.
         It is closed at the end.
@@ -82,6 +83,14 @@ def replay_log(
     """
     settings = settings or ReplaySettings()
     policy = policy or BFTrainerPolicy()
+    if isinstance(policy, type) or not hasattr(policy, "decide"):
+        raise InputError(
+            "this is no policy", value=policy, expected="an object with decide, such as BFTrainerPolicy(120)"
+        )
+    if not isinstance(events, NodeEvents):
+        events = load_events(events)
+    if not isinstance(jobs, JobSet):
+        jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
     started = perf_counter()
     try:
         _refuse_node_types(jobs)
@@ -193,11 +202,16 @@ def _summary(events: NodeEvents, engine: Engine, ledger: Ledger, compared: Effic
         "n_decisions": log.n_rows,
         "decisions": dict(sorted(log.by_kind.items())),
         "fallbacks": dict(sorted(log.fallbacks.items())),
+        "fallback_examples": dict(sorted(log.first_message.items())),
         "n_preemptions": engine.n_preemptions,
         "n_grown": log.n_grown,
         "n_shrunk": log.n_shrunk,
         "equivalent_nodes": ledger.idle_node_us / duration_us,
         "jobs": engine.outcomes.by_status,
+        "n_jobs_wider_than_the_pool": sum(job.min_nodes > engine.most_idle for job in engine.jobs),
+        "most_idle_nodes": engine.most_idle,
+        "job_times": engine.outcomes.times(),
+        "deadlines": engine.outcomes.deadlines,
         "last_finish_us": engine.outcomes.all_finished_us,
         "ledger": ledger.to_dict(),
         "efficiency": None if compared is None else {**asdict(compared), "u": compared.u},

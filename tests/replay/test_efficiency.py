@@ -43,7 +43,7 @@ def test_u_is_undefined_when_no_job_could_run_on_the_dedicated_nodes():
     result = replay_log(events, JobSet([job(min_nodes=4)]))
     assert result.summary["ledger"]["samples"] > 0
     assert result.u is None
-    assert "undefined: on 1.0 dedicated nodes no job could run" in render(result)
+    assert "undefined: the same jobs process nothing on 1 dedicated nodes" in render(result)
 
 
 def test_the_dedicated_nodes_rescale_with_the_policys_own_forward_looking_time():

@@ -8,6 +8,7 @@ import pytest
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 
@@ -211,6 +212,62 @@ def test_a_policy_that_places_jobs_on_impossible_nodes_is_stopped(counts, assign
 
     with pytest.raises(BfreplayError, match=says):
         replay_log(log(3, [], 10, idle_first=[0, 2]), JobSet([job()]), Wrong())
+
+
+@pytest.mark.parametrize("answer", [None, np.array([1])])
+def test_a_policy_that_gives_no_decision_is_stopped(answer):
+    class Forgetful(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            return answer
+
+    with pytest.raises(BfreplayError, match="is a return missing"):
+        replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Forgetful())
+
+
+def test_a_policy_may_not_give_a_job_fewer_nodes_than_it_needs():
+    class Stingy(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array([1]))
+
+    with pytest.raises(BfreplayError, match="between 0 and min_nodes"):
+        replay_log(log(3, [], 10, idle_first=[0, 1, 2]), JobSet([job(min_nodes=2)]), Stingy())
+
+
+def test_a_summary_says_which_jobs_never_had_a_chance():
+    jobs = JobSet([job("wide", min_nodes=4), job("tomorrow", submit_s=99)])
+    text = render(replay_log(log(3, [], 10, idle_first=[0, 1, 2]), jobs))
+    assert "1 job submitted only after the window's end" in text
+    assert "1 job could never run: min_nodes above the 3 nodes ever idle at once" in text
+
+
+def test_a_summary_tells_times_and_deadlines():
+    from dataclasses import replace
+
+    base = job(work=100)  # alone on one node: 10 s
+    jobs = JobSet([replace(base, name="a", deadline_us=10 * SECOND), replace(base, name="b", deadline_us=19 * SECOND)])
+    result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
+    assert result.summary["deadlines"] == {"met": 1, "missed": 1, "open": 0}
+    assert result.summary["job_times"]["submit_to_start"] == {"n_jobs": 2, "median_s": 5.0, "p95_s": 9.5}
+    assert result.summary["job_times"]["submit_to_finish"]["median_s"] == 15.0
+    text = render(result)
+    assert "Deadlines   1 met, 1 missed" in text
+    assert "from submit to finish: median 15 s" in text
+
+
+def test_files_and_plain_lists_are_taken_too(tmp_path):
+    from bfreplay.datasets import write_events, write_jobs
+
+    events, jobs = log(1, [], 10, idle_first=[0]), JobSet([job(work=50)])
+    write_events(events, tmp_path / "log.parquet")
+    write_jobs(jobs, tmp_path / "jobs.csv")
+    for one, other in ((tmp_path / "log.parquet", tmp_path / "jobs.csv"), (events, [job(work=50)])):
+        assert replay_log(one, other).summary["jobs"]["finished"] == 1
+
+
+@pytest.mark.parametrize("policy", [EqualSharePolicy, "equal-share"])
+def test_what_is_no_policy_is_refused(policy):
+    with pytest.raises(InputError, match="this is no policy"):
+        replay_log(log(1, [], 10), JobSet([job()]), policy)
 
 
 def test_a_policy_cannot_write_into_the_books():

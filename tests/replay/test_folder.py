@@ -54,7 +54,7 @@ def test_a_run_is_replaced_only_on_request(tmp_path):
 
 def test_an_empty_folder_may_be_taken_and_a_file_never(tmp_path):
     (tmp_path / "empty").mkdir()
-    _write(tmp_path / "empty", overwrite=True)
+    _write(tmp_path / "empty")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputExistsError):
         _write(tmp_path / "file", overwrite=True)
@@ -82,9 +82,15 @@ def test_links_are_followed_and_stay(tmp_path):
     assert (tmp_path / "nowhere" / RECORD_FILE).read_text() == "new"
 
 
-def test_a_missing_parent_and_the_folder_one_stands_in_are_refused(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="does not exist"):
-        _write(tmp_path / "no" / "run")
+def test_missing_parents_are_made_and_a_parent_that_is_a_file_is_refused(tmp_path):
+    _write(tmp_path / "a" / "b" / "run")
+    assert (tmp_path / "a" / "b" / "run" / RECORD_FILE).is_file()
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written"):
+        _write(tmp_path / "file" / "run")
+
+
+def test_the_folder_one_stands_in_is_not_replaced(tmp_path, monkeypatch):
     _write(tmp_path / "run", "old")
     monkeypatch.chdir(tmp_path / "run")
     with pytest.raises(OutputExistsError, match="where you stand"):

@@ -28,6 +28,8 @@ JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 
         ({"work_samples": 0.0}, "work_samples", "not positive"),
         ({"work_samples": math.nan}, "work_samples", "not positive"),
         ({"weight": 0.0}, "weight", "not positive"),
+        ({"weight": 1e300}, "objective", "too large to calculate with"),
+        ({"throughput": TabulatedCurve([0, 4], [0.0, 1e300])}, "throughput", "too large to calculate with"),
         ({"objective": TabulatedCurve([0, 2], [0.0, 1.0])}, "objective", "ends at 2 nodes"),
     ],
 )
