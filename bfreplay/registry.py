@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
-from bfreplay.errors import InputError
+from bfreplay.errors import BfreplayError, InputError
+
+_HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
+_HOUSE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,7 @@ class Registry:
                 return point.value
         if ":" in name:
             return name
-        near = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
-        raise InputError(
-            f"unknown {self.kind}",
-            value=name,
-            expected=f"one of {', '.join(self.names())}; or package.module:Class",
-            fix=f"did you mean {near[0]!r}?" if near else None,
-        )
+        raise unknown_name(self.kind, name, self.names())
 
     def load(self, name: str) -> type[Any]:
         """Import the class behind ``name``.
@@ -74,11 +74,13 @@ class Registry:
             found: Any = importlib.import_module(module_name)
             for part in class_path.split("."):
                 found = getattr(found, part)
-        except (ImportError, AttributeError, ValueError) as error:
+        # a stranger's module may raise anything on import, and a script without a __main__ guard exits
+        except (Exception, SystemExit) as error:
             raise InputError(
-                f"the {self.kind} {name!r} cannot be imported: {error}",
+                f"the {self.kind} {name!r} cannot be imported: {one_line(error)}",
                 value=location,
                 expected="package.module:Class, importable from here",
+                fix=_HOW_TO_IMPORT,
             ) from error
         if not isinstance(found, type):
             raise InputError(f"the {self.kind} {name!r} is no class", value=location, expected="package.module:Class")
@@ -90,3 +92,46 @@ class Registry:
                 expected=f"a class with {', '.join(self.needs)}",
             )
         return found
+
+    def make(self, name: str) -> Any:
+        """Import the class behind ``name`` and call it without arguments.
+
+        Raises
+        ------
+        InputError
+            As ``load``, or the constructor needs arguments or fails.
+        """
+        found = self.load(name)
+        try:
+            return found()
+        except BfreplayError:
+            raise  # said on purpose, for a person to read
+        except Exception as error:  # a stranger's constructor may raise anything
+            raise InputError(
+                f"the {self.kind} {name!r} cannot be made: {one_line(error)}",
+                value=self.location(name),
+                expected="a class that is called without arguments",
+            ) from error
+
+
+def unknown_name(kind: str, name: str, names: Sequence[str]) -> InputError:
+    """Return the error for a name that nothing has, with what exists and the nearest of it."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return InputError(
+        f"unknown {kind} {name!r}",
+        expected=f"one of {', '.join(names)}; or package.module:Class",
+        fix=f"did you mean {near[0]!r}?" if near else None,
+    )
+
+
+def one_line(error: BaseException) -> str:
+    """``"ZeroDivisionError: division by zero (mine.py, line 7)"``: what was raised, and where outside bfreplay."""
+    text = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    theirs = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not (frame.filename.startswith("<") or Path(frame.filename).is_relative_to(_HOUSE))
+        and Path(frame.filename).parent.name != "importlib"
+    ]
+    return f"{said} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else said

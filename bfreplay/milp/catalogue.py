@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bfreplay import defaults
-from bfreplay.errors import InputError
-from bfreplay.milp.backends import BACKENDS, backend_of
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.milp_solver import Fallback, MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver
+from bfreplay.registry import unknown_name
 
 EXACT = "exact"
 COUNTS = "counts"
 DEFAULT_MILP_FORMULATION = "choices"
-_ALIASES = {"cbc": "cbc-mip"}
 
 
 def solver_of(
@@ -43,26 +44,40 @@ def solver_of(
     Raises
     ------
     InputError
-        No such name.
+        No such name, or its class cannot be imported or made, or the formulation is not for this solver.
     SolverUnavailableError
         It cannot run here; the message says why and how to fix it.
     """
     if name == EXACT:
         if formulation not in (None, COUNTS, "published"):
-            raise InputError(
-                "the exact solver needs no MILP formulation",
-                column="formulation",
-                value=formulation,
-                expected=f"{COUNTS!r}, or 'published' for the optimum under the published limit",
-                fix="name a back end to solve this formulation: --solver cbc",
-            )
+            raise _not_for_exact(formulation)
         return ExactSolver(published_limit=formulation == "published")
+    if ":" not in name and name not in BACKENDS.names():
+        raise unknown_name("solver", name, [EXACT, *BACKENDS.names()])
+    if formulation == COUNTS:
+        raise InputError(
+            f"the formulation {COUNTS!r} is the exact solver's",
+            value=formulation,
+            expected=f"for {name}: one of {', '.join(FORMULATIONS.names())}; or package.module:Class",
+            fix=f"--solver {EXACT}, or leave --formulation out",
+        )
     return MilpSolver(
         formulation or DEFAULT_MILP_FORMULATION,
-        _ALIASES.get(name, name),
+        name,
         time_limit_s=time_limit_s,
         fallback=fallback,
         referee=ExactSolver(),
+    )
+
+
+def _not_for_exact(formulation: str) -> InputError:
+    if ":" not in formulation and formulation not in FORMULATIONS.names():
+        return unknown_name("formulation", formulation, [COUNTS, *FORMULATIONS.names()])
+    return InputError(
+        f"the formulation {formulation!r} is a MILP: a back end must solve it, not the exact solver",
+        value=formulation,
+        expected=f"{COUNTS!r}, or 'published' for the optimum under the published limit",
+        fix=f"--solver {BACKENDS.names()[0]} --formulation {formulation}",
     )
 
 
@@ -94,11 +109,18 @@ class SolverEntry:
 
 def solver_entries() -> list[SolverEntry]:
     """Every solver that bfreplay knows, working or not."""
-    aliases = {name: alias for alias, name in _ALIASES.items()}
+    needs_sos = {}
+    for name in FORMULATIONS.names():
+        with suppress(BfreplayError):  # another package's may be broken: not offered
+            needs_sos[name] = formulation_of(name).needs_sos
     entries = [SolverEntry(EXACT, (COUNTS, "published"), "Apache-2.0", "")]
     for name in BACKENDS.names():
-        backend = backend_of(name)
+        try:
+            backend = backend_of(name)
+        except BfreplayError as error:  # another package's may be broken: say so and list the others
+            entries.append(SolverEntry(name, (), "", str(error).splitlines()[0]))
+            continue
         able = backend.capabilities
-        usable = tuple(n for n in FORMULATIONS.names() if able.sos or not formulation_of(n).needs_sos)
-        entries.append(SolverEntry(aliases.get(name, name), usable, able.licence, backend.available()))
+        usable = tuple(each for each, needed in needs_sos.items() if able.sos or not needed)
+        entries.append(SolverEntry(name, usable, able.licence, why_not(backend)))
     return entries

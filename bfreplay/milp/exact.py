@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 
-from bfreplay.milp.lagrangian import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.lagrangian import OVERFLOW, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 
@@ -31,14 +32,29 @@ class ExactSolver:
         return "exact, published limit" if self.published_limit else "exact"
 
     def solve(self, problem: AllocationProblem) -> Solution:
-        """Optimal counts; ``SolverStatus.INFEASIBLE`` only when bounds and change limit leave no answer."""
+        """Optimal counts; ``SolverStatus.INFEASIBLE`` only when bounds and change limit leave no answer.
+
+        ``SolverStatus.ERROR`` when the problem's numbers, or sums of them, are not finite.
+        """
         started = perf_counter()
         if self.published_limit:
             problem = problem.held_to_published_limit()
         value = problem.value
         built = perf_counter()
-        counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
+        if not value.max(initial=0.0) < math.inf:  # nan as well: it hides from every other comparison
+            return self._overflow(built - started, 0.0)
+        try:
+            counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
+        except SystemError as error:  # how numba reports a Ctrl-C that arrives while compiled code runs
+            origin: BaseException | None = error
+            while origin is not None and not isinstance(origin, KeyboardInterrupt):
+                origin = origin.__cause__ or origin.__context__
+            if origin is None:
+                raise
+            raise origin from None
         solved = perf_counter()
+        if stage == OVERFLOW or (stage >= 0 and not (math.isfinite(objective) and math.isfinite(bound))):
+            return self._overflow(built - started, solved - built)
         if stage < 0:
             return Solution(
                 None, float("nan"), float("-inf"), ProcessStatus.OK, SolverStatus.INFEASIBLE, Quality.NONE, self.name,
@@ -47,6 +63,12 @@ class ExactSolver:
         return Solution(
             counts, objective, bound, ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN, self.name,
             built - started, solved - built,
+        )  # fmt: skip
+
+    def _overflow(self, build_s: float, solve_s: float) -> Solution:
+        return Solution(
+            None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, self.name, build_s, solve_s,
+            "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead",
         )  # fmt: skip
 
     def describe(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.backends.backend import BackendAnswer
 from bfreplay.milp.formulations.formulation import Formulation, NodeMap
+from bfreplay.milp.formulations.guarded import read
 from bfreplay.milp.formulations.node_rows import map_violation
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
@@ -50,8 +51,16 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
     Right are: finite whole columns, feasible counts, a node map that gives no node twice and migrates nothing, an
     objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
     optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``.
+
+    Raises
+    ------
+    FormulationError
+        The formulation cannot read the answer.
     """
     status = answer.solver_status
+    malformed = _malformed(answer)
+    if malformed:
+        return Judgement(Quality.WRONG, message=malformed)
     if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         return Judgement(Quality.NONE, message=f"no answer: solver status {status}" + _detail(answer))
     if answer.x is None:
@@ -65,8 +74,8 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
     if off.max(initial=0.0) > INTEGRALITY_TOLERANCE:
         worst = int(np.argmax(off))
         return Judgement(Quality.WRONG, message=f"{model.column_names[worst]} = {x[worst]:.9g} is not whole")
-    counts, nodes = formulation.read(problem, x)
-    fault = violation(problem, counts) or ("" if nodes is None else map_violation(problem, nodes))
+    counts, nodes = read(formulation, problem, x)
+    fault = violation(problem, counts) or ("" if nodes is None else _map_fault(problem, counts, nodes))
     if fault:
         return Judgement(Quality.WRONG, counts, nodes, message=fault)
     objective = objective_of(problem, counts)
@@ -103,8 +112,13 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     One that is worse by no more than MILP solvers' own tolerance stays proven; its bound then is the referee's, so that
     its gap tells how much worse.
     """
-    if judgement.quality is not Quality.PROVEN or referee.counts is None:
+    if judgement.quality is not Quality.PROVEN:
         return judgement
+    if referee.counts is None:
+        if referee.solver_status is not SolverStatus.ERROR:
+            return judgement
+        unchecked = f"called optimal, which {referee.solver} could not check: {referee.message}"
+        return replace(judgement, quality=Quality.FEASIBLE, bound=math.inf, message=unchecked)
     if agrees(judgement.objective, referee.objective, magnitude(problem)):
         bound = referee.bound if referee.quality is Quality.PROVEN else judgement.bound
         return replace(judgement, bound=max(judgement.objective, bound))
@@ -124,6 +138,26 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
             f"({referee.objective:.12g}): a defect of {referee.solver}, please report it",
         )
     return judgement
+
+
+def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: NodeMap) -> str:
+    for j, (count, mine) in enumerate(zip(counts.tolist(), nodes, strict=True)):
+        if len(set(mine)) != count:
+            return f"job {j} gets {count} nodes, but its node map names {len(set(mine))}"
+    return map_violation(problem, nodes)
+
+
+def _malformed(answer: BackendAnswer) -> str:
+    """Say what is no number in what a stranger's back end returned; empty when all is of the right type."""
+    if not isinstance(answer.solver_status, SolverStatus):
+        return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
+    for name in ("objective", "bound"):
+        number = getattr(answer, name)
+        if not isinstance(number, float | int | np.floating | np.integer):
+            return f"the back end's {name} is {number!r}, not a number"
+    if answer.x is not None and not (isinstance(answer.x, np.ndarray) and answer.x.dtype.kind in "fiub"):
+        return f"the back end's x is a {type(answer.x).__name__}, not an array of numbers"
+    return ""
 
 
 def _detail(answer: BackendAnswer) -> str:

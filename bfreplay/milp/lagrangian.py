@@ -27,6 +27,9 @@ PROOF_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
 """Times J + 2 and the relaxation's magnitude: answers closer than this count as equal. It is what rounding may do to
 a sum of so many terms, not a gap that an optimiser may leave."""
 
+OVERFLOW = -2
+"""Stage of ``optimal_counts`` when sums of the table's numbers are not finite."""
+
 _EXCHANGE_REACH = 192
 
 
@@ -328,7 +331,8 @@ def optimal_counts(
 
     Returns ``(counts (J,), objective, bound, stage)``; ``bound - objective`` is at most ``tolerance * (J + 2)``
     times the relaxation's magnitude. ``stage`` tells where the proof closed: 0 capacity does not bind, 1 relaxation,
-    2 exchange, 3 dynamic program; -1: no feasible counts (then ``objective`` is ``-inf``).
+    2 exchange, 3 dynamic program; -1: no feasible counts (then ``objective`` is ``-inf``); ``OVERFLOW``: the numbers
+    are too large to prove anything.
     """
     n_jobs = value.shape[0]
     counts = np.zeros(n_jobs, np.int64)
@@ -362,6 +366,8 @@ def optimal_counts(
         best_at_price[j] = value[j, n] - price * n
         relaxation += best_at_price[j]
         magnitude += abs(best_at_price[j])
+    if not magnitude < np.inf:
+        return counts, np.nan, np.inf, OVERFLOW
     slack = tolerance * (n_jobs + 2) * magnitude
     # the broken job takes the part of its next segment that fits, if a count there is worth it
     for n in range(counts[broken] + 1, counts[broken] + free + 1):

@@ -11,8 +11,17 @@ from typing import Literal
 import numpy as np
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, ModelRefusedError, SolveOptions, backend_of
+from bfreplay.milp.backends import (
+    BACKENDS,
+    Backend,
+    BackendAnswer,
+    ModelRefusedError,
+    SolveOptions,
+    backend_of,
+    why_not,
+)
 from bfreplay.milp.formulations import Formulation, formulation_of
+from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, judge
 from bfreplay.milp.model import LinearModel
@@ -39,9 +48,10 @@ class MilpSolver:
     time_limit_s
         For the back end, per decision. In a worker our own deadline follows ``grace_s`` later.
     fallback
-        What answers instead of a crash, a time-out, no answer or a wrong one. ``"exact"``: the referee, on the
-        problem as it is. ``"keep"``: every job keeps what it holds, also instead of an answer that is feasible but
-        not proven (the published program's rule). ``"none"``: nothing, ``counts`` is ``None``.
+        What answers instead of a crash, a time-out, no answer, a wrong one or an exception in the formulation.
+        ``"exact"``: the referee, on the problem as it is. ``"keep"``: every job keeps what it holds, also instead of
+        an answer that is feasible but not proven (the published program's rule). ``"none"``: nothing, ``counts`` is
+        ``None``.
     referee
         An exact solver. It checks every claimed optimum (on the same problem, the formulation's change limit
         included) and is what ``fallback="exact"`` asks. ``None``: claimed optima are believed once they are feasible
@@ -71,7 +81,7 @@ class MilpSolver:
     def __init__(
         self,
         formulation: str | Formulation = "choices",
-        backend: str | Backend = "cbc-mip",
+        backend: str | Backend = "cbc",
         *,
         time_limit_s: float = 10.0,
         fallback: Fallback = "exact",
@@ -95,13 +105,13 @@ class MilpSolver:
             raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
         made = backend_of(backend) if isinstance(backend, str) else backend
-        why_not = made.available()
-        if why_not:
-            raise SolverUnavailableError(f"{made.name} does not work here: {why_not}")
+        reason = why_not(made)
+        if reason:
+            raise SolverUnavailableError(f"{made.name} does not work here: {reason}")
         if self._formulation.needs_sos and not made.capabilities.sos:
             raise SolverUnavailableError(
                 f"{made.name} takes no special ordered sets, which {self._formulation.name} needs; "
-                "take another formulation (choices needs none) or another back end (cbc-mip takes them)"
+                "take another formulation (choices needs none) or another back end (cbc takes them)"
             )
         self._name = f"{self._formulation.name} on {made.name}"
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
@@ -118,7 +128,7 @@ class MilpSolver:
 
     @property
     def name(self) -> str:
-        """``"choices on cbc-mip"``."""
+        """``"choices on cbc"``."""
         return self._name
 
     def solve(self, problem: AllocationProblem) -> Solution:
@@ -136,10 +146,17 @@ class MilpSolver:
             )
         posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
-        model = self._formulation.build(problem)
+        try:
+            model = built(self._formulation, problem)
+        except FormulationError as error:
+            return self._instead(problem, posed, _failure(self._name, str(error), time.perf_counter() - started), None)
         built_s = time.perf_counter() - started
         ran = self._runner.solve(model, self._options)
-        verdict, exact = self._judged(posed, model, ran)
+        try:
+            verdict, exact = self._judged(posed, model, ran)
+        except FormulationError as error:
+            verdict, exact = Judgement(Quality.NONE, message=str(error)), None
+            ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
         solution = _solution(self._name, ran, verdict, built_s)
         if verdict.quality is Quality.PROVEN or (verdict.quality is Quality.FEASIBLE and self._fallback != "keep"):
             return solution
@@ -224,6 +241,13 @@ def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
         solver="keep",
         message=f"the current counts are kept{': ' + fault if fault else ''}; {why}",
         rejected=failed,
+    )
+
+
+def _failure(name: str, message: str, build_s: float) -> Solution:
+    """Return what is recorded when there is no model to solve."""
+    return Solution(
+        None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, name, build_s, message=message
     )
 
 

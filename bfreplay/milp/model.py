@@ -49,3 +49,65 @@ class LinearModel:
     def n_rows(self) -> int:
         """R."""
         return int(self.row_lower.shape[0])
+
+
+def model_fault(model: LinearModel) -> str:
+    """What is malformed about ``model`` in one sentence, or an empty string.
+
+    A stranger's model goes on to a solver's C code only with arrays of the right kind and length, indices in range,
+    and numbers where numbers belong.
+    """
+    sizes: dict[str, int] = {}
+    for name, kinds, like in _ARRAYS:
+        array = getattr(model, name)
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            return f"{name} is no one-dimensional array"
+        if array.dtype.kind not in kinds:
+            return f"{name} is of type {array.dtype}, expected {_KIND_NAMES[kinds]}"
+        if sizes.setdefault(like, array.shape[0]) != array.shape[0]:
+            return f"{name} has {array.shape[0]} elements, {like} has {sizes[like]}"
+    for name, size in (("column_names", model.n_columns), ("row_names", model.n_rows)):
+        names = getattr(model, name)
+        if not (isinstance(names, tuple | list) and all(isinstance(each, str) for each in names)):
+            return f"{name} is no tuple of strings"
+        if len(names) != size:
+            return f"{name} has {len(names)} names for {size}"
+    if not isinstance(model.objective_constant, float | int | np.floating):
+        return "objective_constant is no number"
+    for name in ("objective", "objective_constant", "entry_value"):
+        if not np.isfinite(getattr(model, name)).all():
+            return f"{name} holds a number that is not finite"
+    for name in ("column_lower", "column_upper", "row_lower", "row_upper"):
+        if np.isnan(getattr(model, name)).any():
+            return f"{name} holds nan"
+    for name, size in (("entry_row", model.n_rows), ("entry_column", model.n_columns)):
+        if not _in_range(getattr(model, name), size):
+            return f"{name} points outside 0 to {size - 1}"
+    if not (isinstance(model.sets, tuple | list) and all(isinstance(each, SpecialOrderedSet) for each in model.sets)):
+        return "sets is no tuple of SpecialOrderedSet"
+    for group in model.sets:
+        columns, weights = np.asarray(group.columns), np.asarray(group.weights)
+        if columns.dtype.kind not in "iu" or columns.shape != weights.shape or columns.ndim != 1:
+            return "a set's columns and weights are no arrays of equal length"
+        if not _in_range(columns, model.n_columns):
+            return f"a set's column points outside 0 to {model.n_columns - 1}"
+    return ""
+
+
+def _in_range(index: NDArray[np.int64], size: int) -> bool:
+    return index.size == 0 or bool(index.min() >= 0 and index.max() < size)
+
+
+_KIND_NAMES = {"fiu": "numbers", "iu": "whole numbers", "b": "bool"}
+_ARRAYS = (
+    ("objective", "fiu", "objective"),
+    ("column_lower", "fiu", "objective"),
+    ("column_upper", "fiu", "objective"),
+    ("is_integer", "b", "objective"),
+    ("row_lower", "fiu", "row_lower"),
+    ("row_upper", "fiu", "row_lower"),
+    ("entry_row", "iu", "entry_row"),
+    ("entry_column", "iu", "entry_row"),
+    ("entry_value", "fiu", "entry_row"),
+)
+"""Name, kinds of dtype, and the array whose length it has."""

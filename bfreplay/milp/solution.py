@@ -54,7 +54,7 @@ class Solution:
     bound
         Proven upper bound on the objective; ``inf`` when nothing is known.
     solver
-        Label of what answered, e.g. ``"exact"`` or ``"published on cbc-mip"``.
+        Label of what answered, e.g. ``"exact"`` or ``"published on cbc"``.
     build_s, solve_s
         Seconds spent making the model, and solving it.
     message

@@ -13,7 +13,7 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """Label for tables, e.g. ``"exact"`` or ``"choices on cbc-mip"``."""
+        """Label for tables, e.g. ``"exact"`` or ``"choices on cbc"``."""
         ...
 
     def solve(self, problem: AllocationProblem) -> Solution:

@@ -20,7 +20,14 @@ def objective_of(problem: AllocationProblem, counts: NDArray[np.int64]) -> float
 
 
 def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
-    """What is wrong with ``counts`` in one sentence, or an empty string when they are feasible."""
+    """What is wrong with ``counts`` in one sentence, or an empty string when they are feasible.
+
+    Anything may be passed: what is no array of whole numbers is wrong.
+    """
+    if not isinstance(counts, np.ndarray):
+        return f"counts are a {type(counts).__name__}, expected an array"
+    if not np.issubdtype(counts.dtype, np.integer):
+        return f"counts are of type {counts.dtype}, expected whole numbers (int64)"
     if counts.shape != (problem.n_jobs,):
         return f"counts have shape {counts.shape}, expected ({problem.n_jobs},)"
     if int(counts.sum()) > problem.capacity:

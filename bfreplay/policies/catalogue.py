@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Policy
-from bfreplay.registry import Registry
+from bfreplay.registry import Registry, one_line
 
 
 class PolicyFactory(Protocol):
@@ -37,4 +38,9 @@ def policy_of(name: str, *, t_fwd_s: float, solver: Solver) -> Policy:
         There is no such policy; the message lists those there are.
     """
     factory = cast(PolicyFactory, POLICIES.load(name))
-    return factory.from_options(t_fwd_s=t_fwd_s, solver=solver)
+    try:
+        return factory.from_options(t_fwd_s=t_fwd_s, solver=solver)
+    except BfreplayError:
+        raise
+    except Exception as error:  # a stranger's code may raise anything
+        raise InputError(f"the policy {name!r} cannot be made: {one_line(error)}") from error

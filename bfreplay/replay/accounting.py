@@ -27,6 +27,13 @@ class Semantics(StrEnum):
 
 
 @compiled
+def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
+    """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes."""
+    paid = min(owed, made)
+    return paid, min(most_us, int(paid / rate * 1e6 + 0.5))
+
+
+@compiled
 def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: bool) -> tuple[float, float]:
     """Let ``dt_us`` pass. Returns (samples of progress, samples that the held nodes could have made)."""
     gained = 0.0
@@ -49,23 +56,17 @@ def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: 
         gross += made
         useful_us = dt_us
         useful = made
-        owed = records[j]["preempt_debt"]
-        if owed > 0.0:
-            paid = min(owed, useful)
-            paid_us = min(useful_us, int(paid / rate * 1e6 + 0.5))
-            records[j]["preempt_debt"] = owed - paid
-            if not is_published:
-                records[j]["preempt_paid"] += paid
+        if records[j]["preempt_debt"] > 0.0:
+            paid, paid_us = _work_off(records[j]["preempt_debt"], useful, rate, useful_us)
+            records[j]["preempt_debt"] -= paid
+            records[j]["preempt_paid"] += 0.0 if is_published else paid
             records[j]["preempted"] += count * paid_us
             useful -= paid
             useful_us -= paid_us
-        owed = records[j]["rescale_debt"]
-        if owed > 0.0:
-            paid = min(owed, useful)
-            paid_us = min(useful_us, int(paid / rate * 1e6 + 0.5))
-            records[j]["rescale_debt"] = owed - paid
-            if not is_published:
-                records[j]["rescale_paid"] += paid
+        if records[j]["rescale_debt"] > 0.0:
+            paid, paid_us = _work_off(records[j]["rescale_debt"], useful, rate, useful_us)
+            records[j]["rescale_debt"] -= paid
+            records[j]["rescale_paid"] += 0.0 if is_published else paid
             records[j]["rescaling"] += count * paid_us
             useful -= paid
             useful_us -= paid_us

@@ -152,7 +152,7 @@ def test_equal_share_and_the_published_clock_are_a_switch_each(files):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--solver", "cplex"), "unknown back end"),
+        (("--solver", "cplex"), "unknown solver"),
         (("--solver", "cbc", "--formulation", "choises"), "did you mean 'choices'"),
         (("--formulation", "choices"), "--solver cbc"),
         (("--t-fwd", "0"), "forward-looking time"),
@@ -241,7 +241,7 @@ def test_options_without_effect_are_named(files):
 def test_the_record_holds_every_option_of_the_solver(files):
     options = ("--solver", "cbc", "--fallback", "keep", "--time-limit", "3")
     solver = json.loads(_replay(files, *options, "--json").stdout)["config"]["policy"]["solver"]
-    assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices on cbc-mip", "keep", 3.0)
+    assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices on cbc", "keep", 3.0)
 
 
 def test_a_run_that_is_terminated_leaves_nothing_behind(files):

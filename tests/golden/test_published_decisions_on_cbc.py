@@ -22,7 +22,7 @@ def test_the_optimum_is_the_recorded_one(shared, formulation, chunk):
     made = formulation_of(formulation)
     records = decision_records(shared)[chunk::CHUNKS]
     assert len(records) == 50
-    with IsolatedBackend("cbc-mip") as cbc:
+    with IsolatedBackend("cbc") as cbc:
         for record in records:
             problem = problem_of(record)
             model = made.build(problem)

@@ -111,7 +111,7 @@ def test_the_one_recorded_answer_below_ours_is_below_the_optimum_of_the_publishe
     published = PublishedReplay.load(shared, "G2")
     policy = _Comparing(published)
     _replay(published, policy)
-    solver = MilpSolver("published", "cbc-mip", time_limit_s=60.0, fallback="none", referee=ExactSolver())
+    solver = MilpSolver("published", "cbc", time_limit_s=60.0, fallback="none", referee=ExactSolver())
     try:
         solution = solver.solve(policy.problems[256])
     finally:

@@ -19,7 +19,7 @@ from bfreplay.milp.model import LinearModel, SpecialOrderedSet
 from bfreplay.milp.solution import SolverStatus
 from tests.milp.small_problems import problem_of_two
 
-CBC = backend_of("cbc-mip")
+CBC = backend_of("cbc")
 OPTIONS = SolveOptions(30.0)
 
 
@@ -192,5 +192,5 @@ def test_a_missing_package_is_named_with_the_fix(monkeypatch):
 
 
 def test_an_unknown_back_end_is_refused_with_what_exists():
-    with pytest.raises(InputError, match="did you mean 'cbc-mip'"):
+    with pytest.raises(InputError, match="did you mean 'cbc'"):
         backend_of("cbc_mip")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bfreplay.milp.dynamic_program import optimum_by_dynamic_program
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.judgement import Judgement, against_referee
 from bfreplay.milp.lagrangian import PROOF_TOLERANCE, concave_hulls, critical_price, optimal_counts
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
@@ -152,3 +153,64 @@ def test_the_same_problem_gets_the_same_answer_among_equals():
     problem = AllocationProblem(zero, zero + 1, zero + 4, gain, np.zeros(4), np.zeros(4), 6)
     answers = {tuple(ExactSolver().solve(problem).counts.tolist()) for _ in range(5)}
     assert answers == {(4, 2, 0, 0)}  # first come, first served
+
+
+@pytest.mark.parametrize("link", ["__cause__", "__context__"])
+def test_an_interrupt_that_compiled_code_hides_comes_out_as_one(monkeypatch, link):
+    def interrupted(*_):
+        error = SystemError("CPUDispatcher(...) returned a result with an exception set")
+        setattr(error, link, KeyboardInterrupt())
+        raise error
+
+    monkeypatch.setattr("bfreplay.milp.exact.optimal_counts", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ExactSolver().solve(_two_jobs())
+
+
+def test_another_system_error_stays_one(monkeypatch):
+    def broken(*_):
+        raise SystemError("something else")
+
+    monkeypatch.setattr("bfreplay.milp.exact.optimal_counts", broken)
+    with pytest.raises(SystemError, match="something else"):
+        ExactSolver().solve(_two_jobs())
+
+
+_BIG = 1.7e308
+_SOUND_ROW = [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gain": np.array([[0.0, np.inf, 1.0, 1.0], _SOUND_ROW])},
+        {"gain": np.array([_SOUND_ROW, [0.0, 1.0, np.nan, 3.0]])},
+        {"gain": np.array([_SOUND_ROW, [0.0, 1.0, np.nan, 3.0]]), "capacity": 100},
+        {"gain": np.full((2, 4), _BIG), "capacity": 100},  # their sum is too large
+        {"gain": np.array([[-_BIG, -_BIG, 1.0, _BIG], [-_BIG, -_BIG, 5.0, _BIG]])},  # their differences are
+    ],
+)
+def test_numbers_that_overflow_are_an_error_not_an_optimum(changes):
+    solution = ExactSolver().solve(_two_jobs(**changes))
+    assert solution.solver_status is SolverStatus.ERROR
+    assert solution.process_status is ProcessStatus.OK
+    assert solution.quality is Quality.NONE
+    assert solution.counts is None
+    assert "too large" in solution.message
+
+
+def test_large_numbers_that_do_not_overflow_are_solved():
+    gain = np.array([[0.0, 0.3, 0.6, 1.0], [0.0, 0.3, 0.6, 1.0]]) * _BIG
+    solution = ExactSolver().solve(_two_jobs(gain=gain))
+    assert solution.quality is Quality.PROVEN
+    assert solution.objective == pytest.approx(_BIG)
+
+
+def test_an_optimum_that_no_referee_could_check_is_not_called_proven():
+    judged = against_referee(
+        _two_jobs(),
+        Judgement(Quality.PROVEN, np.array([1, 2]), None, 19.0, 19.0),
+        ExactSolver().solve(_two_jobs(gain=np.full((2, 4), np.nan))),
+    )
+    assert judged.quality is Quality.FEASIBLE
+    assert "could not check" in judged.message

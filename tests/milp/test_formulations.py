@@ -25,7 +25,7 @@ NODE_LEVEL = ["published", "node_level"]
 @pytest.fixture(scope="module")
 def cbc():
     """CBC in a worker: a crash fails one test, not the run."""
-    with IsolatedBackend("cbc-mip") as isolated:
+    with IsolatedBackend("cbc") as isolated:
         yield isolated
 
 

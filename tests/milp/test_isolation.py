@@ -45,7 +45,7 @@ def open_files() -> int:
 
 
 def test_one_worker_answers_one_decision_after_the_other():
-    with IsolatedBackend("cbc-mip") as isolated:
+    with IsolatedBackend("cbc") as isolated:
         for _ in range(3):
             ran = isolated.solve(MODEL, LONG)
             assert ran.process_status is ProcessStatus.OK
@@ -92,7 +92,7 @@ def test_the_worker_is_replaced_at_the_next_solve():
 
 
 def test_a_worker_killed_between_two_decisions_is_replaced_unseen():
-    with IsolatedBackend("cbc-mip") as isolated:
+    with IsolatedBackend("cbc") as isolated:
         isolated.solve(MODEL, LONG)
         os.kill(isolated.worker_pid, signal.SIGKILL)
         isolated._worker.process.wait(10)  # its main thread may be gone while another one is still ending
@@ -148,7 +148,7 @@ def test_a_back_end_that_cannot_start_is_a_crash_that_says_why():
 
 def test_closing_twice_is_harmless_and_leaves_no_process_and_no_file():
     before = open_files()
-    isolated = IsolatedBackend("cbc-mip")
+    isolated = IsolatedBackend("cbc")
     isolated.close()
     isolated.solve(MODEL, LONG)
     pid = isolated.worker_pid
@@ -168,7 +168,7 @@ def test_crashes_leave_no_file_open():
 
 
 def test_a_forgotten_worker_ends_with_its_owner():
-    isolated = IsolatedBackend("cbc-mip")
+    isolated = IsolatedBackend("cbc")
     isolated.solve(MODEL, LONG)
     pid = isolated.worker_pid
     del isolated
@@ -206,7 +206,7 @@ def script(tmp_path: Path, backend: str, rest: str) -> subprocess.Popen:
 
 
 def test_a_script_without_a_main_guard_works_and_leaves_nothing_behind(tmp_path):
-    with script(tmp_path, "cbc-mip", "print(isolated.solve(model, SolveOptions(30.0)).answer.objective)") as process:
+    with script(tmp_path, "cbc", "print(isolated.solve(model, SolveOptions(30.0)).answer.objective)") as process:
         out, _ = process.communicate(timeout=120)
     pid, objective = out.split()
     assert process.returncode == 0
@@ -239,7 +239,7 @@ def test_the_worker_ends_with_a_parent_that_started_it_from_another_thread(tmp_p
 
 
 def test_a_forked_child_starts_a_worker_of_its_own():
-    with IsolatedBackend("cbc-mip") as isolated:
+    with IsolatedBackend("cbc") as isolated:
         isolated.solve(MODEL, LONG)
         mine = isolated.worker_pid
         read, write = os.pipe()

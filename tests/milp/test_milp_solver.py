@@ -21,7 +21,7 @@ FAULTY = "tests.milp.faulty_backends:"
 OPTIMUM = 12.0
 
 
-def solver(formulation="choices", backend="cbc-mip", **options) -> MilpSolver:
+def solver(formulation="choices", backend="cbc", **options) -> MilpSolver:
     return MilpSolver(formulation, backend, **{"referee": EnumeratingSolver(), **options})
 
 
@@ -57,7 +57,7 @@ def test_a_verified_optimum_is_proven(formulation, isolated):
     assert solution.objective == pytest.approx(OPTIMUM)
     assert solution.bound == pytest.approx(OPTIMUM)
     assert solution.gap == 0
-    assert solution.solver == f"{formulation} on cbc-mip"
+    assert solution.solver == f"{formulation} on cbc"
     assert solution.message == ""
     assert solution.rejected is None
     assert solution.build_s > 0
@@ -186,7 +186,7 @@ def test_a_crash_costs_one_decision_and_the_next_is_answered_by_the_milp_again()
     labels = [made.solve(problem_of_two()).solver for _ in range(4)]
     made.close()
     made.close()
-    assert labels == ["choices on cbc-mip", "enumeration"] * 2
+    assert labels == ["choices on cbc", "enumeration"] * 2
 
 
 def test_a_back_end_that_does_not_work_here_is_refused_with_the_fix():

@@ -41,17 +41,23 @@ def _run(
     )
 
 
-def _idle_node_us(events: NodeEvents) -> int:
-    """Integral of idle nodes over the window, by brute force over the log."""
-    total = 0
+def _idle_spans(events: NodeEvents) -> dict[str, list[tuple[int, int]]]:
+    """When each node was idle, by brute force over the log."""
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in events.nodes}
     since: dict[int, int] = {}
     for batch in events.batches():
         for t, node, state in zip(batch.time_us.tolist(), batch.node.tolist(), batch.state.tolist(), strict=True):
             if state == NodeState.IDLE:
                 since.setdefault(node, t)
             elif node in since:
-                total += t - since.pop(node)
-    return total + sum(events.window_end_us - t for t in since.values())
+                spans[events.nodes[node]].append((since.pop(node), t))
+    for node, t in since.items():
+        spans[events.nodes[node]].append((t, events.window_end_us))
+    return spans
+
+
+def _idle_node_us(events: NodeEvents) -> int:
+    return sum(stop - start for spans in _idle_spans(events).values() for start, stop in spans)
 
 
 @settings(deadline=None, max_examples=150)
@@ -69,16 +75,7 @@ def test_no_job_holds_a_node_that_is_not_idle_and_no_node_has_two_holders(
     events, jobs, policy, semantics, max_parallel, seed
 ):
     result = _run(events, jobs, policy, semantics, max_parallel, seed)
-    idle: dict[str, list[tuple[int, int]]] = {name: [] for name in events.nodes}
-    since: dict[int, int] = {}
-    for batch in events.batches():
-        for t, node, state in zip(batch.time_us.tolist(), batch.node.tolist(), batch.state.tolist(), strict=True):
-            if state == NodeState.IDLE:
-                since.setdefault(node, t)
-            elif node in since:
-                idle[events.nodes[node]].append((since.pop(node), t))
-    for node, t in since.items():
-        idle[events.nodes[node]].append((t, events.window_end_us))
+    idle = _idle_spans(events)
     held: dict[str, list[tuple[int, int]]] = {name: [] for name in events.nodes}
     table = result.table("nodes")
     bounds = [table[name].cast("int64").to_pylist() for name in ("from", "to")]

@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import cast
 
 from bfreplay.milp.backends.backend import Backend, BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
-from bfreplay.registry import Registry
+from bfreplay.registry import Registry, one_line
 
 BACKENDS = Registry(
     kind="back end",
     group="bfreplay.backends",
     needs=("name", "capabilities", "available", "solve"),
     built_in={
-        "cbc-mip": "bfreplay.milp.backends.cbc_mip:CbcMip",
+        "cbc": "bfreplay.milp.backends.cbc_mip:CbcMip",
     },
 )
 """One line here (or an entry point elsewhere) makes a back end known everywhere."""
 
-__all__ = ["BACKENDS", "Backend", "BackendAnswer", "Capabilities", "ModelRefusedError", "SolveOptions", "backend_of"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "BackendAnswer",
+    "Capabilities",
+    "ModelRefusedError",
+    "SolveOptions",
+    "backend_of",
+    "why_not",
+]
 
 
 def backend_of(name: str) -> Backend:
@@ -26,6 +35,14 @@ def backend_of(name: str) -> Backend:
     Raises
     ------
     InputError
-        There is no such back end; the message lists those there are.
+        There is no such back end (the message lists those there are), or it cannot be imported or made.
     """
-    return cast(Backend, BACKENDS.load(name)())
+    return cast(Backend, BACKENDS.make(name))
+
+
+def why_not(backend: Backend) -> str:
+    """Why ``backend`` does not work on this machine; empty when it does. A stranger's ``available`` may raise."""
+    try:
+        return str(backend.available())
+    except Exception as error:  # whatever it is, it does not work here
+        return f"available() failed: {one_line(error)}"

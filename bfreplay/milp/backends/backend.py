@@ -96,7 +96,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """Registered name, e.g. ``"cbc-mip"``."""
+        """Registered name, e.g. ``"cbc"``."""
         ...
 
     @property

@@ -46,7 +46,7 @@ class CbcMip:
     level now and then, so standard output is closed to the whole process while it runs.
     """
 
-    name = "cbc-mip"
+    name = "cbc"
     capabilities = Capabilities(sos=True, continuous=True, warm_start=False, crash_isolated=False, licence="EPL-2.0")
 
     def available(self) -> str:

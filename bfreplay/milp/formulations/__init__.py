@@ -28,6 +28,6 @@ def formulation_of(name: str) -> Formulation:
     Raises
     ------
     InputError
-        There is no such formulation; the message lists those there are.
+        There is no such formulation (the message lists those there are), or it cannot be imported or made.
     """
-    return cast(Formulation, FORMULATIONS.load(name)())
+    return cast(Formulation, FORMULATIONS.make(name))
