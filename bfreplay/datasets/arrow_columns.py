@@ -11,9 +11,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, time_error
+from bfreplay.datasets.hints import near_name
+from bfreplay.datasets.times import (
+    EXPECTED_TIME,
+    FIRST_TIME_US,
+    LAST_TIME_US,
+    OUTSIDE_CALENDAR,
+    parse_time_us,
+    time_error,
+)
 from bfreplay.errors import InputError
 
+_FEW_WORDS = 10  # so many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -34,12 +43,12 @@ class Column:
     def missing_value(self, i: int) -> InputError:
         """Return the error for a missing value at index ``i``."""
         return InputError(
-            f"the {self.name} is missing",
+            f"the column {self.name!r} is empty here",
             file=self.file,
             row=self.first_row + i,
             column=self.name,
             value=None,
-            expected=f"a {self.name} in every row",
+            expected="a value in every row",
             fix="fill it in or drop the row",
         )
 
@@ -70,14 +79,15 @@ class Column:
             word = words[indices[i]]
             if word is None or word == "":
                 raise self.missing_value(i)
+            near = near_name(word, code_of) if len(code_of) <= _FEW_WORDS else None
             raise InputError(
-                f"the {self.name} is unknown",
+                "the value of idle is neither true nor false" if self.name == "idle" else f"the {self.name} is unknown",
                 file=self.file,
                 row=self.first_row + i,
                 column=self.name,
                 value=word,
                 expected=expected,
-                fix=fix,
+                fix=fix if near is None else f"did you mean {near!r}?",
             )
         return codes
 
@@ -87,17 +97,28 @@ class Column:
         Raises
         ------
         InputError
-            A missing or unreadable time, or one that is no whole number of microseconds.
+            A missing or unreadable time, one that is no whole number of microseconds, or outside the years 1 to 9999.
         """
         self.refuse_nulls()
         kind = self.values.type
         if pa.types.is_timestamp(kind):
-            return self._timestamps_us(kind.unit)
-        if pa.types.is_dictionary(kind) or pa.types.is_large_string(kind) or _is_number(kind):
-            return Column(self._cast(pa.string(), EXPECTED_TIME), self.name, self.file, self.first_row)._texts_us()
-        if pa.types.is_string(kind):
-            return self._texts_us()
-        raise self._wrong_type("timestamp[us, UTC]")
+            times = self._timestamps_us(kind.unit)
+        elif pa.types.is_dictionary(kind) or pa.types.is_large_string(kind) or _is_number(kind):
+            times = self._texts_us(self._cast(pa.string(), EXPECTED_TIME))
+        elif pa.types.is_string(kind):
+            times = self._texts_us(self.values)
+        else:
+            raise self._wrong_type("timestamp[us, UTC]")
+        far = np.flatnonzero((times < FIRST_TIME_US) | (times > LAST_TIME_US))
+        if far.size:
+            i = int(far[0])
+            given = f"{self.values.cast(pa.int64())[i].as_py()} {kind.unit}" if pa.types.is_timestamp(kind) else None
+            raise self._time_error(i, OUTSIDE_CALENDAR, given)
+        return times
+
+    def _time_error(self, i: int, reason: str, given: str | None = None) -> InputError:
+        value = self.values[i].as_py() if given is None else given
+        return time_error(value, reason, file=self.file, row=self.first_row + i, column=self.name)
 
     def _timestamps_us(self, unit: str) -> NDArray[np.int64]:
         ticks: NDArray[np.int64] = as_numpy(self.values.cast(pa.int64()))
@@ -107,26 +128,17 @@ class Column:
             fine = np.flatnonzero(ticks % 1_000)
             if fine.size:
                 i = int(fine[0])
-                raise time_error(
-                    f"{ticks[i]} ns",
-                    "finer than a microsecond",
-                    file=self.file,
-                    row=self.first_row + i,
-                    column=self.name,
-                )
+                raise self._time_error(i, "finer than a microsecond", f"{ticks[i]} ns")
             return ticks // 1_000
         factor = _US_PER_UNIT[unit]
         limit = (2**63 - 1) // factor
         far = np.flatnonzero((ticks > limit) | (ticks < -limit))
         if far.size:
             i = int(far[0])
-            raise time_error(
-                f"{ticks[i]} {unit}", "too far from 1970", file=self.file, row=self.first_row + i, column=self.name
-            )
+            raise self._time_error(i, "too far from 1970", f"{ticks[i]} {unit}")
         return ticks * factor
 
-    def _texts_us(self) -> NDArray[np.int64]:
-        texts = self.values
+    def _texts_us(self, texts: Any) -> NDArray[np.int64]:
         if len(texts) == 0:
             return np.empty(0, dtype=np.int64)
         first = texts[0].as_py().strip()
@@ -137,17 +149,17 @@ class Column:
             kind = pa.timestamp("us", tz="UTC" if has_zone else None)
             return as_numpy(texts.cast(kind).cast(pa.int64()))
         except (pa.ArrowInvalid, OverflowError):
-            return self._texts_us_one_by_one()
+            return self._texts_us_one_by_one(texts)
 
-    def _texts_us_one_by_one(self) -> NDArray[np.int64]:
-        times = np.empty(len(self.values), dtype=np.int64)
-        for i, text in enumerate(self.values.to_pylist()):
+    def _texts_us_one_by_one(self, texts: Any) -> NDArray[np.int64]:
+        times = np.empty(len(texts), dtype=np.int64)
+        for i, text in enumerate(texts.to_pylist()):
             if text == "":
                 raise self.missing_value(i)
             try:
                 times[i] = parse_time_us(text)
             except ValueError as error:
-                raise time_error(text, str(error), file=self.file, row=self.first_row + i, column=self.name) from error
+                raise self._time_error(i, str(error)) from error
         return times
 
     def _cast(self, kind: Any, expected: str) -> Any:

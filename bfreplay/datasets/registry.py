@@ -6,7 +6,8 @@ pyarrow or pandas who does not use them. A reader takes a ``pathlib.Path`` and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,34 +32,75 @@ JOB_TABLE_READERS: Mapping[str, str] = {
 _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))
 
 
-def reader_for(path: Path, readers: Mapping[str, str]) -> Callable[..., Any]:
+def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[str] = ()) -> Callable[..., Any]:
     """Return the function that reads a file, by the ending of its name; the longest ending wins.
+
+    Parameters
+    ----------
+    path
+        The file.
+    readers
+        Ending -> reader.
+    other_endings
+        Endings that the caller reads in another way, for the message.
 
     Raises
     ------
     InputError
-        No such file, or an ending that nobody reads; the message names the endings, and what the content looks like.
+        No such file, one that may not be read, or an ending that nobody reads; the message names the endings, and
+        what the content looks like.
     """
+    check_is_file(path)
     ending = ending_of(path, readers)
     if ending is None:
-        looks = _looks_like(path) if path.is_file() else None
+        looks = _looks_like(path)
         raise InputError(
             "no reader for this kind of file",
             file=path,
             value=path.name,
-            expected="a name ending in " + ", ".join(readers),
+            expected="a name ending in " + ", ".join((*readers, *other_endings)),
             fix="rename it" if looks is None else f"its content looks like {looks}: rename it",
-        )
-    if not path.is_file():
-        raise InputError(
-            "this is a folder" if path.is_dir() else "there is no such file",
-            file=path,
-            expected="a file",
-            fix="check the path",
         )
     module, function = readers[ending].split(":")
     reader: Callable[..., Any] = getattr(import_module(module), function)
     return reader
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse a path that is not a file which may be read.
+
+    Raises
+    ------
+    InputError
+        There is nothing, a folder, or a file (or a folder above it) that may not be read.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError("this is a folder", file=path, expected="a file", fix="give a file that lies in it")
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                "this is no ordinary file (a pipe or a device)",
+                file=path,
+                expected="a file on disk: it is read more than once",
+                fix="save it to a file first",
+            )
+        with path.open("rb"):
+            pass
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError("there is no such file", file=path, expected="a file", fix="check the path") from error
+    except PermissionError as error:
+        raise InputError(
+            "the file may not be read",
+            file=path,
+            expected="permission to read the file, and to enter the folders above it",
+            fix="ask its owner, or change its mode: chmod u+r FILE, chmod u+rx FOLDER",
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(
+            f"the file cannot be opened: {reason}", file=path, expected="a file", fix="check the path"
+        ) from error
 
 
 def ending_of(path: Path, endings: Iterable[str]) -> str | None:

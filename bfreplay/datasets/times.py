@@ -19,6 +19,10 @@ _ISO = re.compile(
     r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?P<fraction>[.,]\d+)?"
     r"\s*(?P<zone>Z|z|[+-]\d\d(?::?\d\d)?)?"
 )
+OUTSIDE_CALENDAR = "outside the years 1 to 9999"
+_NOT_A_NUMBER = "not a number"
+_FINER_UNITS = {"milliseconds": 3, "microseconds": 6, "nanoseconds": 9}
+_YEAR_2200_S = (datetime(2200, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 _LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
@@ -50,7 +54,11 @@ def parse_time_us(value: Any) -> int:
         It is no time, or not a whole number of microseconds; the text says which.
     """
     if isinstance(value, datetime):
-        return microseconds_of(value)
+        if value != value:  # pandas.NaT, which is a datetime
+            raise ValueError("a missing time (NaT)")
+        if getattr(value, "nanosecond", 0):
+            raise ValueError("finer than a microsecond")
+        return int(microseconds_of(value))
     if isinstance(value, bool):
         raise ValueError("a truth value is no time")
     text = str(value).strip()
@@ -94,6 +102,8 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
         scaled = Decimal(str(value).strip()).scaleb(6)
     except InvalidOperation:
         raise ValueError("not a time") from None
+    if scaled.is_nan():
+        raise ValueError(_NOT_A_NUMBER)
     if not scaled.is_finite() or scaled.adjusted() > 18:
         raise ValueError("not a finite time within 292,000 years of 1970")
     whole = int(scaled.to_integral_value())
@@ -116,12 +126,37 @@ def time_error(value: Any, reason: str, *, file: Any, row: int | str | None, col
             expected="times that are whole microseconds",
             fix="round the times to microseconds",
         )
+    if reason == _NOT_A_NUMBER:
+        return InputError(
+            "a time is nan, which is no number: it is missing, or something that made the table could not compute it",
+            file=file,
+            row=row,
+            column=column,
+            value=value,
+            expected=EXPECTED_TIME,
+            fix="fill in the time, or drop the row",
+        )
+    unit = _unit_hint(value)
     return InputError(
-        f"a time cannot be read: {reason}",
+        f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}",
         file=file,
         row=row,
         column=column,
         value=value,
         expected=EXPECTED_TIME,
-        fix="correct the value, or convert the column to UTC times",
+        fix="correct the value, or convert the column to UTC times" if unit is None else unit,
     )
+
+
+def _unit_hint(value: Any) -> str | None:
+    """Name the unit of a number that is too large for seconds of our time, and how to make seconds of it."""
+    try:
+        number = abs(Decimal(str(value).strip()))
+    except InvalidOperation:
+        return None
+    if not LAST_TIME_US < number.scaleb(6) < Decimal("Infinity"):
+        return None
+    for unit, places in _FINER_UNITS.items():
+        if number.scaleb(-places) < _YEAR_2200_S:
+            return f"looks like {unit}: divide by {10**places}"
+    return None

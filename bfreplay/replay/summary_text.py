@@ -6,6 +6,7 @@ from typing import Any
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.result import RunResult
+from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
 _DECISION_WORDS = {
@@ -54,30 +55,14 @@ def _header(record: dict[str, Any]) -> list[str]:
     work = ", unlimited work" if config["unlimited_work"] else ""
     start, end = iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])
     seen = " seen in it" if record["inputs"]["events"]["metadata"]["node_inventory"] == "seen" else ""
-    n_nodes = _count(record["inputs"]["events"]["n_nodes"], "node") + seen
-    idle = _amount(summary["ledger"]["node_hours"]["idle"])
+    n_nodes = count(record["inputs"]["events"]["n_nodes"], "node") + seen
+    idle = amount(summary["ledger"]["node_hours"]["idle"])
     return [
         _line("Policy", ", ".join(details)),
-        _line("Replay", f"{config['semantics']} time, at most {_count(config['max_parallel'], 'job')} at once{work}"),
-        _line("Window", f"{start} to {end} ({_duration(summary['duration_s'])}), {n_nodes}"),
-        _line("Idle", f"{idle} node-hours, as much as {_amount(summary['equivalent_nodes'])} dedicated nodes"),
+        _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
+        _line("Window", f"{start} to {end} ({duration(summary['duration_s'])}), {n_nodes}"),
+        _line("Idle", f"{idle} node-hours, as much as {amount(summary['equivalent_nodes'])} dedicated nodes"),
     ]
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
-def _amount(value: float) -> str:
-    """One decimal from 10 on, three digits below: small logs must not print as zero."""
-    return f"{value:,.1f}" if value >= 10 or value == 0 else f"{value:.3g}"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{_amount(seconds / length)} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def _job_times(summary: dict[str, Any]) -> list[str]:
@@ -85,19 +70,19 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
     for key, words in (("submit_to_start", "first start"), ("submit_to_finish", "finish")):
         times = summary["job_times"][key]
         if times["n_jobs"]:
-            typical, late = _duration(times["median_s"]), _duration(times["p95_s"])
+            typical, late = duration(times["median_s"]), duration(times["p95_s"])
             lines.append(_line("", f"from submit to {words}: median {typical}, 95 % within {late}"))
     deadlines = summary["deadlines"]
     if any(deadlines.values()):
-        told = ", ".join(f"{count:,} {word}" for word, count in deadlines.items() if count)
+        told = ", ".join(f"{n:,} {word}" for word, n in deadlines.items() if n)
         lines.append(_line("Deadlines", told))
     if summary["jobs"]["not_submitted"]:
         many = summary["jobs"]["not_submitted"]
-        lines.append(_line("", f"{_count(many, 'job')} submitted only after the window's end"))
+        lines.append(_line("", f"{count(many, 'job')} submitted only after the window's end"))
     if summary["n_jobs_wider_than_the_pool"]:
         many, most = summary["n_jobs_wider_than_the_pool"], summary["most_idle_nodes"]
         lines.append(
-            _line("", f"{_count(many, 'job')} could never run: min_nodes above the {most:,} nodes ever idle at once")
+            _line("", f"{count(many, 'job')} could never run: min_nodes above the {most:,} nodes ever idle at once")
         )
     return lines
 
@@ -109,10 +94,10 @@ def _node_hours(summary: dict[str, Any]) -> list[str]:
     for key, label in _NODE_HOURS:
         share = hours[key] / total if total else 0.0
         lines.append(
-            f"  {label:<20}{_amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+            f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
         )
     if hours["unused_stalled"]:
-        lines.append(f"    of it held by jobs that could not run: {_amount(hours['unused_stalled'])}")
+        lines.append(f"    of it held by jobs that could not run: {amount(hours['unused_stalled'])}")
     return lines
 
 
@@ -129,16 +114,16 @@ def _training(record: dict[str, Any]) -> list[str]:
     efficiency = summary["efficiency"]
     if efficiency is not None:
         u = efficiency["u"]
-        nodes = f"{_amount(efficiency['equivalent_nodes'])} dedicated nodes"
+        nodes = f"{amount(efficiency['equivalent_nodes'])} dedicated nodes"
         if u is None:
             lines.append(_line("U", f"undefined: the same jobs process nothing on {nodes}"))
         else:
             lines.append(_line("U", f"{u:.3f} of what {nodes} would process in this window"))
         mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
         if mine is not None and theirs is not None:
-            here, there = (_duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+            here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
             lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
-    jobs = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in summary["jobs"].items() if count)
+    jobs = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in summary["jobs"].items() if n)
     lines.append(_line("Jobs", jobs))
     lines += _job_times(summary)
     lines.append(
@@ -154,17 +139,17 @@ def _training(record: dict[str, Any]) -> list[str]:
 def _decisions(result: RunResult) -> list[str]:
     summary = result.summary
     lines = [_line("Decisions", f"{summary['n_decisions']:,}")]
-    lines += [f"  {count:>10,}  {_DECISION_WORDS.get(kind, kind)}" for kind, count in summary["decisions"].items()]
+    lines += [f"  {n:>10,}  {_DECISION_WORDS.get(kind, kind)}" for kind, n in summary["decisions"].items()]
     if summary["fallbacks"]:
         total = sum(summary["fallbacks"].values())
-        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in summary["fallbacks"].items())
+        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary["fallbacks"].items())
         lines.append(f"  {total:>10,}  fell back: {reasons}")
         lines += [f"  {'':>10}    {reason}: {text}" for reason, text in summary["fallback_examples"].items()]
     slowest = result.session["slowest_decision"]
     if slowest is not None:
         lines.append(
             f"  slowest {slowest['decide_s'] * 1e3:,.2f} ms at {iso_utc(slowest['time_us'])} "
-            f"({_count(slowest['n_jobs'], 'job')}, {_count(slowest['n_idle'], 'idle node')})"
+            f"({count(slowest['n_jobs'], 'job')}, {count(slowest['n_idle'], 'idle node')})"
         )
     return lines
 

@@ -35,7 +35,7 @@ def test_every_figure_has_its_unit() -> None:
     lines = text_of(TWO_HOLES).splitlines()
     assert lines[:8] == [
         "window           1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
-        "nodes            2, of which 2 were idle at some time",
+        "nodes            2; 2 of them idle at some time",
         "idle node-hours  4 (4.2% of all node-time)",
         "mean idle nodes  0.1 (equivalent nodes)",
         "no node idle     93.8% of the time",
@@ -60,7 +60,7 @@ def test_columns_of_a_table_are_aligned() -> None:
 
 def test_thousands_are_separated() -> None:
     text = text_of([(HOUR, 0, 0), (1_201 * HOUR, 0, 1)], n_nodes=1_500, hours=1_300)
-    assert "1,500, of which 1 were idle" in text
+    assert "1,500; 1 of them idle" in text
     assert "1,200 (0.1% of all node-time)" in text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.idleness.figures import PERCENTS, Bursts, Idleness
 from bfreplay.datasets.times import iso_utc
+from bfreplay.wording import amount
 
 _BAR_WIDTH = 24
 
@@ -19,8 +20,8 @@ def render(idleness: Idleness) -> str:
     censored = it.censored
     facts = [
         ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({_days(it.duration_s)})"),
-        ("nodes", f"{it.n_nodes:,}, of which {it.nodes_ever_idle:,} were idle at some time"),
-        ("idle node-hours", f"{it.idle_node_hours:,.0f} ({it.idle_share:.1%} of all node-time)"),
+        ("nodes", f"{it.n_nodes:,}; {it.nodes_ever_idle:,} of them idle at some time"),
+        ("idle node-hours", f"{_hours(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
@@ -29,12 +30,16 @@ def render(idleness: Idleness) -> str:
         (
             "cut holes",
             f"{censored.count:,} at an edge of the window ({censored.open_at_start:,} start, "
-            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {censored.node_hours:,.0f} node-hours",
+            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {_hours(censored.node_hours)} node-hours",
         ),
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"{name:<{width}}  {value}" for name, value in facts]
     return "\n".join([*lines, "", *_quantile_table(it), "", *_hole_table(it)]) + "\n"
+
+
+def _hours(node_hours: float) -> str:
+    return f"{node_hours:,.0f}" if node_hours >= 100 else amount(node_hours)
 
 
 def _quantile_table(it: Idleness) -> list[str]:

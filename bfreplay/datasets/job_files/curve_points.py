@@ -19,7 +19,15 @@ def number_of(value: Any, column: str) -> float:
             raise ValueError
         return float(value)
     except (ValueError, OverflowError):
-        raise InputError("this is no number", column=column, value=value, expected="a number") from None
+        raise InputError(
+            "this is no number", column=column, value=value, expected="a number", fix=_number_fix(value)
+        ) from None
+
+
+def _number_fix(value: Any) -> str:
+    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
+        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+    return "write it in digits with a decimal point, such as 18.5"
 
 
 def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[float]]:

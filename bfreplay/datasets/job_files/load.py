@@ -16,8 +16,8 @@ from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curv
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.outputs import written_whole
-from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -54,7 +54,11 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     """
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
-    if file.suffix.lower() == ".pkl":
+    check_is_file(file)
+    if curves_file is not None:
+        check_is_file(curves_file)
+        _check_both_published(file, curves_file)
+    if _is_published(file):
         if curves_file is None:
             raise InputError(
                 "a published job set needs its second file, the curves",
@@ -65,9 +69,9 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         from bfreplay.datasets.published.jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)",))(file)
     if not table.rows:
-        raise InputError("the file has no jobs", file=file, expected="at least one job")
+        raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)
     shelf = CurveShelf()
     known = {} if curves_file is None else read_curves_file(curves_file, shelf)
@@ -90,6 +94,29 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         raise located(error, file, None) from error
 
 
+def _is_published(file: Path) -> bool:
+    return file.suffix.lower() == ".pkl"
+
+
+def _check_both_published(file: Path, curves_file: Path) -> None:
+    if _is_published(curves_file) and not _is_published(file):
+        raise InputError(
+            "published curves (.pkl) go with the published table of bounds only",
+            file=curves_file,
+            value=file.name,
+            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+            fix="give the …-Jbnd-….pkl as the jobs, or the curves as a table of curve, nodes, value",
+        )
+    if _is_published(file) and not _is_published(curves_file):
+        raise InputError(
+            "a published job set (.pkl) goes with published curves only",
+            file=curves_file,
+            value=curves_file.name,
+            expected="the table of Ns, Ps, Os as .pkl",
+            fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
+        )
+
+
 def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write a job set as CSV that ``load_jobs`` reads back exactly.
 
@@ -109,7 +136,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     OutputExistsError
         The file is there and ``overwrite`` is false.
     InputError
-        Another ending, or a node type with a semicolon.
+        Another ending, a node type with a semicolon, or a submit time outside the years 1 to 9999.
     """
     file = Path(path)
     if file.suffix.lower() != ".csv":
@@ -121,16 +148,24 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
         for job in jobs:
-            writer.writerow({name: text for name, text in _cells(job).items() if name in columns})
+            writer.writerow({name: text for name, text in _cells(job, relative).items() if name in columns})
 
 
-def _cells(job: ElasticJob) -> Mapping[str, Any]:
+def _cells(job: ElasticJob, relative: bool) -> Mapping[str, Any]:
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(
             f"job {job.name!r}: a node type cannot be written",
             column="node_types",
             value=job.node_types,
             expected="names without semicolons and without spaces around them",
+        )
+    if not relative and not FIRST_TIME_US <= job.submit_us <= LAST_TIME_US:
+        raise InputError(
+            f"job {job.name!r}: the submit time cannot be written: it is {OUTSIDE_CALENDAR}",
+            column="submit_us",
+            value=job.submit_us,
+            expected="microseconds since 1970-01-01 UTC, in the years 1 to 9999",
+            fix="check the unit of the times",
         )
     due_us = job.deadline_us
     return {

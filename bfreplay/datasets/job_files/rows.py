@@ -7,11 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bfreplay.datasets.hints import kind_of_table, near_name
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, number_of, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
-from bfreplay.datasets.times import parse_time_us, seconds_to_us, time_error
+from bfreplay.datasets.times import (
+    FIRST_TIME_US,
+    LAST_TIME_US,
+    OUTSIDE_CALENDAR,
+    parse_time_us,
+    seconds_to_us,
+    time_error,
+)
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob
@@ -37,7 +45,17 @@ COLUMNS = (
     "node_types",
     "model",
 )
+_FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
 REPEAT_KEYS = ("count", "submit_every_s")
+_FIXES = {
+    "name": "give the job a name",
+    "min_nodes": "give 1 or more",
+    "max_nodes": "give min_nodes or more",
+    "scale_up_cost_s": "give the seconds that the job stands still, 0 if none",
+    "scale_down_cost_s": "give the seconds that the job stands still, 0 if none",
+    "work_samples": "give the samples to process, or inf for a job that never ends; drop a job without work",
+    "weight": "give a weight above 0, 1 for an ordinary job; drop a job that is not to run",
+}
 _JOB_COLUMN_OF = {"throughput": "curve", "objective": "objective_curve"}
 
 
@@ -49,10 +67,21 @@ def check_columns(table: JobTable) -> None:
     InputError
         With the nearest known name for an unknown one.
     """
+    kind = kind_of_table(table.columns)
+    if kind not in (None, "a job set"):
+        raise InputError(
+            f"this looks like {kind}, not like a job set",
+            file=table.file,
+            value=list(table.columns),
+            expected=", ".join(REQUIRED_COLUMNS),
+            fix="give it as `curves`, and the job set here"
+            if kind == "a table of curves"
+            else "give the job set here (are the two files swapped?); a log is read by load_events",
+        )
     known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
     for name in table.columns:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = near_name(name, known)
             raise InputError(
                 f"the column {name!r} is unknown",
                 file=table.file,
@@ -60,7 +89,7 @@ def check_columns(table: JobTable) -> None:
                 column=name,
                 value=name,
                 expected=", ".join(known),
-                fix=f"did you mean {near[0]!r}?" if near else "rename or drop the column",
+                fix=f"did you mean {near!r}?" if near else "rename or drop the column",
             )
     for name in REQUIRED_COLUMNS:
         if name not in table.columns:
@@ -149,7 +178,23 @@ class _Row:
             if error.file is not None:
                 raise
             column = _JOB_COLUMN_OF.get(error.column or "", error.column)
-            raise located(error, self.rows.table.file, self.row, column, curve=True) from error
+            raise self._with_fix(located(error, self.rows.table.file, self.row, column, curve=True)) from error
+
+    def _with_fix(self, error: InputError) -> InputError:
+        """Add what the reader can do, where the job itself does not say it and the column does."""
+        fix = _FIXES.get(error.column or "")
+        if error.fix is not None or fix is None:
+            return error
+        value = {} if error.value is None else {"value": error.value}
+        return InputError(
+            error.problem,
+            file=error.file,
+            row=error.row,
+            column=error.column,
+            expected=error.expected,
+            fix=fix,
+            **value,
+        )
 
     def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
@@ -161,10 +206,10 @@ class _Row:
             return
         count = self._whole("count")
         if count < 1:
-            raise self._error("the count is below 1", "count", "a whole number >= 1", None)
+            raise self._error("the count is below 1", "count", "a whole number >= 1", "give 1 or more, or drop the job")
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
-            raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", None)
+            raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
         for i in range(count):
             later_us = i * every_us
             yield replace(
@@ -176,12 +221,23 @@ class _Row:
 
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
-            return self._time_us("submit_time")
+            submit_us = self._time_us("submit_time")
+            if not FIRST_TIME_US <= submit_us <= LAST_TIME_US:  # no log is there: another unit is meant
+                raise time_error(
+                    self.cells["submit_time"],
+                    OUTSIDE_CALENDAR,
+                    file=self.rows.table.file,
+                    row=self.row,
+                    column="submit_time",
+                )
+            return submit_us
         if "submit_after_s" not in self.cells:
             return 0
         after_us = self._seconds_us("submit_after_s")
         if after_us < 0:
-            raise self._error("the job is submitted before the window starts", "submit_after_s", "seconds >= 0", None)
+            raise self._error(
+                "the job is submitted before the window starts", "submit_after_s", "seconds >= 0", _FIX_SUBMIT
+            )
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
@@ -200,7 +256,9 @@ class _Row:
             )
         due_us = self._time_us(column) if column == "deadline" else submit_us + self._seconds_us(column)
         if due_us < submit_us:
-            raise self._error("the deadline is before the submit time", column, "a later time", None)
+            raise self._error(
+                "the deadline is before the submit time", column, "a later time", "give a later deadline, or none"
+            )
         return due_us
 
     def _curve(self, column: str) -> TabulatedCurve:
@@ -228,12 +286,15 @@ class _Row:
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise InputError(
-                f"the {column} is missing",
+                f"the key {column!r} is missing here"
+                if isinstance(self.row, str)
+                else f"the column {column!r} is empty here",
                 file=self.rows.table.file,
                 row=self.row,
                 column=column,
                 value=None,
-                fix="fill it in",
+                expected="a value for every job",
+                fix="fill it in or drop the job",
             )
         return self.cells[column]
 
@@ -247,7 +308,9 @@ class _Row:
         cell = self.cells.get("node_types", "")
         kinds = cell.split(";") if isinstance(cell, str) else cell
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise self._error("the node types are no text", "node_types", "names separated by ;", None)
+            raise self._error(
+                "the node types are no text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
+            )
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
     def _number(self, column: str) -> float:
@@ -260,7 +323,9 @@ class _Row:
     def _whole(self, column: str) -> int:
         number = self._number(column)
         if not number.is_integer():
-            raise self._error(f"the {column} is no whole number", column, "a whole number", None)
+            raise self._error(
+                f"the {column} is no whole number", column, "a whole number", "round it to a whole number"
+            )
         return int(number)
 
     def _time_us(self, column: str) -> int:
@@ -275,7 +340,9 @@ class _Row:
         try:
             return seconds_to_us(self.cells[column], exact=False)
         except ValueError as error:
-            raise self._error(f"this is no number of seconds: {error}", column, "finite seconds", None) from error
+            raise self._error(
+                f"this is no number of seconds: {error}", column, "finite seconds", "give seconds"
+            ) from error
 
     def _error(self, problem: str, column: str, expected: str, fix: str | None) -> InputError:
         return InputError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bfreplay.datasets.hints import did_you_mean, kind_of_table, not_utf8, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.located import located
@@ -50,14 +51,26 @@ def read_csv_table(file: Path) -> JobTable:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             lines = [line for line in csv.reader(stream, strict=True) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except (OSError, csv.Error) as error:
         raise _unreadable(file, "CSV", error) from error
     if not lines:
-        raise InputError("the file is empty", file=file, expected="a header and at least one row")
+        raise InputError(
+            "the file is empty",
+            file=file,
+            expected="a header and at least one row",
+            fix="check the command that wrote the file",
+        )
     columns = [name.strip() for name in lines[0]]
+    if any("\0" in name for name in columns):
+        raise not_utf8(file)
+    refuse_other_separators(columns, file)
     for i, name in enumerate(columns):
         if name in columns[:i]:
-            raise InputError("a column is there twice", file=file, column=name, value=lines[0])
+            raise InputError(
+                "a column is there twice", file=file, column=name, value=lines[0], fix="drop one of the two"
+            )
     rows = []
     for row, cells in enumerate(lines[1:], start=1):
         if len(cells) != len(columns):
@@ -111,7 +124,9 @@ def read_toml_table(file: Path) -> JobTable:
     """
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except (OSError, tomllib.TOMLDecodeError) as error:
         raise _unreadable(file, "TOML", error) from error
     jobs, curves = document.pop("job", []), document.pop("curves", {})
     if document:
@@ -181,32 +196,62 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, TabulatedCurve]
             ),
             value=list(table.columns),
             expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+            fix=_fix_of_curve_columns(table.columns, wanted),
         )
-    points: dict[str, tuple[int | str, list[float], list[float]]] = {}
+    points: dict[str, tuple[list[int | str], list[float], list[float]]] = {}
     for row, cells in table.rows:
         missing = [name for name in wanted if name not in cells]
         if missing:
-            raise InputError(f"the {missing[0]} is missing", file=file, row=row, column=missing[0], value=None)
+            raise InputError(
+                f"the column {missing[0]!r} is empty here",
+                file=file,
+                row=row,
+                column=missing[0],
+                value=None,
+                expected="a value in every row",
+                fix="fill it in or drop the row",
+            )
         try:
             nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
             raise located(
                 error, file, row, "value" if error.column == "values" else error.column, curve=True
             ) from error
-        _, all_nodes, all_values = points.setdefault(str(cells["curve"]), (row, [], []))
+        rows, all_nodes, all_values = points.setdefault(str(cells["curve"]), ([], [], []))
+        rows.append(row)
         all_nodes.extend(nodes)
         all_values.extend(values)
     if not points:
-        raise InputError("the file has no curves", file=file, expected="at least one row")
+        raise InputError(
+            "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
+        )
     curves = {}
-    for name, (row, all_nodes, all_values) in points.items():
+    for name, (rows, all_nodes, all_values) in points.items():
         if INLINE_CURVE in name:
-            raise InputError("the name of a curve has a colon", file=file, row=row, column="curve", value=name)
+            raise InputError(
+                "the name of a curve has a colon",
+                file=file,
+                row=rows[0],
+                column="curve",
+                value=name,
+                expected="a name without colons, which separate nodes and values in points",
+                fix="rename the curve",
+            )
         try:
             curves[name] = shelf.curve(all_nodes, all_values, name)
         except InputError as error:
-            raise located(error, file, f"from {row}", "curve") from error
+            where = rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"
+            raise located(error, file, where, "curve") from error
     return curves
+
+
+def _fix_of_curve_columns(columns: Sequence[str], wanted: Sequence[str]) -> str:
+    kind = kind_of_table(columns)
+    if kind not in (None, "a table of curves"):
+        return f"this looks like {kind}: give the table of curves here"
+    unknown = [name for name in columns if name not in wanted]
+    missing = [name for name in wanted if name not in columns]
+    return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
 
 
 def _unreadable(file: Path, kind: str, error: Exception) -> InputError:

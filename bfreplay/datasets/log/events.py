@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,11 @@ from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 DEFAULT_BATCH_ROWS = 131_072
@@ -168,18 +169,29 @@ class NodeEvents:
             rows,
         )
 
-    def between(self, start_us: int, end_us: int) -> NodeEvents:
-        """Return the same log restricted to a window; the snapshot is then the state at ``start_us``.
+    def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
+        """Return the same log restricted to a window; the snapshot is then the state at its start.
+
+        Parameters
+        ----------
+        start, end
+            Microseconds since 1970-01-01 UTC as whole numbers (like ``window_start_us``); or ISO-8601 texts,
+            ``datetime`` or ``pandas.Timestamp``, in UTC where they have no zone. A text that is a number is seconds.
 
         Raises
         ------
         InputError
-            The window is empty, or reaches outside this one.
+            The window is empty, or reaches outside this one, or a bound is no time.
         """
+        start_us, end_us = _bound_us("start", start), _bound_us("end", end)
         inside = self.window_start_us <= start_us < end_us <= self.window_end_us
         if not inside:
             raise InputError(
-                "the window asked for is empty" if start_us >= end_us else "the window lies outside the log",
+                "the window asked for is empty"
+                if start_us >= end_us
+                else "the window reaches outside the log"
+                if start_us < self.window_end_us and end_us > self.window_start_us
+                else "the window lies outside the log",
                 file=self._source.file,
                 value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
                 expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
@@ -188,8 +200,27 @@ class NodeEvents:
         part = NodeEvents.__new__(NodeEvents)
         for name in NodeEvents.__slots__:
             setattr(part, name, getattr(self, name))
-        part.window_start_us, part.window_end_us = int(start_us), int(end_us)
+        part.window_start_us, part.window_end_us = start_us, end_us
         return part
+
+
+def _bound_us(which: str, value: Any) -> int:
+    """Microseconds of a bound of ``between``: whole numbers are that already, the rest is parsed."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    try:
+        if isinstance(value, float | np.floating):
+            if not value.is_integer():
+                raise ValueError("a number here is whole microseconds")
+            return int(value)
+        return parse_time_us(value)
+    except ValueError as error:
+        raise InputError(
+            f"the {which} of the window is no time: {error}",
+            value=value,
+            expected="ISO-8601 such as 2021-02-10T00:48:48Z, a datetime, or whole microseconds since 1970-01-01 UTC",
+            fix="write the time as ISO-8601 text",
+        ) from error
 
 
 def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
@@ -197,14 +228,8 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
     if not nodes:
         raise InputError("the log has no nodes", file=file, column="node", expected="at least one node")
     for name in nodes:
-        if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
-            raise InputError(
-                "a node name is unusable",
-                file=file,
-                column="node",
-                value=name,
-                expected="printable text without spaces around it",
-            )
+        if not is_usable_name(name):
+            raise unusable_name(name, file)
     for first, second in itertools.pairwise(nodes):
         if first >= second:
             same = first == second
@@ -215,6 +240,25 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
                 value=second,
                 expected="unique names" if same else "names in sorted order",
             )
+
+
+def is_usable_name(name: object) -> bool:
+    """Whether a node can be called that: printable text without spaces around it."""
+    return isinstance(name, str) and bool(name) and name == name.strip() and name.isprintable()
+
+
+def unusable_name(name: object, file: Path | None, row: int | None = None) -> InputError:
+    """Return the error for a node name that cannot be used."""
+    has_spaces = isinstance(name, str) and is_usable_name(name.strip())
+    return InputError(
+        "a node name is unusable" + (": it has spaces around it" if has_spaces else ""),
+        file=file,
+        row=row,
+        column="node",
+        value=name,
+        expected="printable text without spaces around it",
+        fix="remove the spaces" if has_spaces else "rename the node",
+    )
 
 
 def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:

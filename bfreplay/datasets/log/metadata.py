@@ -73,6 +73,7 @@ class EventsMetadata:
                 column="node_inventory",
                 value=self.node_inventory,
                 expected="'metadata' or 'seen'",
+                fix="correct the value",
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -112,4 +113,5 @@ class EventsMetadata:
                 f"the metadata of the log cannot be understood: {error}",
                 file=file,
                 expected="metadata as write_events writes it",
+                fix="write the log again",
             ) from error

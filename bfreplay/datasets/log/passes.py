@@ -162,5 +162,6 @@ def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int])
             column="time",
             value=iso_utc(int(chunk.time_us[i])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
-            fix="drop the row, or correct the window in the metadata",
+            fix="drop the row, or correct the window in the metadata"
+            + (f"; delete {beside.name} if it belongs to another log" if (beside := source.metadata_file) else ""),
         )

@@ -38,6 +38,11 @@ class EventSource(Protocol):
         ...
 
     @property
+    def metadata_file(self) -> Path | None:
+        """File beside it that gave nodes and window, for messages; ``None`` where there is none."""
+        ...
+
+    @property
     def alternating(self) -> bool:
         """Whether the form has two states only, so that a state cannot follow itself."""
         ...
@@ -63,6 +68,7 @@ class MemorySource:
     rows: RowChunk
     file: Path | None = None
     alternating: bool = False
+    metadata_file: Path | None = None
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """Return a copy of the states at the start, shape ``(N,)``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
+from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS
 from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
@@ -34,10 +36,10 @@ def read_csv(path: Path) -> NodeEvents:
         The file is missing, empty, damaged, no UTF-8, or has other columns.
     """
     columns = _header(path)
-    sidecar = sidecar_path(path)
-    header = LogHeader.from_text(sidecar.read_bytes(), sidecar) if sidecar.exists() else None
+    sidecar = _sidecar(path)
+    header = None if sidecar is None else _sidecar_header(sidecar, path)
     read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
-    return table_events(path, columns, partial(_record_batches, path, read), header, "csv")
+    return table_events(path, columns, partial(_record_batches, path, read), header, "csv", sidecar)
 
 
 def _header(path: Path) -> list[str]:
@@ -47,11 +49,40 @@ def _header(path: Path) -> list[str]:
             columns = next(csv.reader(stream), [])
     except FileNotFoundError as error:
         raise InputError("there is no such file", file=path, fix="check the path") from error
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(path) from error
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise _damaged(path, error, 0) from error
+    if any("\0" in name for name in columns):
+        raise not_utf8(path)
     if not columns:
         raise empty_log(path)
     return columns
+
+
+def _sidecar(path: Path) -> Path | None:
+    sidecar = sidecar_path(path)
+    return sidecar if sidecar.exists() else None
+
+
+def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
+    what = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
+    fix = f"correct {sidecar.name}, or delete it: nodes and window are then found from the rows"
+    try:
+        return LogHeader.from_text(sidecar.read_bytes(), sidecar)
+    except OSError as error:
+        raise InputError(f"{what}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
+    except InputError as error:
+        value = {} if error.value is None else {"value": error.value}
+        raise InputError(
+            f"{what}, but {error.problem}",
+            file=sidecar,
+            row=error.row,
+            column=error.column,
+            expected=error.expected or "JSON as write_events writes it",
+            fix=fix,
+            **value,
+        ) from error
 
 
 def _record_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
@@ -87,10 +118,13 @@ def _damaged(path: Path, error: Exception, rows: int) -> InputError:
             expected="one value for each column",
             fix="correct the row; a file that was cut ends in such a row",
         )
+    if "invalid UTF8" in text:
+        return not_utf8(path)
+    line = re.search(r"Row #(\d+): ", text)
     return InputError(
         f"the file cannot be read as CSV: {text}",
         file=path,
-        row=f"after row {rows}",
+        row=f"after row {rows}" if line is None else int(line[1]) - 1,
         expected="UTF-8 text, gzipped if the name ends in .gz",
         fix="copy or write the file again",
     )

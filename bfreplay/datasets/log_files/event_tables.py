@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import Column
-from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
+from bfreplay.datasets.hints import did_you_mean, kind_of_table, near_name, refuse_other_separators
+from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, is_usable_name, unusable_name
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.sources import RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.log.validation import UNSET, time_runs_backwards
 from bfreplay.datasets.log_files.header import LogHeader
+from bfreplay.datasets.times import parse_time_us
 from bfreplay.errors import InputError
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch
@@ -50,6 +52,8 @@ class TableSource:
         Sorted inventory.
     record_batches
         Opens the file and reads its columns in pieces of about so many rows.
+    metadata_file
+        The file beside it that gave nodes and window, for messages; ``None`` where there is none.
     """
 
     file: Path
@@ -57,6 +61,7 @@ class TableSource:
     has_snapshot: bool
     nodes: tuple[str, ...]
     record_batches: RecordBatches
+    metadata_file: Path | None = None
 
     @property
     def alternating(self) -> bool:
@@ -82,7 +87,7 @@ class TableSource:
             node = self._column(batch, "node", first_row).codes(
                 index_of,
                 f"one of the {len(self.nodes)} nodes of the log's inventory",
-                "correct the name or the metadata",
+                "correct the name or the metadata" + other_log_hint(self.metadata_file),
             )
             if self.is_two_state:
                 idle = self._column(batch, "idle", first_row)
@@ -109,7 +114,11 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     for form, is_two_state in ((NEUTRAL_COLUMNS, False), (TWO_STATE_COLUMNS, True)):
         if set(form) <= set(named) <= {*form, *OPTIONAL_COLUMNS} and len(set(named)) == len(named):
             return is_two_state
-    wanted = TWO_STATE_COLUMNS if "idle" in named and "state" not in named else NEUTRAL_COLUMNS
+    refuse_other_separators(named, file)
+    _refuse_other_tables(named, file)
+    unused = [name for name in named if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
+    means_idle = "idle" in named or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
+    wanted = TWO_STATE_COLUMNS if means_idle and "state" not in named else NEUTRAL_COLUMNS
     missing = [name for name in wanted if name not in named]
     unknown = [name for name in named if name not in (*wanted, *OPTIONAL_COLUMNS)]
     problem = "; ".join(
@@ -128,25 +137,79 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         value=named,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix="rename or drop columns",
+        fix=did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
+        or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
 
 
+def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
+    kind = kind_of_table(columns)
+    if kind in ("a job set", "a table of curves"):
+        raise InputError(
+            f"this looks like {kind}, not like a log of nodes",
+            file=file,
+            value=list(columns),
+            expected=f"{', '.join(NEUTRAL_COLUMNS)}; or {', '.join(TWO_STATE_COLUMNS)}",
+            fix="give the log here (are the two files swapped?); job sets and curves are read by load_jobs",
+        )
+    if columns and _is_time(columns[0]):
+        raise InputError(
+            "the first line looks like a row, not like a header",
+            file=file,
+            value=list(columns),
+            expected=f"a first line {','.join(NEUTRAL_COLUMNS)} or {','.join(TWO_STATE_COLUMNS)}",
+            fix="add the header line",
+        )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time_us(text)
+    except ValueError:
+        return False
+    return True
+
+
+def other_log_hint(metadata_file: Path | None) -> str:
+    """Return what to add to a fix where a file beside the log gave its nodes and window."""
+    return "" if metadata_file is None else f"; delete {metadata_file.name} if it belongs to another log"
+
+
 def table_events(
-    file: Path, columns: Sequence[str], record_batches: RecordBatches, header: LogHeader | None, form_name: str
+    file: Path,
+    columns: Sequence[str],
+    record_batches: RecordBatches,
+    header: LogHeader | None,
+    form_name: str,
+    metadata_file: Path | None = None,
 ) -> NodeEvents:
-    """Return a log over the table in ``file``; without a header, one pass finds its nodes and its window."""
+    """Return a log over the table in ``file``; without a header, one pass finds its nodes and its window.
+
+    ``metadata_file`` is the file beside it that the header came from, which is then one of the log's sources.
+    """
     is_two_state = is_two_state_table(columns, file)
-    sources = (SourceFile.of(file),)
+    sources: tuple[SourceFile, ...] = (SourceFile.of(file),)
     if header is None:
         header = _surveyed(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
         has_snapshot = False
     else:
         has_snapshot = not is_two_state
-    source = TableSource(file, is_two_state, has_snapshot, header.nodes, record_batches)
+        if metadata_file is not None:
+            sources = (*sources, SourceFile.of(metadata_file))
+    source = TableSource(file, is_two_state, has_snapshot, header.nodes, record_batches, metadata_file)
+    if header.window_start_us == header.window_end_us:
+        _check_rows(source, header)  # what is wrong with a row says more than that the log covers no time
     return NodeEvents(
         header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
     )
+
+
+def _check_rows(source: TableSource, header: LogHeader) -> None:
+    from bfreplay.datasets.log.passes import checked_batches  # numba
+
+    window = (header.window_start_us, header.window_end_us)
+    for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
+        pass
 
 
 def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
@@ -162,10 +225,15 @@ def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources
         node = Column(batch.column("node"), "node", file, row)
         times = time.times_us()
         node.refuse_nulls()
-        seen.update(str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist())
-        if "" in seen:
-            blank = [i for i, name in enumerate(batch.column("node").to_pylist()) if not name]
-            raise node.missing_value(blank[0])
+        names = {str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()} - seen
+        seen |= names
+        if not all(map(is_usable_name, names)):
+            i, name = next(
+                (i, name)
+                for i, name in enumerate(batch.column("node").to_pylist())
+                if not is_usable_name("" if name is None else str(name))
+            )
+            raise node.missing_value(i) if name in (None, "") else unusable_name(str(name), file, row + i)
         before = times[:1] if first_us is None else np.array([last_us])
         backwards = np.flatnonzero(times < np.concatenate((before, times[:-1])))
         if backwards.size:

@@ -68,6 +68,7 @@ class LogHeader:
                 column="nodes",
                 value=nodes,
                 expected="a list of names",
+                fix="write the log again",
             )
         check_nodes(nodes, file)
         return cls(tuple(nodes), start_us, end_us, metadata)
@@ -88,4 +89,5 @@ def _window_time(document: Mapping[str, Any], key: str, file: Path) -> int:
             column=key,
             value=document.get(key),
             expected="an ISO-8601 time",
+            fix="write the log again",
         ) from error

@@ -24,8 +24,9 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
 
     Notes
     -----
-    A file that ``write_events`` wrote carries its window and all its nodes. Of any other file one pass finds them:
-    the nodes are those seen, busy before their first row, and the window is from the first row to the last.
+    A file that ``write_events`` wrote carries its window and all its nodes; a CSV has them in ``<name>.meta.json``
+    beside it, which is read whenever it is there and is then one of the ``sources``. Of any other file one pass
+    finds them: the nodes are those seen, busy before their first row, and the window is from the first row to the last.
 
     Raises
     ------

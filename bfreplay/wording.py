@@ -1,0 +1,21 @@
+"""Numbers as people read them, the same in every text."""
+
+from __future__ import annotations
+
+
+def count(n: int, word: str) -> str:
+    """``1 node``, ``4,734 nodes``."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def amount(value: float) -> str:
+    """One decimal from 10 on, three digits below: what is small must not print as zero."""
+    return f"{value:,.1f}" if value >= 10 or value == 0 else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
+    for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{amount(seconds / length)} {unit}"
+    return f"{seconds:.3g} s"
