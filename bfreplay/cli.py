@@ -340,19 +340,18 @@ def _progress_bar(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Calla
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
         started = perf_counter()
-        shown = 0.0
+        shown, latest = 0.0, 0
 
         def update(now_us: int, events: int) -> None:
-            nonlocal shown
-            now = perf_counter()
+            nonlocal shown, latest
+            now, latest = perf_counter(), events
             if now - shown >= 0.1:  # ten a second are enough for a person
                 shown = now
                 bar.update(task, completed=now_us - start_us, events=events, speed=events / (now - started))
 
         yield update
         elapsed = max(perf_counter() - started, 1e-9)
-        count = bar.tasks[0].fields["events"]
-        bar.update(task, completed=end_us - start_us, events=count, speed=count / elapsed)
+        bar.update(task, completed=end_us - start_us, events=latest, speed=latest / elapsed)
 
 
 if __name__ == "__main__":
