@@ -38,7 +38,7 @@ class _Group(click.RichGroup):
             sys.exit(2 if isinstance(error, _BAD_INPUT) else 3)
         except (KeyboardInterrupt, SystemError) as error:
             # numba wraps a Ctrl-C that meets compiled code in a SystemError
-            if not isinstance(error.__cause__ or error.__context__ or error, KeyboardInterrupt):
+            if not any(isinstance(e, KeyboardInterrupt) for e in (error, error.__cause__, error.__context__)):
                 raise
             click.echo("Aborted.", err=True)
             sys.exit(128 + signal.SIGINT)
@@ -122,7 +122,7 @@ def main() -> None:
     "--semantics",
     type=click.Choice(["continuous", "published"]),
     default="continuous",
-    help="Continuous time, or the published program's clock to the last digit.",
+    help="Continuous time, or the published program's clock and accounting.",
 )
 @click.option(
     "--window",

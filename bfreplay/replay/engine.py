@@ -29,7 +29,7 @@ ProgressCallback = Callable[[int, int], None]
 
 
 class Engine:
-    """One replay. Build it, ``run()`` it once, then read ``log``, ``outcomes`` and ``ledger``."""
+    """One replay. Build it, ``run()`` it once for the books, then read ``log`` and ``outcomes``."""
 
     def __init__(
         self,

@@ -99,7 +99,8 @@ def replay_log(
             anchored = anchored.endless(settings.max_parallel, events.window_start_us)
         record = _record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
         notes: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds"), **(session or {})}
-        _json(record), _json(notes)  # what cannot be written is better known before the replay than after it
+        for document in (record, notes):
+            _json(document)  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
         with place as folder:
             recorder = _recorder(anchored, events, settings, folder, with_tables=with_tables)

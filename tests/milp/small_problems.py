@@ -94,3 +94,16 @@ class EnumeratingSolver:
 
     def close(self) -> None:
         pass
+
+
+def one_hungry_job(capacity: int = 6) -> AllocationProblem:
+    """One job that is worth its number of nodes; the published rows allow about half of them."""
+    return AllocationProblem(
+        current=np.array([0]),
+        min_nodes=np.array([1]),
+        max_nodes=np.array([capacity]),
+        gain=np.arange(capacity + 1.0)[None, :],
+        scale_up_loss=np.zeros(1),
+        scale_down_loss=np.zeros(1),
+        capacity=capacity,
+    )

@@ -16,7 +16,7 @@ from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of, violation
-from tests.milp.small_problems import optimum_by_enumeration, problem_of_two, problems
+from tests.milp.small_problems import one_hungry_job, optimum_by_enumeration, problem_of_two, problems
 
 ALL = ["published", "node_level", "choices"]
 NODE_LEVEL = ["published", "node_level"]
@@ -88,15 +88,7 @@ def test_a_job_left_below_its_minimum_by_a_preemption_stops_or_grows(cbc, name):
 @pytest.mark.parametrize("capacity", [1, 2, 5, 6, 9])
 def test_the_published_rows_allow_exactly_the_published_limit(cbc, capacity):
     """One job that wants every node gets floor((n_idle + 1) / 2); put right, it gets all."""
-    problem = AllocationProblem(
-        current=np.array([0]),
-        min_nodes=np.array([1]),
-        max_nodes=np.array([capacity]),
-        gain=np.arange(capacity + 1.0)[None, :],
-        scale_up_loss=np.zeros(1),
-        scale_down_loss=np.zeros(1),
-        capacity=capacity,
-    )
+    problem = one_hungry_job(capacity)
     for name, most in (("published", published_change_limit(capacity)), ("node_level", capacity)):
         formulation, _, answer = solved(cbc, name, problem)
         assert formulation.read(problem, answer.x)[0].tolist() == [most]

@@ -15,7 +15,13 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation
 from tests.milp.faulty_backends import Raises
-from tests.milp.small_problems import EnumeratingSolver, optimum_by_enumeration, problem_of_two, problems
+from tests.milp.small_problems import (
+    EnumeratingSolver,
+    one_hungry_job,
+    optimum_by_enumeration,
+    problem_of_two,
+    problems,
+)
 
 FAULTY = "tests.milp.faulty_backends:"
 OPTIMUM = 12.0
@@ -31,19 +37,6 @@ def solve(problem, *arguments, **options):
         return made.solve(problem)
     finally:
         made.close()
-
-
-def one_hungry_job(capacity: int = 6) -> AllocationProblem:
-    """Its optimum is all six nodes; the published rows allow three."""
-    return AllocationProblem(
-        current=np.array([0]),
-        min_nodes=np.array([1]),
-        max_nodes=np.array([capacity]),
-        gain=np.arange(capacity + 1.0)[None, :],
-        scale_up_loss=np.zeros(1),
-        scale_down_loss=np.zeros(1),
-        capacity=capacity,
-    )
 
 
 @pytest.mark.parametrize("isolated", [True, False])

@@ -54,6 +54,16 @@ def test_the_dedicated_nodes_rescale_with_the_policys_own_forward_looking_time()
         assert result.summary["efficiency"]["t_fwd_s"] == t_fwd_s
 
 
+@pytest.mark.parametrize(("t_fwd_s", "samples"), [(5.0, 800), (20.0, 980)])
+def test_a_longer_look_ahead_pays_for_moving_a_node_on_the_dedicated_nodes_too(t_fwd_s, samples):
+    # a holds all 4 nodes (40 samples/s) when b comes at 1 s. Giving b one gains 30 - 10 samples/s and costs 40 x 5 = 200:
+    # not worth it for 5 s. For 20 s it is: 40 x 1 + 60 x 19 - 200
+    jobs = JobSet([job("a", down_s=5), job("b", rates=(0.0, 30.0), submit_s=1)])
+    result = replay_log(log(4, [], 20, idle_first=range(4)), jobs, BFTrainerPolicy(t_fwd_s))
+    assert result.summary["efficiency"]["dedicated_samples"] == pytest.approx(samples)
+    assert result.summary["ledger"]["samples"] == pytest.approx(samples)
+
+
 def test_both_finish_times_are_told_when_all_jobs_finish_in_both():
     # 100 samples: 2.5 s on 4 nodes; 20 node-s of 20 s are 1 dedicated node: 10 s
     events = log(4, [(5, k, False) for k in range(4)], 20, idle_first=range(4))

@@ -121,6 +121,11 @@ def test_free_nodes_are_taken_lowest_first_and_given_back_last_gained_first():
     # n2 alone idle at first; then n0, n1, n3 join; the job grows to 3 (takes n0, n1) and shrinks to 2 (gives n1 back)
     events = log(4, [(10, 0, True), (10, 1, True), (10, 3, True), (20, 3, False)], 30, idle_first=[2])
     result = replay_log(events, JobSet([job()]), Scripted(), ReplaySettings(record_nodes=True))
+    counted = result.jobs.iloc[0]
+    assert (counted["n_starts"], counted["n_grown"], counted["n_shrunk"], counted["n_preempted"]) == (1, 2, 1, 0)
+    assert (result.summary["n_grown"], result.summary["n_shrunk"], result.summary["n_preemptions"]) == (2, 1, 0)
+    assert result.decisions["n_jobs_grown"].tolist() == [1, 1, 0]
+    assert result.decisions["n_jobs_shrunk"].tolist() == [0, 0, 1]
     held = result.table("nodes").to_pandas()
     spans = {
         (node, since.timestamp(), until.timestamp())
