@@ -56,7 +56,7 @@ def test_the_dedicated_nodes_rescale_with_the_policys_own_forward_looking_time()
 
 @pytest.mark.parametrize(("t_fwd_s", "samples"), [(5.0, 800), (20.0, 980)])
 def test_a_longer_look_ahead_pays_for_moving_a_node_on_the_dedicated_nodes_too(t_fwd_s, samples):
-    # a holds all 4 nodes (40 samples/s) when b comes at 1 s. Giving b one gains 30 - 10 samples/s and costs 40 x 5 = 200:
+    # a holds all 4 nodes (40 samples/s) when b comes at 1 s. Giving b one gains 30 - 10 samples/s, costs 40 x 5 = 200:
     # not worth it for 5 s. For 20 s it is: 40 x 1 + 60 x 19 - 200
     jobs = JobSet([job("a", down_s=5), job("b", rates=(0.0, 30.0), submit_s=1)])
     result = replay_log(log(4, [], 20, idle_first=range(4)), jobs, BFTrainerPolicy(t_fwd_s))
