@@ -25,7 +25,7 @@ from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, judge
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.mps import write_mps
+from bfreplay.milp.files.mps import write_mps
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver

@@ -17,13 +17,24 @@ class SpecialOrderedSet:
     weights: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """How large a linear model is: columns (integer ones among them), rows, matrix entries, special ordered sets."""
+
+    columns: int
+    integer_columns: int
+    rows: int
+    entries: int
+    sets: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
     """Maximise ``objective @ x + objective_constant`` s.t. ``row_lower <= A x <= row_upper`` and bounds.
 
     ``A`` is given in coordinate form: entry e is ``entry_value[e]`` at (``entry_row[e]``, ``entry_column[e]``);
     no (row, column) pair stands twice. R rows, C columns, E entries, all as arrays so that back ends may pass
-    them on as they are.
+    them on as they are. ``start``, when there is one, is a feasible point that a back end may begin from.
     """
 
     objective: NDArray[np.float64]  # (C,)
@@ -39,6 +50,14 @@ class LinearModel:
     entry_column: NDArray[np.int64]  # (E,)
     entry_value: NDArray[np.float64]  # (E,)
     sets: tuple[SpecialOrderedSet, ...] = ()
+    start: NDArray[np.float64] | None = None  # (C,)
+
+    @property
+    def size(self) -> ModelSize:
+        """Its size in numbers."""
+        return ModelSize(
+            self.n_columns, int(self.is_integer.sum()), self.n_rows, int(self.entry_value.shape[0]), len(self.sets)
+        )
 
     @property
     def n_columns(self) -> int:
@@ -77,6 +96,12 @@ def model_fault(model: LinearModel) -> str:
     for name in ("objective", "objective_constant", "entry_value"):
         if not np.isfinite(getattr(model, name)).all():
             return f"{name} holds a number that is not finite"
+    if model.start is not None:
+        start = model.start
+        if not (isinstance(start, np.ndarray) and start.dtype.kind in "fiu" and start.shape == (model.n_columns,)):
+            return f"start is no array of {model.n_columns} numbers, one a column"
+        if not np.isfinite(start).all():
+            return "start holds a number that is not finite"
     for name in ("column_lower", "column_upper", "row_lower", "row_upper"):
         if np.isnan(getattr(model, name)).any():
             return f"{name} holds nan"

@@ -9,6 +9,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.model import ModelSize
+
 
 class ProcessStatus(StrEnum):
     """What became of the process (or call) that solved."""
@@ -62,6 +64,8 @@ class Solution:
     nodes
         Node-level formulations: for each job the abstract node numbers it gets (see
         ``formulations.node_level``); ``None`` otherwise.
+    size
+        Of the linear model that was solved; ``None`` where there was none.
     rejected
         The answer (or failure) that this one replaced, when a fallback was used.
     """
@@ -77,6 +81,7 @@ class Solution:
     solve_s: float = 0.0
     message: str = ""
     nodes: tuple[tuple[int, ...], ...] | None = None
+    size: ModelSize | None = None
     rejected: Solution | None = None
 
     @property

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.milp_solver import MilpSolver
-from bfreplay.milp.mps import mps_text
+from bfreplay.milp.files.mps import mps_text
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation

@@ -10,7 +10,7 @@ from bfreplay.registry import Registry
 FORMULATIONS = Registry(
     kind="formulation",
     group="bfreplay.formulations",
-    needs=("name", "needs_sos", "change_limited", "build", "read"),
+    needs=("name", "needs_sos", "needs_continuous", "change_limited", "build", "read"),
     built_in={
         "published": "bfreplay.milp.formulations.published:Published",
         "node_level": "bfreplay.milp.formulations.node_level:NodeLevel",

@@ -28,6 +28,7 @@ class Choices:
 
     name = "choices"
     needs_sos = False
+    needs_continuous = False
     change_limited = False
 
     def build(self, problem: AllocationProblem) -> LinearModel:

@@ -29,6 +29,11 @@ class Formulation(Protocol):
         ...
 
     @property
+    def needs_continuous(self) -> bool:
+        """Whether the model has columns that are not integer, which solvers of pure integer models do not take."""
+        ...
+
+    @property
     def change_limited(self) -> bool:
         """Whether its optimum is that of the problem with ``published_change_limit(capacity)`` added."""
         ...

@@ -19,6 +19,7 @@ class NodeLevel:
 
     name = "node_level"
     needs_sos = True
+    needs_continuous = True
     change_limited = False
 
     def build(self, problem: AllocationProblem) -> LinearModel:

@@ -21,6 +21,7 @@ class Published:
 
     name = "published"
     needs_sos = True
+    needs_continuous = True
     change_limited = True
 
     def build(self, problem: AllocationProblem) -> LinearModel:

@@ -1,0 +1,1 @@
+"""Models and decisions as files that other programs read."""
