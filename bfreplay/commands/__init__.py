@@ -1,0 +1,1 @@
+"""The commands of ``bfreplay``, one file each: parse, call, print."""

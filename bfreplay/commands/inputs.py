@@ -1,0 +1,40 @@
+"""What commands do with the inputs that a user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bfreplay.errors import InputError
+
+
+def or_bundled(path: Path, what: str) -> Path:
+    """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
+    if path != Path("sample") or path.exists():
+        return path
+    from bfreplay.datasets import bundled
+
+    return bundled.sample_events_path() if what == "events" else bundled.sample_jobs_path()
+
+
+def restricted(log: Any, window: tuple[str, str] | None) -> Any:
+    """The part of ``log`` between two times as the user typed them."""
+    if window is None:
+        return log
+    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+
+    bounds = []
+    for text in window:
+        try:
+            bounds.append(parse_time_us(text))
+        except ValueError as error:
+            raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
+    return log.between(*bounds)
+
+
+def refuse_existing_early(out: Path | None, force: bool) -> None:
+    """Say so before the replay, not after it."""
+    if out is not None:
+        from bfreplay.replay.folder import check_target
+
+        check_target(out, overwrite=force)

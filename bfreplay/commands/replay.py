@@ -1,0 +1,181 @@
+"""``bfreplay replay``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Literal
+
+import rich_click as click
+from click.core import ParameterSource
+
+from bfreplay import defaults
+from bfreplay.commands.inputs import or_bundled, refuse_existing_early, restricted
+from bfreplay.commands.progress import replay_progress, warm_up_loops
+
+
+@click.command()
+@click.argument("events", type=click.Path(path_type=Path))
+@click.option(
+    "--jobs",
+    "jobs_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).",
+)
+@click.option(
+    "--curves",
+    "curves_file",
+    type=click.Path(path_type=Path),
+    help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl).",
+)
+@click.option(
+    "--policy",
+    default="bftrainer",
+    help="Who decides the node counts: 'bftrainer', 'equal-share', or package.module:Class.",
+)
+@click.option(
+    "--t-fwd",
+    "t_fwd_s",
+    type=float,
+    default=defaults.T_FWD_S,
+    help="Forward-looking time in seconds: how long a decision is expected to last.",
+)
+@click.option(
+    "--max-parallel",
+    type=click.IntRange(min=1),
+    default=defaults.MAX_PARALLEL,
+    help="Most jobs at once; the others queue.",
+)
+@click.option(
+    "--solver",
+    default="exact",
+    help="'exact', a MILP back end such as 'cbc', or package.module:Class. See 'bfreplay solvers'.",
+)
+@click.option(
+    "--formulation",
+    default=None,
+    help="MILP formulation for a back end (default: choices); 'published' also for the exact solver.",
+)
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=defaults.TIME_LIMIT_S,
+    help="Seconds a MILP back end may take for one decision.",
+)
+@click.option(
+    "--fallback",
+    type=click.Choice(["exact", "keep"]),
+    default="exact",
+    help="When a back end fails: ask the exact solver, or keep all counts as the published program does.",
+)
+@click.option(
+    "--semantics",
+    type=click.Choice(["continuous", "published"]),
+    default="continuous",
+    help="Continuous time, or the published program's clock and accounting.",
+)
+@click.option(
+    "--window",
+    nargs=2,
+    metavar="START END",
+    default=None,
+    help="Part of the log to replay: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
+)
+@click.option(
+    "--unlimited-work",
+    is_flag=True,
+    help="The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer measures U.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Of the random first map under --semantics published."
+)
+@click.option(
+    "--efficiency/--no-efficiency",
+    "with_efficiency",
+    default=True,
+    help="Also replay the jobs on dedicated nodes and report U.",
+)
+@click.option("--record-nodes", is_flag=True, help="Also write who held which node when (nodes.parquet).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="Run folder to write.  [default: write nothing]"
+)
+@click.option("--force", is_flag=True, help="Replace the run folder if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run's record as JSON instead of the summary.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+@click.pass_context
+def replay(
+    context: click.Context,
+    events: Path, jobs_file: Path, curves_file: Path | None, policy: str, t_fwd_s: float, max_parallel: int,
+    solver: str, formulation: str | None, time_limit_s: float, fallback: Literal["exact", "keep"], semantics: str,
+    window: tuple[str, str] | None, unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool,
+    out: Path | None, force: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Replay JOBS on the idle nodes of EVENTS and report what they got.
+
+    EVENTS is a log of nodes becoming idle and being reclaimed: Parquet, CSV, or the published node-state matrix
+    (.pkl, .tar.gz). The word 'sample' stands for the bundled log, and for its jobs after --jobs.
+
+    \b
+    Examples:
+      bfreplay replay sample --jobs sample
+      bfreplay replay log.parquet --jobs jobs.toml --out run
+      bfreplay replay log.parquet --jobs jobs.csv --t-fwd 300 --max-parallel 70 --json
+      bfreplay replay matrix.tar.gz --jobs bounds.pkl --curves curves.pkl --unlimited-work
+      bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14T12:00 --solver cbc
+    """
+    started = perf_counter()
+    from bfreplay import load_events, load_jobs
+    from bfreplay.milp.catalogue import solver_of
+    from bfreplay.policies.catalogue import policy_of
+    from bfreplay.replay import ReplaySettings, Semantics, replay_log
+    from bfreplay.replay.summary_text import render
+
+    if not quiet:
+        _note_options_without_effect(context)
+    refuse_existing_early(out, force)
+    log = restricted(load_events(or_bundled(events, "events")), window)
+    jobs = load_jobs(or_bundled(jobs_file, "jobs"), curves_file)
+    chosen = policy_of(
+        policy, t_fwd_s=t_fwd_s, solver=solver_of(solver, formulation, time_limit_s=time_limit_s, fallback=fallback)
+    )
+    loaded_s = perf_counter() - started
+    warm_up_loops(quiet=quiet)
+    with replay_progress(log.window_start_us, log.window_end_us, hidden=quiet) as progress:
+        result = replay_log(
+            log, jobs, chosen,
+            ReplaySettings(max_parallel, Semantics(semantics), seed, record_nodes),
+            unlimited_work=unlimited_work, with_efficiency=with_efficiency, dedicated_t_fwd_s=t_fwd_s,
+            with_tables=False, out=out, overwrite=force, progress=progress,
+            session={"command": shlex.join(["bfreplay", *sys.argv[1:]]), "load_s": loaded_s},
+        )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
+    else:
+        click.echo(render(result))
+
+
+def _note_options_without_effect(context: click.Context) -> None:
+    """Say which of the options that the user gave change nothing."""
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    params = context.params
+    without_effect = [
+        (
+            params["policy"] == "equal-share",
+            "with --policy equal-share",
+            ("solver", "formulation", "time_limit_s", "fallback"),
+        ),
+        (params["solver"] == "exact", "with --solver exact", ("time_limit_s", "fallback")),
+        (params["semantics"] == "continuous", "with --semantics continuous", ("seed",)),
+        (params["out"] is None, "without --out", ("force", "record_nodes")),
+    ]
+    for holds, when, names in without_effect:
+        for name in names:
+            if holds and name in given:
+                given.discard(name)
+                option = "--" + name.removesuffix("_s").replace("_", "-")
+                click.echo(f"Note: {option} has no effect {when}.", err=True)
