@@ -7,12 +7,13 @@ import shlex
 import sys
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import defaults
+from bfreplay.commands.backend_options import OF_BACKENDS, backend_options, solver_options
 from bfreplay.commands.inputs import or_bundled, refuse_existing_early, restricted
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -53,19 +54,12 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option(
     "--solver",
     default="exact",
-    help="'exact', a MILP back end such as 'cbc', or package.module:Class. See 'bfreplay solvers'.",
+    help="'exact', a MILP back end such as 'cbc' or 'highs', or package.module:Class. See 'bfreplay solvers'.",
 )
 @click.option(
     "--formulation",
     default=None,
-    help="MILP formulation for a back end (default: choices); 'published' also for the exact solver.",
-)
-@click.option(
-    "--time-limit",
-    "time_limit_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=defaults.TIME_LIMIT_S,
-    help="Seconds a MILP back end may take for one decision.",
+    help="MILP formulation for a back end (default: choices_reduced); 'published' also for the exact solver.",
 )
 @click.option(
     "--fallback",
@@ -73,6 +67,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     default="exact",
     help="When a back end fails: ask the exact solver, or keep all counts as the published program does.",
 )
+@solver_options
 @click.option(
     "--semantics",
     type=click.Choice(["continuous", "published"]),
@@ -109,11 +104,11 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 @click.pass_context
 def replay(
-    context: click.Context,
+    context: click.Context, /,
     events: Path, jobs_file: Path, curves_file: Path | None, policy: str, t_fwd_s: float, max_parallel: int,
-    solver: str, formulation: str | None, time_limit_s: float, fallback: Literal["exact", "keep"], semantics: str,
+    solver: str, formulation: str | None, fallback: Literal["exact", "keep"], semantics: str,
     window: tuple[str, str] | None, unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool,
-    out: Path | None, force: bool, as_json: bool, quiet: bool,
+    out: Path | None, force: bool, as_json: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS and report what they got.
 
@@ -126,7 +121,8 @@ def replay(
       bfreplay replay log.parquet --jobs jobs.toml --out run
       bfreplay replay log.parquet --jobs jobs.csv --t-fwd 300 --max-parallel 70 --json
       bfreplay replay matrix.tar.gz --jobs bounds.pkl --curves curves.pkl --unlimited-work
-      bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14T12:00 --solver cbc
+      bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14T12:00 --solver highs
+      bfreplay replay sample --jobs sample --solver cbc --formulation choices_reduced --save-failures failures
     """
     started = perf_counter()
     from bfreplay import load_events, load_jobs
@@ -140,9 +136,8 @@ def replay(
     refuse_existing_early(out, force)
     log = restricted(load_events(or_bundled(events, "events")), window)
     jobs = load_jobs(or_bundled(jobs_file, "jobs"), curves_file)
-    chosen = policy_of(
-        policy, t_fwd_s=t_fwd_s, solver=solver_of(solver, formulation, time_limit_s=time_limit_s, fallback=fallback)
-    )
+    made = solver_of(solver, formulation, fallback=fallback, **backend_options(of_backend))
+    chosen = policy_of(policy, t_fwd_s=t_fwd_s, solver=made)
     loaded_s = perf_counter() - started
     warm_up_loops(quiet=quiet)
     with replay_progress(log.window_start_us, log.window_end_us, hidden=quiet) as progress:
@@ -167,9 +162,9 @@ def _note_options_without_effect(context: click.Context) -> None:
         (
             params["policy"] == "equal-share",
             "with --policy equal-share",
-            ("solver", "formulation", "time_limit_s", "fallback"),
+            ("solver", "formulation", "fallback", *OF_BACKENDS),
         ),
-        (params["solver"] == "exact", "with --solver exact", ("time_limit_s", "fallback")),
+        (params["solver"] == "exact", "with --solver exact", ("fallback", *OF_BACKENDS)),
         (params["semantics"] == "continuous", "with --semantics continuous", ("seed",)),
         (params["out"] is None, "without --out", ("force", "record_nodes")),
     ]
@@ -177,5 +172,5 @@ def _note_options_without_effect(context: click.Context) -> None:
         for name in names:
             if holds and name in given:
                 given.discard(name)
-                option = "--" + name.removesuffix("_s").replace("_", "-")
+                option = next(p.opts[0] for p in context.command.params if p.name == name)
                 click.echo(f"Note: {option} has no effect {when}.", err=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from bfreplay import defaults
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
-from bfreplay.milp.milp_solver import Fallback, MilpSolver
+from bfreplay.milp.milp_solver import Fallback, MilpSolver, refused
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver
@@ -27,6 +28,7 @@ def solver_of(
     *,
     time_limit_s: float = defaults.TIME_LIMIT_S,
     fallback: Fallback = "exact",
+    **options: Any,
 ) -> Solver:
     """Make a solver.
 
@@ -40,6 +42,9 @@ def solver_of(
         model's accidental limit on changes.
     time_limit_s, fallback
         For a back end: seconds a decision may take, and what answers when it fails (``"exact"`` or ``"keep"``).
+    options
+        For a back end: more of ``MilpSolver``'s, such as ``relative_gap``, ``threads``, ``seed``, ``warm_start``,
+        ``reformulate_sets``, ``memory_limit_bytes`` and ``save_failures``.
 
     Raises
     ------
@@ -67,6 +72,7 @@ def solver_of(
         time_limit_s=time_limit_s,
         fallback=fallback,
         referee=ExactSolver(),
+        **options,
     )
 
 
@@ -109,18 +115,17 @@ class SolverEntry:
 
 def solver_entries() -> list[SolverEntry]:
     """Every solver that bfreplay knows, working or not."""
-    needs_sos = {}
+    formulations = []
     for name in FORMULATIONS.names():
         with suppress(BfreplayError):  # another package's may be broken: not offered
-            needs_sos[name] = formulation_of(name).needs_sos
+            formulations.append((name, formulation_of(name)))
     entries = [SolverEntry(EXACT, (COUNTS, "published"), "Apache-2.0", "")]
-    for name in BACKENDS.names():
+    for backend_name in BACKENDS.names():
         try:
-            backend = backend_of(name)
+            backend = backend_of(backend_name)
         except BfreplayError as error:  # another package's may be broken: say so and list the others
-            entries.append(SolverEntry(name, (), "", str(error).splitlines()[0]))
+            entries.append(SolverEntry(backend_name, (), "", str(error).splitlines()[0]))
             continue
-        able = backend.capabilities
-        usable = tuple(each for each, needed in needs_sos.items() if able.sos or not needed)
-        entries.append(SolverEntry(name, usable, able.licence, why_not(backend)))
+        usable = tuple(name for name, formulation in formulations if not refused(formulation, backend))
+        entries.append(SolverEntry(backend_name, usable, backend.capabilities.licence, why_not(backend)))
     return entries

@@ -67,6 +67,9 @@ class IsolatedBackend:
         The worker is killed when the solver's own time limit has passed by so much.
     start_timeout_s
         Longest start; it is not counted against any solve.
+    python
+        Another interpreter to run the back end in, with its own installed packages (numpy and the solver must be among
+        them): how builds of one solver are compared. This process's own by default.
 
     Notes
     -----
@@ -82,8 +85,10 @@ class IsolatedBackend:
         memory_limit_bytes: int | None = None,
         grace_s: float = GRACE_S,
         start_timeout_s: float = START_TIMEOUT_S,
+        python: str | Path | None = None,
     ) -> None:
         self._backend = backend
+        self._python = sys.executable if python is None else str(python)
         self._memory_limit_bytes = memory_limit_bytes
         self._grace_s = grace_s
         self._start_timeout_s = start_timeout_s
@@ -143,10 +148,13 @@ class IsolatedBackend:
         if self._worker is not None and not self._worker.usable():
             self._drop()
         if self._worker is None:
-            worker = _Worker()
+            try:
+                worker = _Worker(self._python)
+            except OSError as error:
+                raise _WorkerError(ProcessStatus.CRASHED, f"{self._python}: {error.strerror or error}") from error
             self._starts += 1
             try:
-                search = [entry or str(Path.cwd()) for entry in sys.path]
+                search = _search_path(foreign=self._python != sys.executable)
                 worker.send((search, self._backend, self._memory_limit_bytes))
                 said = worker.receive(self._start_timeout_s)
                 if said[0] != "ready":
@@ -156,6 +164,18 @@ class IsolatedBackend:
                 raise
             self._worker = worker
         return self._worker
+
+
+def _search_path(*, foreign: bool) -> list[str]:
+    """Where the worker looks for modules: where we do, but a foreign interpreter keeps its own packages.
+
+    It is told of our folders outside this interpreter's installation: those of the project and of the user.
+    """
+    ours = [entry or str(Path.cwd()) for entry in sys.path]
+    if not foreign:
+        return ours
+    installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
+    return [entry for entry in ours if not any(Path(entry).resolve().is_relative_to(root) for root in installed)]
 
 
 class _WorkerError(Exception):
@@ -169,7 +189,7 @@ class _WorkerError(Exception):
 class _Worker:
     """One process, our end of its socket, and the file that its standard error goes to."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
         try:
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
@@ -179,7 +199,7 @@ class _Worker:
             inherited = os.environ.get("PYTHONPATH")
             by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "bfreplay.milp.worker", str(theirs.fileno()), str(os.getpid()), by_kernel],
+                [python, "-P", "-m", "bfreplay.milp.worker", str(theirs.fileno()), str(os.getpid()), by_kernel],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self.complaints,

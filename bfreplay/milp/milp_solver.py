@@ -20,18 +20,21 @@ from bfreplay.milp.backends import (
     backend_of,
     why_not,
 )
+from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, judge
-from bfreplay.milp.model import LinearModel
-from bfreplay.milp.files.mps import write_mps
+from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
 
 Fallback = Literal["exact", "keep", "none"]
+MAX_SEED = 2**31 - 2
+"""Solvers take 32-bit seeds, and CBC needs one more."""
+
 FALLBACKS: tuple[Fallback, ...] = ("exact", "keep", "none")
 
 
@@ -59,18 +62,25 @@ class MilpSolver:
     isolated
         Solve in a worker process, so that crashes and hangs are statuses.
     save_failures
-        Folder that gets the model of every rejected answer, as MPS.
+        Folder that gets the model of every rejected answer as MPS, and its decision as JSON.
     grace_s, memory_limit_bytes
         Of the worker.
     relative_gap, threads, seed
         Passed to the back end.
+    warm_start
+        Give the back end the formulation's start (the current counts), where it can use one.
+    reformulate_sets
+        Where the back end takes no special ordered sets, pose them by binaries instead of refusing.
+    worker
+        Runs the back end instead of a worker of this solver's own, so that several formulations share one process, or
+        to use another Python interpreter. Whoever made it closes it.
 
     Raises
     ------
     InputError
-        Unknown names, or ``fallback="exact"`` without a referee.
+        Unknown names, options out of range, or ``fallback="exact"`` without a referee.
     SolverUnavailableError
-        The back end does not work here, or cannot take the formulation's special ordered sets.
+        The back end does not work here, or cannot take the formulation's special ordered sets or continuous columns.
 
     Notes
     -----
@@ -93,6 +103,9 @@ class MilpSolver:
         relative_gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        warm_start: bool = True,
+        reformulate_sets: bool = False,
+        worker: IsolatedBackend | None = None,
     ) -> None:
         if fallback not in FALLBACKS:
             raise InputError("unknown fallback", value=fallback, expected=", ".join(FALLBACKS))
@@ -101,26 +114,27 @@ class MilpSolver:
                 "fallback 'exact' needs a solver to fall back to",
                 fix="pass referee=ExactSolver(), or fallback='keep' or 'none'",
             )
-        if not 0 < time_limit_s < math.inf:
-            raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
+        _check_options(time_limit_s, relative_gap, threads, seed)
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
         made = backend_of(backend) if isinstance(backend, str) else backend
-        reason = why_not(made)
+        reason = why_not(made) if worker is None else ""  # a given worker may have packages that are not here
         if reason:
             raise SolverUnavailableError(f"{made.name} does not work here: {reason}")
-        if self._formulation.needs_sos and not made.capabilities.sos:
-            raise SolverUnavailableError(
-                f"{made.name} takes no special ordered sets, which {self._formulation.name} needs; "
-                "take another formulation (choices needs none) or another back end (cbc takes them)"
-            )
+        refusal = refused(self._formulation, made, reformulate_sets=reformulate_sets)
+        if refusal:
+            raise SolverUnavailableError(refusal)
         self._name = f"{self._formulation.name} on {made.name}"
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
         self._fallback: Fallback = fallback
         self._referee = referee
-        self._save_failures = save_failures
-        self._saved = 0
+        self._failures = None if save_failures is None else FailureFolder(save_failures)
+        self._warm_start = warm_start and made.capabilities.warm_start
+        self._without_sets = not made.capabilities.sos
+        self._own_worker = worker is None
         self._runner: IsolatedBackend | _InProcess
-        if isolated:
+        if worker is not None:
+            self._runner = worker
+        elif isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else _location(backend)
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
@@ -148,20 +162,23 @@ class MilpSolver:
         started = time.perf_counter()
         try:
             model = built(self._formulation, problem)
+            solved = self._adapted(model)
         except FormulationError as error:
-            return self._instead(problem, posed, _failure(self._name, str(error), time.perf_counter() - started), None)
+            failed = _failure(self._name, str(error), time.perf_counter() - started)
+            self._keep(problem, None, failed)
+            return self._instead(problem, posed, failed, None)
         built_s = time.perf_counter() - started
-        ran = self._runner.solve(model, self._options)
+        ran = _cut_back(self._runner.solve(solved, self._options), model, solved)
         try:
             verdict, exact = self._judged(posed, model, ran)
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
-        solution = _solution(self._name, ran, verdict, built_s)
+        solution = _solution(self._name, ran, verdict, built_s, solved.size)
         if verdict.quality is Quality.PROVEN or (verdict.quality is Quality.FEASIBLE and self._fallback != "keep"):
             return solution
-        if self._save_failures is not None and verdict.quality is not Quality.FEASIBLE:
-            self._save(model, self._save_failures)
+        if verdict.quality is not Quality.FEASIBLE:
+            self._keep(problem, solved, solution)
         return self._instead(problem, posed, solution, exact)
 
     def describe(self) -> dict[str, object]:
@@ -172,13 +189,30 @@ class MilpSolver:
             "relative_gap": self._options.relative_gap,
             "threads": self._options.threads,
             "seed": self._options.seed,
+            "warm_start": self._warm_start,
             "fallback": self._fallback,
             "referee": None if self._referee is None else self._referee.name,
         }
 
     def close(self) -> None:
-        """End the worker. The referee belongs to whoever made it."""
-        self._runner.close()
+        """End the worker. The referee, and a worker that was given, belong to whoever made them."""
+        if self._own_worker:
+            self._runner.close()
+
+    def _adapted(self, model: LinearModel) -> LinearModel:
+        """The model as this back end takes it: without a start or sets that it could not use."""
+        if model.start is not None and not self._warm_start:
+            model = replace(model, start=None)
+        if model.sets and self._without_sets:
+            from bfreplay.milp.sets import without_sets
+
+            try:
+                return without_sets(model)
+            except InputError as error:
+                raise FormulationError(
+                    f"formulation {self._formulation.name!r}: its sets cannot be reformulated: {error.problem}"
+                ) from error
+        return model
 
     def _judged(
         self, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
@@ -214,14 +248,54 @@ class MilpSolver:
             rejected=failed,
         )
 
-    def _save(self, model: LinearModel, folder: Path) -> None:
-        """Write the model beside those saved before; existing files stay."""
-        folder.mkdir(parents=True, exist_ok=True)
-        stem = self._name.replace(" ", "-").replace("/", "-").replace(":", "-")
-        while (path := folder / f"{stem}-{self._saved:05d}.mps").exists():
-            self._saved += 1
-        write_mps(model, path)
-        self._saved += 1
+    def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
+        """Save what failed, where the user asked for it."""
+        if self._failures is not None:
+            statuses = {
+                "process_status": failed.process_status.value,
+                "solver_status": failed.solver_status.value,
+                "quality": failed.quality.value,
+                "message": failed.message,
+                "claimed_counts": None if failed.counts is None else failed.counts.tolist(),
+            }
+            self._failures.keep(self._name, problem, model, {"options": self.describe(), **statuses})
+
+
+def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+    """Why ``backend`` cannot take the models of ``formulation``; empty when it can."""
+    able = backend.capabilities
+    if formulation.needs_sos and not able.sos and not reformulate_sets:
+        return (
+            f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
+            "(choices_reduced needs none), another back end (cbc takes them), or have the sets reformulated"
+        )
+    if formulation.needs_continuous and not able.continuous:
+        return (
+            f"{backend.name} takes integer columns only, and {formulation.name} has continuous ones; take another "
+            "formulation (choices_reduced has none) or another back end"
+        )
+    return ""
+
+
+def _check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
+    if not 0 < time_limit_s < math.inf:
+        raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
+    if not 0 <= relative_gap < 1:
+        raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
+    if threads < 1:
+        raise InputError("the number of threads is out of range", value=threads, expected="a whole number >= 1")
+    if not 0 <= seed <= MAX_SEED:
+        raise InputError("the seed is out of range", value=seed, expected=f"a whole number from 0 to {MAX_SEED}")
+
+
+def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
+    """The answer to ``solved`` as one to ``model``: columns that were added to reformulate sets are left out."""
+    answer = ran.answer
+    if solved.n_columns == model.n_columns or answer is None or not isinstance(answer.x, np.ndarray):
+        return ran
+    if answer.x.shape != (solved.n_columns,):
+        return ran  # judged, and rejected, as it is
+    return replace(ran, answer=replace(answer, x=answer.x[: model.n_columns]))
 
 
 def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
@@ -251,7 +325,7 @@ def _failure(name: str, message: str, build_s: float) -> Solution:
     )
 
 
-def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float) -> Solution:
+def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:
     answer = ran.answer
     handed_over_s = 0.0 if answer is None else answer.build_s
     no_answer = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
@@ -267,6 +341,7 @@ def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float
         solve_s=max(0.0, ran.elapsed_s - handed_over_s),
         message=verdict.message,
         nodes=verdict.nodes,
+        size=size,
     )
 
 

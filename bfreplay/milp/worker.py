@@ -1,6 +1,6 @@
 """The process behind ``isolation.IsolatedBackend``: ``python -m bfreplay.milp.worker FD PARENT_PID DIE_WITH_PARENT``.
 
-It inherits one end of a socket pair and speaks pickled tuples over it. First it is told ``(sys_path, back end,
+It inherits one end of a socket pair and speaks pickled tuples over it. First it is told ``(search path, back end,
 memory limit)`` and says ``("ready",)`` or ``("failed", why)``; then each ``(model, options)`` gets ``("answer",
 BackendAnswer)``, ``("refused", why)`` or ``("failed", why)``. ``None`` ends it, and so does the end of its parent.
 """
@@ -24,8 +24,8 @@ def main(arguments: list[str]) -> int:
     _die_with_parent(fd, parent, by_kernel=arguments[2] == "1")
     connection = Connection(fd)
     try:
-        sys_path, name, memory_limit_bytes = connection.recv()
-        sys.path[:] = sys_path
+        search, name, memory_limit_bytes = connection.recv()
+        sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
         try:
             backend = _backend(name, memory_limit_bytes)
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.files.mps import mps_text
+from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation
@@ -215,12 +217,23 @@ def test_an_instance_that_no_worker_can_import_is_refused_with_the_fix():
     assert solve(problem_of_two(), "choices", Local(), isolated=False).rejected.message == "ValueError: no such luck"
 
 
-def test_failures_are_saved_as_mps_and_nothing_is_overwritten(tmp_path):
+def test_failures_are_saved_with_their_inputs_and_nothing_is_overwritten(tmp_path):
+    folder = tmp_path / "failures"
     for _ in range(2):
-        solve(problem_of_two(), "choices", FAULTY + "Raises", save_failures=tmp_path / "failures")
-    solve(problem_of_two(), save_failures=tmp_path / "failures")
-    names = sorted(path.name for path in (tmp_path / "failures").iterdir())
-    assert names == ["choices-on-faulty-00000.mps", "choices-on-faulty-00001.mps"]
+        solve(problem_of_two(), "choices", FAULTY + "Raises", save_failures=folder)
+    solve(problem_of_two(), save_failures=folder)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [f"choices-on-faulty-0000{k}.{end}" for k in (0, 1) for end in ("json", "mps")]
+    again = read_decision(folder / "choices-on-faulty-00001.json")
+    assert np.array_equal(again.value, problem_of_two().value)
+    about = json.loads((folder / "choices-on-faulty-00001.json").read_text())["about"]
+    assert about["message"] == "ValueError: no such luck"
+    assert about["options"]["time_limit_s"] == 10.0
+
+
+def test_a_decision_that_no_model_was_made_of_is_saved_too(tmp_path):
+    solve(problem_of_two(), "tests.milp.faulty_formulations:RaisesInBuild", save_failures=tmp_path)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
 @pytest.mark.parametrize("formulation", ["choices", "node_level"])

@@ -1,0 +1,37 @@
+"""Keeps what a solver failed on: the model, and the decision behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bfreplay.milp.files.decision_json import write_decision
+from bfreplay.milp.files.mps import write_mps
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.problem import AllocationProblem
+
+
+class FailureFolder:
+    """A folder that gets a pair of files a failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
+
+    The folder is made with the first failure. Files that are there stay.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next: dict[str, int] = {}
+
+    def keep(
+        self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, Any]
+    ) -> None:
+        """Write the model (where there is one) and its decision; ``about`` tells what went wrong."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        stem = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in solver)
+        number = self._next.get(stem, 0)
+        while (decision := self._folder / f"{stem}-{number:05d}.json").exists():
+            number += 1
+        self._next[stem] = number + 1
+        if model is not None:
+            write_mps(model, decision.with_suffix(".mps"))
+        write_decision(problem, decision, {"solver": solver, **about})

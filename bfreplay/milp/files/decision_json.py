@@ -1,0 +1,94 @@
+"""One decision as JSON: everything that is needed to pose it again, anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bfreplay.errors import InputError
+from bfreplay.milp.problem import AllocationProblem
+
+SCHEMA = "bfreplay decision, version 1"
+
+_WHOLE = ("current", "min_nodes", "max_nodes")
+_REAL = ("scale_up_loss", "scale_down_loss")
+
+
+def decision_document(problem: AllocationProblem, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``problem`` as plain lists and numbers, ready for ``json.dumps``.
+
+    ``gain`` has one list a job, for 0 to ``max_nodes`` nodes: further columns are never read. ``about`` is kept as it
+    is, for whoever reads the file.
+    """
+    return {
+        "schema": SCHEMA,
+        "about": dict(about or {}),
+        "capacity": int(problem.capacity),
+        "change_limit": None if problem.change_limit is None else int(problem.change_limit),
+        **{name: getattr(problem, name).tolist() for name in (*_WHOLE, *_REAL)},
+        "gain": [row[: most + 1].tolist() for row, most in zip(problem.gain, problem.max_nodes.tolist(), strict=True)],
+    }
+
+
+def write_decision(problem: AllocationProblem, path: Path, about: Mapping[str, Any] | None = None) -> None:
+    """Write ``decision_document`` to ``path``; complete or not at all. Floats read back bit for bit."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(json.dumps(decision_document(problem, about), indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read_decision(path: Path) -> AllocationProblem:
+    """Read what ``write_decision`` wrote, and check it.
+
+    Raises
+    ------
+    InputError
+        It is no such file, or the decision in it is not valid.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except ValueError as error:
+        raise InputError(f"is no JSON: {error}", file=path, expected="a file of 'bfreplay export-decision'") from error
+    if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise InputError(
+            "is no decision", file=path, column="schema", value=found, expected=SCHEMA,
+            fix="write one with 'bfreplay export-decision'",
+        )  # fmt: skip
+    try:
+        rows = [np.asarray(row, dtype=np.float64) for row in document["gain"]]
+        gain = np.zeros((len(rows), max((len(row) for row in rows), default=1)))
+        for j, row in enumerate(rows):
+            gain[j, : len(row)] = row
+        problem = AllocationProblem(
+            **{name: np.array(document[name], dtype=np.int64) for name in _WHOLE},
+            **{name: np.array(document[name], dtype=np.float64) for name in _REAL},
+            gain=gain,
+            capacity=document["capacity"],
+            change_limit=document["change_limit"],
+        )
+        too_short = [j for j, row in enumerate(rows) if len(row) != problem.max_nodes[j] + 1]
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise InputError(
+            f"the decision cannot be read: {type(error).__name__}: {error}", file=path,
+            expected="the fields and shapes that 'bfreplay export-decision' writes",
+        )  from error  # fmt: skip
+    if too_short:
+        j = too_short[0]
+        raise InputError(
+            f"gain of job {j} has the wrong length", file=path, column="gain", value=len(rows[j]),
+            expected=f"{int(problem.max_nodes[j]) + 1}: one number for 0 to max_nodes",
+        )  # fmt: skip
+    try:
+        problem.validate()
+    except InputError as error:
+        raise InputError(
+            error.problem, file=path, column=error.column, value=error.value, expected=error.expected, fix=error.fix
+        ) from error
+    return problem
