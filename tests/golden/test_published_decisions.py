@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bfreplay.milp.dynamic_program import optimum_by_dynamic_program
+from bfreplay.milp.exact.dynamic_program import optimum_by_dynamic_program
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import published_change_limit
 from bfreplay.milp.verify import objective_of

@@ -1,17 +1,17 @@
-"""The exact solver: proven optimal counts in microseconds, without a MILP and without a licence. The default."""
+"""The exact solver as one of the solvers: in microseconds, without a MILP and without a licence. The default."""
 
 from __future__ import annotations
 
 import math
 from time import perf_counter
 
-from bfreplay.milp.lagrangian import OVERFLOW, PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.exact.optimum import OVERFLOW, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 
 
 class ExactSolver:
-    """Solves every ``AllocationProblem`` to proven optimality over counts (see ``milp.lagrangian``).
+    """Solves every ``AllocationProblem`` to proven optimality over counts (see ``milp.exact``).
 
     Among equally good answers the one it meets first is kept, and it meets them in a fixed order (jobs first
     come first served, counts increasing), so the same problem always gets the same answer.

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.milp.dynamic_program import optimum_by_dynamic_program
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.exact.dynamic_program import optimum_by_dynamic_program
+from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.exact.relaxation import concave_hulls, critical_price
 from bfreplay.milp.judgement import Judgement, against_referee
-from bfreplay.milp.lagrangian import PROOF_TOLERANCE, concave_hulls, critical_price, optimal_counts
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import objective_of, violation
@@ -162,7 +163,7 @@ def test_an_interrupt_that_compiled_code_hides_comes_out_as_one(monkeypatch, lin
         setattr(error, link, KeyboardInterrupt())
         raise error
 
-    monkeypatch.setattr("bfreplay.milp.exact.optimal_counts", interrupted)
+    monkeypatch.setattr("bfreplay.milp.exact.solver.optimal_counts", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ExactSolver().solve(_two_jobs())
 
@@ -171,7 +172,7 @@ def test_another_system_error_stays_one(monkeypatch):
     def broken(*_):
         raise SystemError("something else")
 
-    monkeypatch.setattr("bfreplay.milp.exact.optimal_counts", broken)
+    monkeypatch.setattr("bfreplay.milp.exact.solver.optimal_counts", broken)
     with pytest.raises(SystemError, match="something else"):
         ExactSolver().solve(_two_jobs())
 

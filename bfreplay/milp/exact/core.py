@@ -1,0 +1,296 @@
+"""The core: an exact search among the counts that the relaxation leaves undecided.
+
+Losses are what an answer gives up against the relaxation (see the package). The answer of least loss is searched by a
+dynamic program over sums of counts. Three things keep it small:
+
+- *Deepening.* The best answer mostly loses far less than the best known one. So the search first asks for an answer
+  that loses less than a small part of what is known, among the few counts that lose less than that themselves, and
+  allows more only when there is none. Whatever it finds is optimal: every answer that loses less was in reach.
+- *Completion.* A sum is kept only if the remaining jobs can still bring it to the capacity within the allowance. What
+  that costs them at least follows from the convex hulls of their losses, cheapest slope first.
+- *Order.* The job whose hull segment the capacity cuts can change by many nodes for nothing, and would make every such
+  bound 0: it is decided first, then the jobs with most choices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+
+FIRST_TRIAL = 1 / 64
+"""Share of the allowance that is tried first."""
+
+GROWTH = 4.0
+"""Of the trial allowance, while no answer is found: so all failed trials together cost a fraction of the last one."""
+
+_ROUNDING = 1e-9
+"""Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
+
+
+@compiled
+def undecided_counts(
+    value: NDArray[np.float64], capacity: int, price: float, best_at_price: NDArray[np.float64], allowance: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Counts that alone lose at most ``allowance``: ``(count (A,), loss (A,), offset (J + 1,))``.
+
+    Those of job j are ``count[offset[j]:offset[j + 1]]``, ascending; ``best_at_price (J,)`` is what each job is worth
+    at most with nodes at ``price``.
+    """
+    n_jobs, width = value.shape
+    width = min(width, capacity + 1)
+    room = 1024
+    count = np.empty(room, np.int64)
+    loss = np.empty(room, np.float64)
+    offset = np.empty(n_jobs + 1, np.int64)
+    top = 0
+    for j in range(n_jobs):
+        offset[j] = top
+        if top + width > room:
+            room = 2 * room + width
+            wider_count = np.empty(room, np.int64)
+            wider_loss = np.empty(room, np.float64)
+            wider_count[:top] = count[:top]
+            wider_loss[:top] = loss[:top]
+            count = wider_count
+            loss = wider_loss
+        for n in range(width):
+            lost = best_at_price[j] - (value[j, n] - price * n)
+            if lost <= allowance:
+                count[top] = n
+                loss[top] = max(lost, 0.0)
+                top += 1
+    offset[n_jobs] = top
+    return count[:top], loss[:top], offset
+
+
+@compiled
+def _within(
+    count: NDArray[np.int64], loss: NDArray[np.float64], offset: NDArray[np.int64], allowance: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return those of the undecided counts that lose at most ``allowance``, in the same form."""
+    n_jobs = offset.shape[0] - 1
+    kept_count = np.empty_like(count)
+    kept_loss = np.empty_like(loss)
+    kept_offset = np.empty_like(offset)
+    top = 0
+    for j in range(n_jobs):
+        kept_offset[j] = top
+        for k in range(offset[j], offset[j + 1]):
+            if loss[k] <= allowance:
+                kept_count[top] = count[k]
+                kept_loss[top] = loss[k]
+                top += 1
+    kept_offset[n_jobs] = top
+    return kept_count[:top], kept_loss[:top], kept_offset
+
+
+@compiled
+def _completion(
+    count: NDArray[np.int64],
+    loss: NDArray[np.float64],
+    offset: NDArray[np.int64],
+    base: NDArray[np.int64],
+    left_out: int,
+    step: int,
+    capacity: int,
+    price: float,
+    allowance: float,
+) -> NDArray[np.float64]:
+    """Lower bounds on what it costs all jobs but one to hold d nodes more (``step`` 1) or fewer (-1) than ``base``.
+
+    Element d is the bound for d nodes; the first one that reaches ``allowance`` and all after it are left out. Going
+    up, a node may also stay unused, for ``price``.
+    """
+    n_jobs = offset.shape[0] - 1
+    slope = np.empty(count.shape[0] + 1, np.float64)
+    length = np.empty(count.shape[0] + 1, np.int64)
+    hull = np.empty(count.shape[0], np.int64)
+    n_segments = 0
+    for j in range(n_jobs):
+        if j == left_out:
+            continue
+        k = offset[j]
+        while count[k] != base[j]:
+            k += 1
+        end = offset[j + 1] if step == 1 else offset[j] - 1
+        top = 0
+        hull[0] = k
+        k += step
+        while k != end:
+            while top > 0:
+                p = hull[top]
+                q = hull[top - 1]
+                # p lies on or above the chord from q to k: it is no vertex
+                if (loss[p] - loss[q]) * (count[k] - count[q]) * step >= (loss[k] - loss[q]) * (
+                    count[p] - count[q]
+                ) * step:
+                    top -= 1
+                else:
+                    break
+            top += 1
+            hull[top] = k
+            k += step
+        for t in range(1, top + 1):
+            nodes = (count[hull[t]] - count[hull[t - 1]]) * step
+            slope[n_segments] = (loss[hull[t]] - loss[hull[t - 1]]) / nodes
+            length[n_segments] = nodes
+            n_segments += 1
+    if step == 1:
+        slope[n_segments] = price
+        length[n_segments] = capacity
+        n_segments += 1
+    order = np.argsort(slope[:n_segments], kind="mergesort")  # stable, so the same everywhere
+    room = 64
+    bound = np.zeros(room, np.float64)
+    filled = 1
+    before = 0.0
+    for segment in order:
+        for d in range(1, length[segment] + 1):
+            spent = before + slope[segment] * d
+            if spent * (1.0 - _ROUNDING) >= allowance:
+                return bound[:filled]
+            if filled == room:
+                room *= 2
+                wider = np.empty(room, np.float64)
+                wider[:filled] = bound
+                bound = wider
+            bound[filled] = spent * (1.0 - _ROUNDING)
+            filled += 1
+        before += slope[segment] * length[segment]
+    return bound[:filled]
+
+
+@compiled
+def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+    """Job ``first``, then those with most choices; first come first served among equals."""
+    order = np.argsort(offset[:-1] - offset[1:], kind="mergesort")
+    at = 0
+    while order[at] != first:
+        at += 1
+    while at > 0:
+        order[at] = order[at - 1]
+        at -= 1
+    order[0] = first
+    return order
+
+
+@compiled
+def _least_loss(
+    count: NDArray[np.int64],
+    loss: NDArray[np.float64],
+    offset: NDArray[np.int64],
+    base: NDArray[np.int64],
+    broken: int,
+    capacity: int,
+    price: float,
+    allowance: float,
+    answer: NDArray[np.int64],
+) -> float:
+    """Least total loss over these counts, unused nodes at ``price`` each, if below ``allowance``.
+
+    Writes the counts to ``answer (J,)`` and returns the loss; returns ``inf`` and leaves ``answer`` alone when nothing
+    is below the allowance. The states are sums of the counts of the jobs so far; every job has its ``base`` count,
+    which loses nothing, among its choices.
+    """
+    n_jobs = offset.shape[0] - 1
+    up = _completion(count, loss, offset, base, broken, 1, capacity, price, allowance)
+    down = _completion(count, loss, offset, base, broken, -1, capacity, price, allowance)
+    order = _order(offset, broken)
+    rest = 0  # nodes of the jobs to come at their base counts
+    fewest_rest = 0
+    for j in range(n_jobs):
+        rest += base[j]
+        fewest_rest += count[offset[j]]
+    first = 0  # states are first .. first + lost.size - 1 nodes
+    lost = np.zeros(1, np.float64)
+    # choices of all stages one after the other: that of state s of stage i is at start[i] + s - first_of[i]
+    choice = np.empty(1024, np.int32)
+    start = np.empty(n_jobs, np.int64)
+    first_of = np.empty(n_jobs, np.int64)
+    filled = 0
+    for i in range(n_jobs):
+        j = order[i]
+        a = offset[j]
+        b = offset[j + 1]
+        rest -= base[j]
+        fewest_rest -= count[a]
+        new_first = max(first + count[a], capacity - rest - (up.shape[0] - 1))
+        new_last = min(first + lost.shape[0] - 1 + count[b - 1], capacity - rest + down.shape[0] - 1)
+        new_last = min(new_last, capacity - fewest_rest)
+        if new_last < new_first:
+            return np.inf
+        size = new_last - new_first + 1
+        if filled + size > choice.shape[0]:
+            wider = np.empty(2 * (filled + size), np.int32)
+            wider[:filled] = choice[:filled]
+            choice = wider
+        new_lost = np.full(size, np.inf)
+        for k in range(a, b):
+            shift = first + count[k] - new_first
+            own = loss[k]
+            for s in range(max(0, -shift), min(lost.shape[0], size - shift)):
+                total = lost[s] + own
+                if total < new_lost[s + shift]:
+                    new_lost[s + shift] = total
+                    choice[filled + s + shift] = k - a
+        low = size
+        high = 0
+        for s in range(size):
+            needed = capacity - rest - new_first - s
+            completed = new_lost[s] + (up[needed] if needed >= 0 else down[-needed])
+            if completed < allowance:
+                low = min(low, s)
+                high = s + 1
+            else:
+                new_lost[s] = np.inf
+        if low >= high:
+            return np.inf
+        start[i] = filled
+        first_of[i] = new_first
+        filled += high
+        first = new_first + low
+        lost = new_lost[low:high]
+    best = np.inf
+    nodes = -1
+    for s in range(lost.shape[0]):
+        total = lost[s] + price * (capacity - first - s)
+        if total < best:
+            best = total
+            nodes = first + s
+    if not best < allowance:
+        return np.inf
+    for back in range(n_jobs):
+        i = n_jobs - 1 - back
+        j = order[i]
+        n = count[offset[j] + choice[start[i] + nodes - first_of[i]]]
+        answer[j] = n
+        nodes -= n
+    return best
+
+
+@compiled
+def better_answer(
+    count: NDArray[np.int64],
+    loss: NDArray[np.float64],
+    offset: NDArray[np.int64],
+    base: NDArray[np.int64],
+    broken: int,
+    capacity: int,
+    price: float,
+    allowance: float,
+    answer: NDArray[np.int64],
+) -> bool:
+    """Find the counts that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    ``count``, ``loss``, ``offset`` are ``undecided_counts(..., allowance)`` or more, ``base (J,)`` the relaxation's
+    counts, and ``broken`` the job whose hull segment the capacity cuts. Returns whether there was an answer.
+    """
+    trial = FIRST_TRIAL * allowance
+    while 2.0 * trial < allowance:
+        few_count, few_loss, few_offset = _within(count, loss, offset, trial)
+        if _least_loss(few_count, few_loss, few_offset, base, broken, capacity, price, trial, answer) < np.inf:
+            return True
+        trial *= GROWTH
+    return _least_loss(count, loss, offset, base, broken, capacity, price, allowance, answer) < np.inf

@@ -1,0 +1,129 @@
+"""The Lagrangian relaxation: concave hulls, and the price of a node at which they use up the capacity."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+
+
+@compiled
+def concave_hulls(
+    value: NDArray[np.float64], capacity: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Upper concave hull of each row of ``value``, from its first allowed count to its (first) maximum.
+
+    Returns ``(points (P,), start (J,), stop (J,))``: the hull of job j has its vertices at the counts
+    ``points[start[j]:stop[j]]``, increasing. A job without any allowed count has ``start == stop``.
+    """
+    n_jobs, width = value.shape
+    width = min(width, capacity + 1)
+    points = np.empty(n_jobs * width, np.int64)
+    start = np.empty(n_jobs, np.int64)
+    stop = np.empty(n_jobs, np.int64)
+    top = 0
+    for j in range(n_jobs):
+        start[j] = top
+        first = top
+        best = -np.inf
+        peak = -1
+        for n in range(width):
+            if value[j, n] > best:
+                best = value[j, n]
+                peak = n
+        for n in range(peak + 1):
+            v = value[j, n]
+            if v == -np.inf:
+                continue
+            while top - first >= 2:
+                b = points[top - 1]
+                a = points[top - 2]
+                # b lies strictly below the chord from a to n: it is no vertex
+                if (value[j, b] - value[j, a]) * (n - a) < (v - value[j, a]) * (b - a):
+                    top -= 1
+                else:
+                    break
+            points[top] = n
+            top += 1
+        stop[j] = top
+    return points[:top].copy(), start, stop
+
+
+@compiled
+def _slope(value: NDArray[np.float64], points: NDArray[np.int64], j: int, p: int) -> float:
+    """Value per node of the hull segment of job ``j`` that ends at vertex ``p``."""
+    slope: float = (value[j, points[p]] - value[j, points[p - 1]]) / (points[p] - points[p - 1])
+    return slope
+
+
+@compiled
+def critical_price(
+    value: NDArray[np.float64],
+    points: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    capacity: int,
+) -> tuple[float, int, NDArray[np.int64]]:
+    """Price of a node at which the hulls, filled in order of slope, use up ``capacity``.
+
+    Call it only when the hulls' last vertices need more than ``capacity`` and the first ones do not. Returns
+    ``(price, broken, vertex (J,))``: every job stands at a vertex of its hull, the sum of counts is at most
+    ``capacity``, and the next segment of job ``broken``, of slope ``price``, is the first that does not fit.
+    """
+    n_jobs = value.shape[0]
+    low = start.copy()  # vertex reached at the upper end of the price bracket (few nodes)
+    high = stop - 1  # vertex reached at its lower end (many nodes)
+    price_high = 0.0
+    price_low = np.inf
+    for j in range(n_jobs):
+        if high[j] > low[j]:
+            price_high = max(price_high, _slope(value, points, j, low[j] + 1))
+            price_low = min(price_low, _slope(value, points, j, high[j]))
+    middle = np.empty(n_jobs, np.int64)
+    for _ in range(60):
+        open_segments = 0
+        for j in range(n_jobs):
+            open_segments += high[j] - low[j]
+        if open_segments <= 2 * n_jobs:
+            break
+        price = 0.5 * (price_low + price_high)
+        if not price_low < price < price_high:
+            break
+        total = 0
+        for j in range(n_jobs):
+            a = low[j]
+            b = high[j]
+            while a < b:  # last vertex whose segment is worth more than the price
+                c = (a + b + 1) // 2
+                if _slope(value, points, j, c) > price:
+                    a = c
+                else:
+                    b = c - 1
+            middle[j] = a
+            total += points[a]
+        if total <= capacity:
+            price_high = price
+            low[:] = middle
+        else:
+            price_low = price
+            high[:] = middle
+    # fill what is left one segment at a time, steepest first, ties to the job that came first
+    total = 0
+    for j in range(n_jobs):
+        total += points[low[j]]
+    slope = np.empty(n_jobs, np.float64)
+    for j in range(n_jobs):
+        slope[j] = _slope(value, points, j, low[j] + 1) if low[j] + 1 < stop[j] else -np.inf
+    while True:
+        broken = 0
+        for j in range(1, n_jobs):
+            if slope[j] > slope[broken]:
+                broken = j
+        p = low[broken] + 1
+        step = points[p] - points[p - 1]
+        if total + step > capacity:
+            return slope[broken], broken, low
+        total += step
+        low[broken] = p
+        slope[broken] = _slope(value, points, broken, p + 1) if p + 1 < stop[broken] else -np.inf

@@ -1,0 +1,104 @@
+"""The core search: bounds worked out by hand, and decisions that need it against the dynamic program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bfreplay.milp.exact.core import _completion, better_answer, undecided_counts
+from bfreplay.milp.exact.dynamic_program import optimum_by_dynamic_program
+from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+
+CORE = 3  # the stage of optimal_counts in which the core was searched
+
+
+def _curves(kind: str, n_jobs: int, width: int, rng: np.random.Generator) -> np.ndarray:
+    """Gain tables of the shapes that users bring, and worse ones."""
+    count = np.arange(width)
+    single = rng.uniform(1e3, 1e4, n_jobs)[:, None]
+    power = rng.uniform(0.6, 1.0, n_jobs)[:, None]
+    if kind == "one model":
+        return np.tile(5e3 * count**0.85, (n_jobs, 1))
+    if kind == "noise":
+        return single * count**power * rng.uniform(0.97, 1.03, (n_jobs, width))
+    if kind == "powers of two only":
+        return single * (2 ** np.floor(np.log2(np.maximum(count, 1))) * (count > 0)) ** power
+    if kind == "multiples of eight only":
+        return single * (count // 8 * 8) ** power
+    assert kind == "better together"
+    return single * count ** (2.0 - power)
+
+
+@pytest.mark.parametrize(
+    "kind", ["one model", "noise", "powers of two only", "multiples of eight only", "better together"]
+)
+def test_hard_decisions_have_the_optimum_of_the_dynamic_program(kind):
+    rng = np.random.default_rng(11)
+    stages = []
+    for _ in range(40):
+        n_jobs, width = int(rng.integers(3, 16)), 49
+        gain = float(rng.choice([10, 120, 600])) * _curves(kind, n_jobs, width, rng)
+        capacity = int(rng.integers(n_jobs, n_jobs * 30))
+        current = np.minimum(rng.integers(0, width, n_jobs), capacity // n_jobs)
+        count = np.arange(width)
+        charge = rng.uniform(0, 0.3, n_jobs)[:, None] * gain[np.arange(n_jobs), current][:, None]
+        value = gain - charge * (count != current[:, None])
+        value[(count < rng.integers(1, 6, n_jobs)[:, None]) & (count > 0)] = -np.inf
+        counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
+        _, expected = optimum_by_dynamic_program(value, capacity)
+        assert objective == pytest.approx(expected, rel=1e-12)
+        assert bound >= expected * (1 - 1e-12)
+        assert counts.sum() <= capacity
+        stages.append(stage)
+    assert stages.count(CORE) >= 10  # the test is about them
+
+
+# Two jobs at a price of 2 a node, both at 3 nodes by the relaxation; losses of 1 to 5 nodes and 2 to 4 nodes
+COUNT = np.array([1, 3, 4, 5, 2, 3, 4])
+LOSS = np.array([3.0, 0.0, 2.0, 1.0, 0.5, 0.0, 4.0])
+OFFSET = np.array([0, 4, 7])
+BASE = np.array([3, 3])
+
+
+def test_completion_upwards_follows_the_cheapest_slopes_and_unused_nodes():
+    # hull of job 0 upwards: 2 nodes for 1 (the loss at 4 nodes lies above it); then unused nodes at 2, before job 1's 4
+    bound = _completion(COUNT, LOSS, OFFSET, BASE, -1, 1, 10, 2.0, 6.0)
+    assert bound == pytest.approx([0.0, 0.5, 1.0, 3.0, 5.0])
+
+
+def test_completion_downwards_merges_both_jobs():
+    bound = _completion(COUNT, LOSS, OFFSET, BASE, -1, -1, 10, 2.0, 6.0)
+    assert bound == pytest.approx([0.0, 0.5, 2.0, 3.5])  # job 1 down by one for 0.5, then job 0 by two for 3
+
+
+def test_completion_leaves_one_job_out_and_stops_at_the_allowance():
+    assert _completion(COUNT, LOSS, OFFSET, BASE, 1, -1, 10, 2.0, 6.0) == pytest.approx([0.0, 1.5, 3.0])
+    assert _completion(COUNT, LOSS, OFFSET, BASE, -1, 1, 10, 2.0, 0.9) == pytest.approx([0.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected", "loses"),
+    [
+        (8, [5, 3], 1.0),  # two more for job 0
+        (7, [5, 2], 1.5),  # and one fewer for job 1; an unused node would cost 2 instead of 0.5
+        (4, [1, 3], 3.0),  # job 1 alone cannot give up two
+        (3, [1, 2], 3.5),
+    ],
+)
+def test_the_least_loss_is_the_one_worked_out_by_hand(capacity, expected, loses):
+    for broken in (0, 1):
+        answer = np.zeros(2, dtype=np.int64)
+        assert better_answer(COUNT, LOSS, OFFSET, BASE, broken, capacity, 2.0, loses + 0.01, answer)
+        assert answer.tolist() == expected
+        untouched = np.array([-1, -1])
+        assert not better_answer(COUNT, LOSS, OFFSET, BASE, broken, capacity, 2.0, loses, untouched)
+        assert untouched.tolist() == [-1, -1]
+
+
+def test_undecided_counts_are_those_that_lose_no_more_than_allowed():
+    value = np.array([[0.0, 3.0, 5.0, -np.inf], [0.0, 1.0, 2.0, 6.0]])
+    best_at_price = np.array([1.0, 0.0])  # at a price of 2: 0, 1, 1 and 0, -1, -2, 0
+    count, loss, offset = undecided_counts(value, 3, 2.0, best_at_price, 1.0)
+    assert count.tolist() == [0, 1, 2, 0, 1, 3]
+    assert loss.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    assert offset.tolist() == [0, 3, 6]
