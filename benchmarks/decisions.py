@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.milp import AllocationProblem, ExactSolver
 
 
 def realistic(n_jobs: int, n_idle: int, max_nodes: int, t_fwd_s: float, rng: np.random.Generator) -> AllocationProblem:
-    """Seven models' curves, measured at powers of two and linear between, as BFTrainer's ImageNet set is.
-
-    The jobs hold the optimum for a pool of about the same size, from which some have lost nodes.
-    """
-    points = np.unique(np.append(2 ** np.arange(int(np.log2(max_nodes)) + 1), [0, max_nodes]))
+    """Seven models' curves, measured at powers of two and linear between, as BFTrainer's ImageNet set is."""
+    points = _measured_at(max_nodes)
     models = []
     for _ in range(7):
         single = rng.uniform(1_000, 10_000)
         rates = single * points ** rng.uniform(0.75, 1.0) * rng.uniform(0.97, 1.03, points.size)
         models.append(np.interp(np.arange(max_nodes + 1), points, rates))
-    rates = np.array([models[j % 7] for j in range(n_jobs)])
+    return _after_an_earlier_one(np.array([models[j % 7] for j in range(n_jobs)]), n_idle, t_fwd_s, rng)
+
+
+def distinct(n_jobs: int, n_idle: int, max_nodes: int, t_fwd_s: float, rng: np.random.Generator) -> AllocationProblem:
+    """Every job with a curve of its own, measured at every count with noise: neither concave nor shared."""
+    count = np.arange(max_nodes + 1)
+    single = rng.uniform(1_000, 10_000, (n_jobs, 1))
+    rates = single * count ** rng.uniform(0.6, 1.0, (n_jobs, 1)) * rng.uniform(0.97, 1.03, (n_jobs, count.size))
+    return _after_an_earlier_one(rates, n_idle, t_fwd_s, rng)
+
+
+def _measured_at(max_nodes: int) -> NDArray[np.int64]:
+    return np.unique(np.append(2 ** np.arange(int(np.log2(max_nodes)) + 1), [0, max_nodes]))
+
+
+def _after_an_earlier_one(
+    rates: NDArray[np.float64], n_idle: int, t_fwd_s: float, rng: np.random.Generator
+) -> AllocationProblem:
+    """The jobs hold the optimum for a pool of about the same size, from which some have lost nodes."""
+    n_jobs, max_nodes = rates.shape[0], rates.shape[1] - 1
     none = np.zeros(n_jobs, dtype=np.int64)
     bounds = (np.ones(n_jobs, dtype=np.int64), np.full(n_jobs, max_nodes, dtype=np.int64))
     before = int(n_idle * rng.uniform(0.9, 1.1))

@@ -1,0 +1,5 @@
+"""What a back end must do."""
+
+
+class BackendContract:
+    """To be filled."""

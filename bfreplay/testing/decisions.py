@@ -1,0 +1,77 @@
+"""Decisions that every formulation must answer: hand-made corners, and random ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfreplay.milp.problem import AllocationProblem
+
+RANDOM_DECISIONS = 40
+
+
+def _decision(
+    current: list[int],
+    min_nodes: list[int],
+    max_nodes: list[int],
+    gain: list[list[float]],
+    capacity: int,
+    *,
+    up: float = 1.0,
+    down: float = 0.5,
+    change_limit: int | None = None,
+) -> AllocationProblem:
+    n_jobs = len(current)
+    return AllocationProblem(
+        np.array(current),
+        np.array(min_nodes),
+        np.array(max_nodes),
+        np.array(gain, dtype=np.float64),
+        np.full(n_jobs, up),
+        np.full(n_jobs, down),
+        capacity,
+        change_limit,
+    )
+
+
+def corner_decisions() -> dict[str, AllocationProblem]:
+    """Small decisions with one trap each, by what the trap is."""
+    concave, dented = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
+    return {
+        "one job, one node": _decision([0], [1], [1], [[0.0, 3.0]], 1),
+        "more nodes than the jobs can take": _decision([1, 0], [1, 1], [4, 4], [concave, dented], 20),
+        "a minimum above the idle nodes": _decision([0, 0], [1, 4], [4, 4], [concave, dented], 3),
+        "left below the minimum by a reclaim": _decision([1, 2], [3, 1], [4, 4], [dented, concave], 4),
+        "a dent in the curve": _decision([0, 2], [1, 1], [4, 4], [dented, dented], 5),
+        "rescaling costs more than it brings": _decision([2, 2], [1, 1], [4, 4], [concave, dented], 6, up=50, down=50),
+        "rescaling is free": _decision([2, 2], [1, 1], [4, 4], [concave, dented], 6, up=0, down=0),
+        "running is worth less than stopping": _decision([2, 1], [1, 1], [2, 2], [[0.0, -3.0, -4.0], [0, 2, 3]], 3),
+        "stopping is worth something": _decision([2, 1], [1, 1], [2, 2], [[4.0, 1.0, 2.0], [0, 2, 3]], 3),
+        "nothing is worth anything": _decision([0, 1], [1, 1], [2, 2], [[0.0] * 3, [0.0] * 3], 3, up=0, down=0),
+        "all jobs alike": _decision([0] * 4, [1] * 4, [4] * 4, [concave] * 4, 7, up=0, down=0),
+        "no change allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dented], 6, change_limit=0),
+        "changes of one node allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dented], 6, change_limit=1),
+        "no answer within the limit": _decision([2, 0], [3, 1], [4, 4], [concave, dented], 6, change_limit=0),
+        "large numbers": _decision([0, 2], [1, 1], [4, 4], (1e9 * np.array([concave, dented])).tolist(), 5, up=1e8),
+        "small numbers": _decision([0, 2], [1, 1], [4, 4], (1e-6 * np.array([concave, dented])).tolist(), 5, up=1e-7),
+        "a table wider than any job": _decision([0], [1], [2], [[0.0, 3.0, 4.0, 99.0, 99.0]], 4),
+    }
+
+
+def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
+    """Up to five jobs and twelve idle nodes: any minima and maxima, curves with dents, at times a change limit."""
+    rng = np.random.default_rng(seed)
+    decisions = []
+    for _ in range(count):
+        n_jobs, capacity, width = int(rng.integers(1, 6)), int(rng.integers(1, 13)), int(rng.integers(2, 10))
+        gain = np.cumsum(rng.integers(-2, 9, (n_jobs, width)), axis=1).astype(np.float64)
+        gain[:, 0] = 0.0
+        min_nodes = rng.integers(1, width, n_jobs)
+        max_nodes = rng.integers(min_nodes, width)
+        current, left = np.zeros(n_jobs, dtype=np.int64), capacity
+        for j in range(n_jobs):
+            current[j] = rng.integers(0, min(left, max_nodes[j]) + 1)
+            left -= int(current[j])
+        limit = int(rng.integers(0, capacity + 1)) if rng.random() < 0.3 else None
+        losses = rng.integers(0, 8, (2, n_jobs)).astype(np.float64)
+        decisions.append(AllocationProblem(current, min_nodes, max_nodes, gain, losses[0], losses[1], capacity, limit))
+    return decisions

@@ -1,0 +1,113 @@
+"""What a formulation must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.formulations import Formulation
+from bfreplay.milp.formulations.guarded import built
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
+from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.points import point_fault
+
+CORNERS = corner_decisions()
+
+
+class FormulationContract:
+    """Inherit, and set ``formulation`` to your class.
+
+    ``backend`` is what solves its models: a registered name that takes them. CBC takes every kind.
+    """
+
+    formulation: type[Formulation]
+    backend: str = "cbc"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def worker(cls) -> Iterator[IsolatedBackend]:
+        """The back end, in one process for all tests of the class."""
+        with IsolatedBackend(cls.backend) as worker:
+            yield worker
+
+    def test_it_is_made_without_arguments_and_says_what_it_is(self) -> None:
+        made = self.formulation()
+        assert isinstance(made, Formulation)
+        assert isinstance(made.name, str)
+        assert made.name
+        for flag in (made.needs_sos, made.needs_continuous, made.change_limited):
+            assert isinstance(flag, bool)
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_models_are_well_formed_and_as_announced(self, corner: str) -> None:
+        for problem in (CORNERS[corner], *random_decisions(3, seed=1)):
+            model = built(self.formulation(), problem)
+            assert not model.sets or self.formulation().needs_sos, "it holds sets, and needs_sos is False"
+            continuous = not model.is_integer.all()
+            assert not continuous or self.formulation().needs_continuous, "needs_continuous is False"
+            places = set(zip(model.entry_row.tolist(), model.entry_column.tolist(), strict=True))
+            assert len(places) == len(model.entry_row), "a (row, column) pair stands twice"
+            assert len(set(model.column_names)) == model.n_columns, "two columns have the same name"
+            assert len(set(model.row_names)) == model.n_rows, "two rows have the same name"
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
+        problem = CORNERS[corner]
+        before = [np.array(getattr(problem, name)) for name in _ARRAYS]
+        first, second = built(self.formulation(), problem), built(self.formulation(), problem)
+        for name, array in zip(_ARRAYS, before, strict=True):
+            assert np.array_equal(getattr(problem, name), array), f"build() changed {name}"
+        assert _same(first, second), "the same decision gave two different models"
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_a_start_is_feasible(self, corner: str) -> None:
+        for problem in (CORNERS[corner], *random_decisions(3, seed=2)):
+            model = built(self.formulation(), problem)
+            if model.start is not None:
+                assert point_fault(model, model.start) == ""
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_it_has_the_optimum_of_the_decision(self, corner: str, worker: IsolatedBackend) -> None:
+        self.check_optimum(CORNERS[corner], worker)
+
+    def test_it_has_the_optimum_of_random_decisions(self, worker: IsolatedBackend) -> None:
+        for problem in random_decisions():
+            self.check_optimum(problem, worker)
+
+    def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
+        """Solve one decision, and hold the answer against the exact solver's."""
+        made = self.formulation()
+        posed = problem.held_to_published_limit() if made.change_limited else problem
+        best = ExactSolver().solve(posed)
+        solution = MilpSolver(
+            made, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
+        ).solve(problem)
+        told = solution.rejected or solution
+        assert told.process_status is ProcessStatus.OK, told.message
+        if best.counts is None:
+            assert told.solver_status is SolverStatus.INFEASIBLE, f"there is no answer, and it has one: {told.counts}"
+        else:
+            assert told.quality is Quality.PROVEN, told.message
+
+
+_ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")
+
+
+def _same(first: LinearModel, second: LinearModel) -> bool:
+    for field in fields(LinearModel):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if field.name == "sets":
+            pairs = [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in a]
+            if pairs != [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in b]:
+                return False
+        elif not np.array_equal(np.asarray(a, dtype=object), np.asarray(b, dtype=object)):
+            return False
+    return True

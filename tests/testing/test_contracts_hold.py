@@ -1,0 +1,23 @@
+"""What bfreplay ships keeps the contracts that it asks strangers to keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from bfreplay.milp.formulations import FORMULATIONS
+from bfreplay.policies.catalogue import POLICIES
+from bfreplay.testing import FormulationContract, PolicyContract
+
+
+@pytest.mark.parametrize("name", FORMULATIONS.names())
+class TestOurFormulations(FormulationContract):
+    @pytest.fixture(autouse=True)
+    def _choose(self, name):
+        self.formulation = FORMULATIONS.load(name)
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+class TestOurPolicies(PolicyContract):
+    @pytest.fixture(autouse=True)
+    def _choose(self, name):
+        self.policy = POLICIES.load(name)
