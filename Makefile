@@ -6,13 +6,16 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := demo-run
 JOBS   ?= 2
 
-.PHONY: demo test lint clean
+# a CBC build that bfreplay refuses: tests hold that what it does is never believed
+UNSAFE := .venv-unsafe-cbc
+
+.PHONY: demo test lint unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
 	$(BIN)/bfreplay replay sample --jobs sample --out $(DEMO) --force
 
-test: lint
+test: lint unsafe-cbc
 	$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.installed-dev
@@ -34,5 +37,12 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.installed
 
+unsafe-cbc: $(UNSAFE)/.installed
+
+$(UNSAFE)/.installed: tests/milp/unsafe-cbc-requirements.txt | $(VENV)/bin/python
+	$(PYTHON) -m venv $(UNSAFE)
+	$(UNSAFE)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(UNSAFE) $(DEMO)
