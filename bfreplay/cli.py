@@ -10,12 +10,15 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import __version__
+from bfreplay.commands.compare import compare
 from bfreplay.commands.describe import describe
+from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.replay import replay
 from bfreplay.commands.solvers import solvers
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
 
 _BAD_INPUT = (InputError, OutputExistsError, SolverUnavailableError)
+_STOPS = (KeyboardInterrupt, SystemExit)
 _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 
@@ -33,9 +36,12 @@ class _Group(click.RichGroup):
             click.echo(f"Error: {error}", err=True)
             sys.exit(2 if isinstance(error, _BAD_INPUT) else 3)
         except (KeyboardInterrupt, SystemError) as error:
-            # numba wraps a Ctrl-C that meets compiled code in a SystemError
-            if not any(isinstance(e, KeyboardInterrupt) for e in (error, error.__cause__, error.__context__)):
+            # numba wraps a signal that meets compiled code in a SystemError
+            asked = [e for e in (error, error.__cause__, error.__context__) if isinstance(e, _STOPS)]
+            if not asked:
                 raise
+            if isinstance(asked[0], SystemExit):
+                raise asked[0] from None
             click.echo("Aborted.", err=True)
             sys.exit(128 + signal.SIGINT)
         except BrokenPipeError:
@@ -58,7 +64,7 @@ def main() -> None:
     """
 
 
-for command in (replay, describe, solvers):
+for command in (replay, describe, solvers, compare, export_decision):
     main.add_command(command)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-_PACKAGES = ("bfreplay", "numpy", "pandas", "pyarrow", "numba", "click", "mip", "cbcbox")
+_PACKAGES = (
+    "bfreplay", "numpy", "pandas", "pyarrow", "numba", "click", "matplotlib",
+    "mip", "cbcbox", "pulp", "highspy", "gurobipy", "pyscipopt", "ortools",
+)  # fmt: skip
 
 
 def versions() -> dict[str, str]:

@@ -134,8 +134,10 @@ def replay(
     if not quiet:
         _note_options_without_effect(context)
     refuse_existing_early(out, force)
-    log = restricted(load_events(or_bundled(events, "events")), window)
-    jobs = load_jobs(or_bundled(jobs_file, "jobs"), curves_file)
+    events, jobs_file = or_bundled(events, "events"), or_bundled(jobs_file, "jobs")
+    log = restricted(load_events(events), window)
+    jobs = load_jobs(jobs_file, curves_file)
+    files = {"events": events, "jobs": jobs_file, "curves": curves_file}
     made = solver_of(solver, formulation, fallback=fallback, **backend_options(of_backend))
     chosen = policy_of(policy, t_fwd_s=t_fwd_s, solver=made)
     loaded_s = perf_counter() - started
@@ -146,7 +148,11 @@ def replay(
             ReplaySettings(max_parallel, Semantics(semantics), seed, record_nodes),
             unlimited_work=unlimited_work, with_efficiency=with_efficiency, dedicated_t_fwd_s=t_fwd_s,
             with_tables=False, out=out, overwrite=force, progress=progress,
-            session={"command": shlex.join(["bfreplay", *sys.argv[1:]]), "load_s": loaded_s},
+            session={
+                "command": shlex.join(["bfreplay", *sys.argv[1:]]),
+                "load_s": loaded_s,
+                "files": {name: str(file.absolute()) for name, file in files.items() if file is not None},
+            },
         )  # fmt: skip
     if as_json:
         click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))

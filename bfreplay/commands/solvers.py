@@ -25,5 +25,15 @@ def solvers(as_json: bool) -> None:
         click.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     for entry in entries:
-        click.echo(f"{entry.name:<10} {'works' if not entry.problem else 'does not work here: ' + entry.problem}")
-        click.echo(f"{'':<10} formulations: {', '.join(entry.formulations)}; licence: {entry.licence}")
+        state = "works" if not entry.problem else f"does not work here: {entry.problem}"
+        click.echo(f"{entry.name:<10} {state}")
+        told = [entry.version, f"licence: {entry.licence}" if entry.licence else ""]
+        told.append("begins from the current counts" if entry.warm_start else "")
+        _line("; ".join(filter(None, told)))
+        _line(f"formulations: {', '.join(entry.formulations)}" if entry.formulations else "")
+        _line(f"with --reformulate-sets: {', '.join(entry.reformulated)}" if entry.reformulated else "")
+
+
+def _line(text: str) -> None:
+    if text:
+        click.echo(f"{'':<10} {text}")

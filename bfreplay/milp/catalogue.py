@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from bfreplay import defaults
+from bfreplay import __version__, defaults
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.milp.backends import BACKENDS, backend_of, why_not
+from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.milp_solver import Fallback, MilpSolver, refused
@@ -19,7 +19,7 @@ from bfreplay.registry import unknown_name
 
 EXACT = "exact"
 COUNTS = "counts"
-DEFAULT_MILP_FORMULATION = "choices"
+DEFAULT_MILP_FORMULATION = "choices_reduced"
 
 
 def solver_of(
@@ -37,7 +37,7 @@ def solver_of(
     name
         ``"exact"``, a MILP back end (``"cbc"``), or ``package.module:Class`` of one.
     formulation
-        For a back end: a formulation's name or ``package.module:Class``; the multiple-choice one by default.
+        For a back end: a formulation's name or ``package.module:Class``; the reduced multiple-choice one by default.
         For the exact solver: ``"counts"`` (default), or ``"published"`` for the optimum under the published
         model's accidental limit on changes.
     time_limit_s, fallback
@@ -105,12 +105,29 @@ def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | No
 
 @dataclass(frozen=True, slots=True)
 class SolverEntry:
-    """One line of ``bfreplay solvers``: what it is called, what it solves, and why it does not work if so."""
+    """One line of ``bfreplay solvers``.
+
+    Parameters
+    ----------
+    name, version, licence
+        What it is; ``version`` is empty where it is not installed or does not tell.
+    formulations
+        What it solves.
+    reformulated
+        What it solves as well when special ordered sets may be posed by binaries.
+    warm_start
+        Whether it can begin from the current counts.
+    problem
+        Why it does not work here, and how to fix that; empty when it does.
+    """
 
     name: str
-    formulations: tuple[str, ...]
-    licence: str
-    problem: str  # empty when it works here
+    version: str = ""
+    licence: str = ""
+    formulations: tuple[str, ...] = ()
+    reformulated: tuple[str, ...] = ()
+    warm_start: bool = False
+    problem: str = ""
 
 
 def solver_entries() -> list[SolverEntry]:
@@ -119,13 +136,25 @@ def solver_entries() -> list[SolverEntry]:
     for name in FORMULATIONS.names():
         with suppress(BfreplayError):  # another package's may be broken: not offered
             formulations.append((name, formulation_of(name)))
-    entries = [SolverEntry(EXACT, (COUNTS, "published"), "Apache-2.0", "")]
+    entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
     for backend_name in BACKENDS.names():
         try:
             backend = backend_of(backend_name)
         except BfreplayError as error:  # another package's may be broken: say so and list the others
-            entries.append(SolverEntry(backend_name, (), "", str(error).splitlines()[0]))
+            entries.append(SolverEntry(backend_name, problem=str(error).splitlines()[0]))
             continue
-        usable = tuple(name for name, formulation in formulations if not refused(formulation, backend))
-        entries.append(SolverEntry(backend_name, usable, backend.capabilities.licence, why_not(backend)))
+        able = backend.capabilities
+        usable = [name for name, formulation in formulations if not refused(formulation, backend)]
+        more = [name for name, formulation in formulations if not refused(formulation, backend, reformulate_sets=True)]
+        entries.append(
+            SolverEntry(
+                name=backend_name,
+                version=version_of(backend),
+                licence=able.licence,
+                formulations=tuple(usable),
+                reformulated=tuple(name for name in more if name not in usable),
+                warm_start=able.warm_start,
+                problem=why_not(backend),
+            )
+        )
     return entries

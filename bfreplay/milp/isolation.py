@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -191,6 +193,7 @@ class _Worker:
 
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
+        scratch = tempfile.mkdtemp(prefix="bfreplay-")  # a killed solver cannot tidy up: removed in _end
         try:
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
                 ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))
@@ -208,15 +211,21 @@ class _Worker:
                     **os.environ,
                     "PYTHONPATH": package_root + (os.pathsep + inherited if inherited else ""),
                     "OPENBLAS_NUM_THREADS": "1",
+                    "TMPDIR": scratch,
                 },
                 start_new_session=True,
             )
             self.connection = Connection(ours.detach())
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
         finally:
             ours.close()
             theirs.close()
         self.owner = os.getpid()
-        self._finish = weakref.finalize(self, _end, self.process, self.connection, self.complaints, self.owner)
+        self._finish = weakref.finalize(
+            self, _end, self.process, self.connection, self.complaints, Path(scratch), self.owner
+        )
 
     def usable(self) -> bool:
         """Whether this process started it and it still lives."""
@@ -266,12 +275,19 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _end(process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], owner: int) -> None:
-    """Kill and reap. A worker holds nothing worth a farewell; a forked child only lets go of its copies."""
+def _end(
+    process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], scratch: Path, owner: int
+) -> None:
+    """Kill and reap. A worker holds nothing worth a farewell; a forked child only lets go of its copies.
+
+    The worker leads a process group, and a solver may have started processes of its own: all of it goes.
+    """
     connection.close()
     complaints.close()
     if owner == os.getpid():
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
     else:
         process.returncode = 0  # not ours to wait for: keeps Popen from asking

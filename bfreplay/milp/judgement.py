@@ -140,6 +140,17 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     return judgement
 
 
+def denial_against_referee(judgement: Judgement, referee: Solution) -> Judgement:
+    """Check a claim that there is no best answer (infeasible, unbounded) against an exact solver's."""
+    if referee.counts is None:
+        return judgement
+    return replace(
+        judgement,
+        quality=Quality.WRONG,
+        message=f"{judgement.message}, but {referee.solver} has an answer worth {referee.objective:.12g}",
+    )
+
+
 def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: NodeMap) -> str:
     for j, (count, mine) in enumerate(zip(counts.tolist(), nodes, strict=True)):
         if len(set(mine)) != count:

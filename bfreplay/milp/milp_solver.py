@@ -24,9 +24,10 @@ from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
-from bfreplay.milp.judgement import Judgement, against_referee, judge
+from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.sets import without_sets
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
@@ -34,6 +35,9 @@ from bfreplay.milp.verify import violation
 Fallback = Literal["exact", "keep", "none"]
 MAX_SEED = 2**31 - 2
 """Solvers take 32-bit seeds, and CBC needs one more."""
+
+_DENIALS = (SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)
+"""Claims that there is no best answer."""
 
 FALLBACKS: tuple[Fallback, ...] = ("exact", "keep", "none")
 
@@ -177,7 +181,7 @@ class MilpSolver:
         solution = _solution(self._name, ran, verdict, built_s, solved.size)
         if verdict.quality is Quality.PROVEN or (verdict.quality is Quality.FEASIBLE and self._fallback != "keep"):
             return solution
-        if verdict.quality is not Quality.FEASIBLE:
+        if not (verdict.quality is Quality.FEASIBLE or solution.process_status is ProcessStatus.REFUSED):
             self._keep(problem, solved, solution)
         return self._instead(problem, posed, solution, exact)
 
@@ -204,8 +208,6 @@ class MilpSolver:
         if model.start is not None and not self._warm_start:
             model = replace(model, start=None)
         if model.sets and self._without_sets:
-            from bfreplay.milp.sets import without_sets
-
             try:
                 return without_sets(model)
             except InputError as error:
@@ -221,9 +223,12 @@ class MilpSolver:
         if ran.answer is None:
             return Judgement(Quality.NONE, message=ran.message), None
         verdict = judge(posed, self._formulation, model, ran.answer)
-        if verdict.quality is not Quality.PROVEN or self._referee is None:
+        denied = verdict.quality is Quality.NONE and ran.answer.solver_status in _DENIALS
+        if self._referee is None or not (denied or verdict.quality is Quality.PROVEN):
             return verdict, None
         exact = self._referee.solve(posed)
+        if denied:
+            return denial_against_referee(verdict, exact), exact
         return against_referee(posed, verdict, exact), exact
 
     def _instead(

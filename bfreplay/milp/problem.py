@@ -81,7 +81,8 @@ class AllocationProblem:
         if self.current.ndim != 1:
             raise InputError("current has the wrong shape", value=self.current.shape, expected="(J,)")
         for name, number in (("capacity", self.capacity), ("change_limit", self.change_limit)):
-            if number is not None and not (isinstance(number, int | np.integer) and number >= 0):
+            optional = name == "change_limit"
+            if not (optional and number is None) and not (isinstance(number, int | np.integer) and number >= 0):
                 raise InputError(f"{name} is out of range", column=name, value=number, expected="a whole number >= 0")
         jobs, width = self.n_jobs, self.gain.shape[1] if self.gain.ndim == 2 else -1
         for name in ("min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
@@ -134,11 +135,14 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     """``(J, K + 1)``: f_j(n), ``-inf`` at the counts that bounds, capacity or change limit forbid."""
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
-    whole = (problem.current, problem.min_nodes, problem.max_nodes)
-    real = (problem.gain, problem.scale_up_loss, problem.scale_down_loss)
+    # one kind of array only: each other one would compile the loop anew
     return _value_table(
-        *(np.ascontiguousarray(array, dtype=np.int64) for array in whole),
-        *(np.ascontiguousarray(array, dtype=np.float64) for array in real),
+        np.ascontiguousarray(problem.current, dtype=np.int64),
+        np.ascontiguousarray(problem.min_nodes, dtype=np.int64),
+        np.ascontiguousarray(problem.max_nodes, dtype=np.int64),
+        np.ascontiguousarray(problem.gain, dtype=np.float64),
+        np.ascontiguousarray(problem.scale_up_loss, dtype=np.float64),
+        np.ascontiguousarray(problem.scale_down_loss, dtype=np.float64),
         int(problem.capacity),
         int(limit),
     )

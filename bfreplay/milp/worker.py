@@ -89,7 +89,7 @@ def _die_with_parent(fd: int, parent: int, *, by_kernel: bool) -> None:
         while os.getppid() == parent:
             if poll.poll(1000):
                 break
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.killpg(os.getpid(), signal.SIGKILL)  # it leads its group: solvers that it started go with it
 
     threading.Thread(target=watch, daemon=True).start()
 

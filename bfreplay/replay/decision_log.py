@@ -6,6 +6,9 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution
 from bfreplay.policies import Decision, Trigger
 from bfreplay.replay.tables import RowTable
@@ -41,8 +44,13 @@ class Situation(NamedTuple):
     now_us: int
     trigger: Trigger
     n_idle: int
-    n_jobs: int
+    counts: NDArray[np.int32]  # (J,) nodes of each active job after it
     samples_since_last: float
+
+    @property
+    def n_jobs(self) -> int:
+        """J."""
+        return int(self.counts.shape[0])
 
 
 class DecisionLog:
@@ -79,8 +87,8 @@ class DecisionLog:
         self._decisions.append(
             (
                 at.now_us, _TRIGGER_WORDS[at.trigger], at.n_idle, happened.joined, happened.left, at.n_jobs,
-                outcome.running, happened.preempted, outcome.grown, outcome.shrunk, outcome.nodes_used, outcome.rate,
-                at.samples_since_last, outcome.rescale_cost, happened.preempt_cost, *verdict,
+                outcome.running, happened.preempted, outcome.grown, outcome.shrunk, outcome.nodes_used, at.counts,
+                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preempt_cost, *verdict,
             )
         )  # fmt: skip
         self._timings.append((at.now_us, build_s, solve_s, decide_s))

@@ -215,7 +215,8 @@ class Engine:
         self.recorder.allocations.close_intervals(records, active.n, now_us)
         if self.recorder.nodes is not None:
             self.recorder.nodes.close_intervals(self.pool.holder, now_us)
-        at = Situation(now_us, trigger, self.pool.n_idle, active.n, self._samples - self._samples_logged)
+        counts = records["count"][: active.n].astype(np.int32)
+        at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
 

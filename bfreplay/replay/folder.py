@@ -1,4 +1,4 @@
-"""A run folder appears whole or not at all."""
+"""A folder of results appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,19 +13,26 @@ from bfreplay.replay.result import RECORD_FILE
 
 
 @contextmanager
-def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
+def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, kind: str = "run") -> Iterator[Path]:
     """A temporary folder that becomes ``out`` when the block ends well, and vanishes when it does not.
 
-    A run that is replaced is moved aside first and comes back if the new one cannot take its place.
+    One that is replaced is moved aside first and comes back if the new one cannot take its place.
+
+    Parameters
+    ----------
+    out, overwrite
+        Where, and whether one of the same kind that is there may be replaced.
+    record_file, kind
+        The file by which a folder of this kind is known, and the word for it in messages.
 
     Raises
     ------
     OutputExistsError
-        ``out`` is there already and ``overwrite`` is off, or it is something else than a run folder.
+        ``out`` is there already and ``overwrite`` is off, or it is something of another kind.
     InputError
         Nothing can be written there.
     """
-    target = check_target(out, overwrite=overwrite)
+    target = check_target(out, overwrite=overwrite, record_file=record_file, kind=kind)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
@@ -34,7 +41,7 @@ def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
         raise _unwritable(out, error) from error
     try:
         yield partial
-        check_target(out, overwrite=overwrite)  # once more: the replay took its time
+        check_target(out, overwrite=overwrite, record_file=record_file, kind=kind)  # once more: the work took its time
         try:
             _move_into_place(partial, target)
         except OSError as error:
@@ -43,30 +50,30 @@ def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_target(out: Path, *, overwrite: bool) -> Path:
+def check_target(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, kind: str = "run") -> Path:
     """Where the folder will be, links followed; raises as ``new_folder`` would."""
     target = out.resolve()
     try:
-        return _checked(target, out, overwrite=overwrite)
+        return _checked(target, out, overwrite=overwrite, record_file=record_file, kind=kind)
     except OSError as error:
         raise _unwritable(out, error) from error
 
 
-def _checked(target: Path, out: Path, *, overwrite: bool) -> Path:
+def _checked(target: Path, out: Path, *, overwrite: bool, record_file: str, kind: str) -> Path:
     if target.exists() and not target.is_dir():
         raise OutputExistsError(
             f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
         )
     if target.exists() and any(target.iterdir()):
-        if not (target / RECORD_FILE).is_file():
+        if not (target / record_file).is_file():
             raise OutputExistsError(
-                f"the output folder exists and is not a run folder, so it is left alone, even with --force\n"
+                f"the output folder exists and is not a {kind} folder, so it is left alone, even with --force\n"
                 f"  file:     {out}\n  fix:      choose another --out"
             )
         if not overwrite:
             raise OutputExistsError(
                 f"the output folder exists already\n  file:     {out}\n"
-                "  fix:      choose another --out, or add --force to replace this run"
+                f"  fix:      choose another --out, or add --force to replace this {kind}"
             )
     if Path.cwd().is_relative_to(target):
         raise OutputExistsError(

@@ -72,7 +72,8 @@ def replay_log(
     progress
         Called after every instant with (time reached in us, decisions so far).
     session
-        More entries for ``session.json``, such as the command line.
+        More entries for ``session.json``, such as the command line. ``"files"`` says where ``"events"``, ``"jobs"``
+        and ``"curves"`` lie, for those who want to read them again; it is known without where files are given.
 
     Raises
     ------
@@ -87,18 +88,22 @@ def replay_log(
         raise InputError(
             "this is no policy", value=policy, expected="an object with decide, such as BFTrainerPolicy(120)"
         )
+    files = {
+        name: str(Path(given).absolute())
+        for name, given in (("events", events), ("jobs", jobs))
+        if isinstance(given, str | Path)
+    }
     if not isinstance(events, NodeEvents):
         events = load_events(events)
     if not isinstance(jobs, JobSet):
         jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
     started = perf_counter()
     try:
-        _refuse_node_types(jobs)
-        anchored = jobs.anchored_at(events.window_start_us)
-        if unlimited_work:
-            anchored = anchored.endless(settings.max_parallel, events.window_start_us)
+        anchored = jobs_in_window(jobs, events, settings, unlimited_work=unlimited_work)
         record = _record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
-        notes: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds"), **(session or {})}
+        notes: dict[str, Any] = {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
+        }  # fmt: skip
         for document in (record, notes):
             _json(document)  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
@@ -132,6 +137,19 @@ def replay_log(
     finally:
         policy.close()
     return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
+
+
+def jobs_in_window(jobs: JobSet, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool) -> JobSet:
+    """``jobs`` as they are replayed: times counted from the epoch, work without end where it is asked for.
+
+    Raises
+    ------
+    InputError
+        A job runs on certain node types only.
+    """
+    _refuse_node_types(jobs)
+    anchored = jobs.anchored_at(events.window_start_us)
+    return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
 
 
 def _recorder(

@@ -27,6 +27,7 @@ DECISIONS = pa.schema(
         ("n_jobs_grown", pa.int32()),
         ("n_jobs_shrunk", pa.int32()),
         ("n_nodes_used", pa.int32()),
+        ("counts", pa.list_(pa.int32())),  # of the active jobs, in order of admission
         ("rate_samples_per_s", pa.float64()),
         ("samples_since_last", pa.float64()),
         ("rescale_cost_samples", pa.float64()),

@@ -241,7 +241,7 @@ def test_options_without_effect_are_named(files):
 def test_the_record_holds_every_option_of_the_solver(files):
     options = ("--solver", "cbc", "--fallback", "keep", "--time-limit", "3")
     solver = json.loads(_replay(files, *options, "--json").stdout)["config"]["policy"]["solver"]
-    assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices on cbc", "keep", 3.0)
+    assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices_reduced on cbc", "keep", 3.0)
 
 
 def test_a_run_that_is_terminated_leaves_nothing_behind(files):

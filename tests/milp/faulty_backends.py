@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -179,3 +182,29 @@ class ClaimsOptimalWithoutAnswer(Faulty):
 class KnowsNothing(Faulty):
     def solve(self, model, options):
         return BackendAnswer(SolverStatus.UNKNOWN, np.zeros(model.n_columns), 0.0, 0.0)
+
+
+class ClaimsInfeasible(Faulty):
+    def solve(self, model, options):
+        return BackendAnswer(SolverStatus.INFEASIBLE)
+
+
+class ClaimsUnbounded(Faulty):
+    def solve(self, model, options):
+        return BackendAnswer(SolverStatus.UNBOUNDED)
+
+
+class RunsAnotherProgram(Faulty):
+    """As PuLP does: the solver is a process of its own, with files. Hangs when it gets less than a second."""
+
+    def solve(self, model, options):
+        with tempfile.TemporaryDirectory() as folder:
+            if options.time_limit_s < 1:
+                subprocess.run(["sleep", "600"], check=False)
+            subprocess.Popen(["sleep", "600"])
+            return BackendAnswer(SolverStatus.NO_SOLUTION, message=str(Path(folder).parent))
+
+
+class TellsItsPath(Faulty):
+    def solve(self, model, options):
+        return BackendAnswer(SolverStatus.NO_SOLUTION, message=os.pathsep.join(sys.path))

@@ -257,3 +257,47 @@ def test_a_forked_child_starts_a_worker_of_its_own():
         assert isolated.worker_pid == mine
         assert isolated.solve(MODEL, LONG).answer.objective == pytest.approx(12.0)
         assert isolated.starts == 1
+
+
+def _processes_in_group(leader: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                group = os.getpgid(int(entry.name))
+            except ProcessLookupError:
+                continue
+            if group == leader:
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_solver_that_runs_as_a_process_of_its_own_is_killed_with_its_worker_and_leaves_no_files():
+    with IsolatedBackend("tests.milp.faulty_backends:RunsAnotherProgram", grace_s=0.5) as isolated:
+        isolated.solve(MODEL, SolveOptions(30.0))  # tells that it works
+        pid = isolated.worker_pid
+        scratch = Path(isolated.solve(MODEL, SolveOptions(30.0)).answer.message)
+        assert scratch.exists()
+        assert len(_processes_in_group(pid)) >= 2
+        hung = isolated.solve(MODEL, SolveOptions(0.2))
+        assert hung.process_status is ProcessStatus.TIMED_OUT
+    deadline = time.monotonic() + 10
+    while _processes_in_group(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _processes_in_group(pid) == []
+    assert not scratch.exists()
+
+
+def test_an_interpreter_that_is_not_there_is_a_status():
+    with IsolatedBackend("cbc", python="/no/such/python") as isolated:
+        ran = isolated.solve(MODEL, SolveOptions(1.0))
+    assert ran.process_status is ProcessStatus.CRASHED
+    assert "/no/such/python: No such file" in ran.message
+
+
+def test_another_interpreter_keeps_its_own_packages():
+    """The same interpreter by another path counts as another one; it is told of the project, not of our packages."""
+    alias = Path(sys.executable).parent / ".." / "bin" / Path(sys.executable).name
+    with IsolatedBackend("tests.milp.faulty_backends:TellsItsPath", python=alias) as isolated:
+        told = isolated.solve(MODEL, SolveOptions(5.0)).answer.message.split(os.pathsep)
+    assert str(Path(__file__).resolve().parents[2]) in told

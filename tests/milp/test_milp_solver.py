@@ -217,6 +217,29 @@ def test_an_instance_that_no_worker_can_import_is_refused_with_the_fix():
     assert solve(problem_of_two(), "choices", Local(), isolated=False).rejected.message == "ValueError: no such luck"
 
 
+@pytest.mark.parametrize("claim", ["Infeasible", "Unbounded"])
+def test_a_false_claim_that_there_is_no_best_answer_is_wrong(claim, tmp_path):
+    solution = solve(problem_of_two(), "choices", FAULTY + f"Claims{claim}", save_failures=tmp_path)
+    assert solution.rejected.quality is Quality.WRONG
+    assert solution.rejected.solver_status == claim.lower()
+    assert "but enumeration has an answer worth 12" in solution.rejected.message
+    assert solution.objective == OPTIMUM
+    assert len(list(tmp_path.glob("*.mps"))) == 1
+
+
+def test_a_true_claim_of_infeasibility_is_no_answer_and_not_wrong():
+    problem = problem_of_two(min_nodes=np.array([2, 3]), change_limit=0)  # neither may stay, stop or grow
+    solution = solve(problem)
+    assert solution.rejected.quality is Quality.NONE
+    assert solution.rejected.solver_status is SolverStatus.INFEASIBLE
+
+
+def test_a_model_that_is_refused_for_its_size_is_not_saved(tmp_path):
+    refused = solve(problem_of_two(), "choices", FAULTY + "Refuses", save_failures=tmp_path)
+    assert refused.rejected.process_status is ProcessStatus.REFUSED
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_failures_are_saved_with_their_inputs_and_nothing_is_overwritten(tmp_path):
     folder = tmp_path / "failures"
     for _ in range(2):

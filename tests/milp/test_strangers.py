@@ -14,8 +14,8 @@ import pytest
 
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality, SolverStatus, solver_entries, solver_of
-from bfreplay.milp.backends import backend_of
-from bfreplay.milp.formulations import formulation_of
+from bfreplay.milp.backends import BACKENDS, backend_of
+from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.verify import objective_of, violation
 from tests.milp import faulty_backends, faulty_formulations
 from tests.milp.small_problems import problem_of_two
@@ -134,9 +134,11 @@ def test_a_back_end_whose_check_raises_does_not_work_here():
 def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     broken = [EntryPoint("broken", "no.such:Thing", "any")]
     monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: broken)
-    exact, cbc, theirs = solver_entries()
-    assert (exact.name, cbc.name, theirs.name) == ("exact", "cbc", "broken")
-    assert cbc.formulations == ("published", "node_level", "choices")
+    entries = {entry.name: entry for entry in solver_entries()}
+    assert list(entries) == ["exact", *BACKENDS.built_in, "broken"]
+    assert entries["cbc"].formulations == tuple(FORMULATIONS.built_in)
+    assert "published" not in entries["highs"].formulations  # it takes no special ordered sets
+    theirs = entries["broken"]
     assert "cannot be imported" in theirs.problem
 
 
@@ -145,7 +147,7 @@ def test_an_unknown_solver_is_refused_with_all_that_exist_and_the_nearest():
         solver_of("cbcc")
     assert str(caught.value).splitlines() == [
         "unknown solver 'cbcc'",
-        "  expected: one of exact, cbc; or package.module:Class",
+        "  expected: one of exact, cbc, pulp-cbc, highs, gurobi, scip, cp-sat; or package.module:Class",
         "  fix:      did you mean 'cbc'?",
     ]
     with pytest.raises(InputError, match="did you mean 'exact'"):

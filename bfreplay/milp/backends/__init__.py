@@ -13,6 +13,11 @@ BACKENDS = Registry(
     needs=("name", "capabilities", "available", "solve"),
     built_in={
         "cbc": "bfreplay.milp.backends.cbc_mip:CbcMip",
+        "pulp-cbc": "bfreplay.milp.backends.cbc_pulp:CbcPulp",
+        "highs": "bfreplay.milp.backends.highs:Highs",
+        "gurobi": "bfreplay.milp.backends.gurobi:Gurobi",
+        "scip": "bfreplay.milp.backends.scip:Scip",
+        "cp-sat": "bfreplay.milp.backends.cp_sat:CpSat",
     },
 )
 """One line here (or an entry point elsewhere) makes a back end known everywhere."""
@@ -25,6 +30,7 @@ __all__ = [
     "ModelRefusedError",
     "SolveOptions",
     "backend_of",
+    "version_of",
     "why_not",
 ]
 
@@ -46,3 +52,14 @@ def why_not(backend: Backend) -> str:
         return str(backend.available())
     except Exception as error:  # whatever it is, it does not work here
         return f"available() failed: {one_line(error)}"
+
+
+def version_of(backend: Backend) -> str:
+    """Return solver and package version, as ``"HiGHS 1.15.1 (highspy 1.15.1)"``; empty where it tells none."""
+    tell = getattr(backend, "version", None)
+    if not callable(tell):
+        return ""
+    try:
+        return str(tell())
+    except Exception:  # a stranger's may raise, and a table of solvers is still wanted
+        return ""

@@ -92,7 +92,11 @@ class ModelRefusedError(Exception):
 
 @runtime_checkable
 class Backend(Protocol):
-    """Solves one linear model after the other. Made without arguments; keeps no state between solves."""
+    """Solves one linear model after the other. Made without arguments; keeps no state between solves.
+
+    It may also have ``version() -> str``, the solver's and its package's version for tables and reports; see
+    ``version_of``.
+    """
 
     @property
     def name(self) -> str:

@@ -45,9 +45,9 @@ class ExactSolver:
             return self._overflow(built - started, 0.0)
         try:
             counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
-        except SystemError as error:  # how numba reports a Ctrl-C that arrives while compiled code runs
+        except SystemError as error:  # how numba reports a signal's exception that arrives while compiled code runs
             origin: BaseException | None = error
-            while origin is not None and not isinstance(origin, KeyboardInterrupt):
+            while origin is not None and not isinstance(origin, KeyboardInterrupt | SystemExit):
                 origin = origin.__cause__ or origin.__context__
             if origin is None:
                 raise

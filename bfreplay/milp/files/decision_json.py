@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.milp.files.whole import write_whole
 from bfreplay.milp.problem import AllocationProblem
 
 SCHEMA = "bfreplay decision, version 1"
@@ -34,11 +36,25 @@ def decision_document(problem: AllocationProblem, about: Mapping[str, Any] | Non
     }
 
 
+def decision_text(problem: AllocationProblem, about: Mapping[str, Any] | None = None) -> str:
+    """``decision_document`` as JSON text, a line for each entry and each job. Floats read back bit for bit."""
+    document = decision_document(problem, about)
+    lines = []
+    for name, value in document.items():
+        if name == "about" and value:
+            inner = ",\n".join(f"  {json.dumps(key)}: {json.dumps(each)}" for key, each in value.items())
+            text = f"{{\n{inner}\n }}"
+        elif name == "gain" and value:
+            text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in value) + "\n ]"
+        else:
+            text = json.dumps(value)
+        lines.append(f' "{name}": {text}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def write_decision(problem: AllocationProblem, path: Path, about: Mapping[str, Any] | None = None) -> None:
-    """Write ``decision_document`` to ``path``; complete or not at all. Floats read back bit for bit."""
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(decision_document(problem, about), indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """Write ``decision_text`` to ``path``; complete or not at all."""
+    write_whole(path, decision_text(problem, about))
 
 
 def read_decision(path: Path) -> AllocationProblem:
@@ -49,34 +65,29 @@ def read_decision(path: Path) -> AllocationProblem:
     InputError
         It is no such file, or the decision in it is not valid.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
-    except ValueError as error:
-        raise InputError(f"is no JSON: {error}", file=path, expected="a file of 'bfreplay export-decision'") from error
-    if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
-        raise InputError(
-            "is no decision", file=path, column="schema", value=found, expected=SCHEMA,
-            fix="write one with 'bfreplay export-decision'",
-        )  # fmt: skip
+    document = _document(path)
     try:
         rows = [np.asarray(row, dtype=np.float64) for row in document["gain"]]
         gain = np.zeros((len(rows), max((len(row) for row in rows), default=1)))
         for j, row in enumerate(rows):
             gain[j, : len(row)] = row
+        whole = {name: _whole_numbers(name, document[name]) for name in _WHOLE}
+        real = {name: np.array(document[name], dtype=np.float64) for name in _REAL}
         problem = AllocationProblem(
-            **{name: np.array(document[name], dtype=np.int64) for name in _WHOLE},
-            **{name: np.array(document[name], dtype=np.float64) for name in _REAL},
+            current=whole["current"],
+            min_nodes=whole["min_nodes"],
+            max_nodes=whole["max_nodes"],
             gain=gain,
-            capacity=document["capacity"],
+            scale_up_loss=real["scale_up_loss"],
+            scale_down_loss=real["scale_down_loss"],
+            capacity=_capacity(document["capacity"]),
             change_limit=document["change_limit"],
         )
         too_short = [j for j, row in enumerate(rows) if len(row) != problem.max_nodes[j] + 1]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        said = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the decision cannot be read: {type(error).__name__}: {error}", file=path,
+            f"the decision cannot be read: {said}", file=path,
             expected="the fields and shapes that 'bfreplay export-decision' writes",
         )  from error  # fmt: skip
     if too_short:
@@ -92,3 +103,32 @@ def read_decision(path: Path) -> AllocationProblem:
             error.problem, file=path, column=error.column, value=error.value, expected=error.expected, fix=error.fix
         ) from error
     return problem
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except ValueError as error:
+        raise InputError(f"is no JSON: {error}", file=path, expected="a file of 'bfreplay export-decision'") from error
+    if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise InputError(
+            "is no decision", file=path, column="schema", value=found, expected=SCHEMA,
+            fix="write one with 'bfreplay export-decision'",
+        )  # fmt: skip
+    return document
+
+
+def _capacity(value: Any) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"capacity is {value!r}, not a whole number")
+    return value
+
+
+def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
+    array = np.array(values, dtype=np.int64)
+    if array.tolist() != values:  # numpy cuts fractions off
+        raise ValueError(f"{name} is no list of whole numbers")
+    return array

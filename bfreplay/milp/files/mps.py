@@ -1,13 +1,18 @@
-"""Writes a model as free-format MPS, so that any solver can read a failure again."""
+"""Writes a model as free-format MPS, which every MILP solver reads."""
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 
+from bfreplay.milp.files.names import unused_name, usable_names
+from bfreplay.milp.files.whole import write_whole
 from bfreplay.milp.model import LinearModel
+
+_NAME = re.compile(r"[!-#%-)+-~][!-~]{0,99}")  # printable ASCII without spaces; * and $ begin a comment
 
 
 def write_mps(model: LinearModel, path: Path) -> None:
@@ -15,20 +20,23 @@ def write_mps(model: LinearModel, path: Path) -> None:
 
     The model maximises and MPS has no reliable way to say so: what is written minimises the negative.
     """
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(mps_text(model), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, mps_text(model))
 
 
 def mps_text(model: LinearModel) -> str:
-    """Return free-format MPS text; rows and columns keep their names."""
-    rows, columns = model.row_names, model.column_names
+    """Return free-format MPS text; rows and columns keep their names.
+
+    Names that MPS cannot hold (spaces, say) become ``r0, r1, ...`` or ``c0, c1, ...``, in the model's order. Both
+    bounds of every column are written out, because readers differ in what they take for granted of integer ones.
+    """
+    rows, columns = usable_names(model.row_names, _NAME, "r"), usable_names(model.column_names, _NAME, "c")
+    objective = unused_name("negative_objective", set(rows))
     kinds = [_kind(low, high) for low, high in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)]
     lines = [
         "* minimises the negative of bfreplay's objective",
         "NAME bfreplay",
         "ROWS",
-        " N negative_objective",
+        f" N {objective}",
         *(f" {kind} {row}" for kind, row in zip(kinds, rows, strict=True)),
         "COLUMNS",
     ]
@@ -42,14 +50,14 @@ def mps_text(model: LinearModel) -> str:
         if whole != inside:
             lines.append(f" MARK 'MARKER' '{'INTORG' if whole else 'INTEND'}'")
             inside = whole
-        lines.append(f" {column} negative_objective {-gain!r}")
+        lines.append(f" {column} {objective} {0.0 - gain!r}")
         lines.extend(f" {column} {rows[entry_row[e]]} {entry_value[e]!r}" for e in range(start, end))
         start = end
     if inside:
         lines.append(" MARK 'MARKER' 'INTEND'")
     lines.append("RHS")
     if model.objective_constant:
-        lines.append(f" RHS negative_objective {model.objective_constant!r}")
+        lines.append(f" RHS {objective} {float(model.objective_constant)!r}")
     ranges = []
     for row, kind, low, high in zip(rows, kinds, model.row_lower.tolist(), model.row_upper.tolist(), strict=True):
         side = high if kind == "L" else low
@@ -67,7 +75,7 @@ def mps_text(model: LinearModel) -> str:
         for i, group in enumerate(model.sets):
             lines.append(f" S{group.kind} SOS set{i}")
             members = zip(group.columns.tolist(), group.weights.tolist(), strict=True)
-            lines.extend(f" {columns[c]}:{weight!r}" for c, weight in members)
+            lines.extend(f" {columns[c]} {weight!r}" for c, weight in members)
     lines.append("ENDATA")
     return "\n".join(lines) + "\n"
 

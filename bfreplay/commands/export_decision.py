@@ -1,0 +1,95 @@
+"""``bfreplay export-decision``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from bfreplay.commands.inputs import or_bundled
+from bfreplay.commands.progress import replay_progress, warm_up_loops
+
+
+@click.command("export-decision")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--decision",
+    "decisions",
+    metavar="N",
+    type=int,
+    multiple=True,
+    help="Which one: its row in decisions.parquet, from 0. May be given several times.",
+)
+@click.option(
+    "--at",
+    metavar="TIME",
+    default=None,
+    help="The one in force at this time: ISO-8601 (UTC) or epoch seconds.",
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to; made if needed.")
+@click.option(
+    "--formulation",
+    "formulations",
+    metavar="NAME",
+    multiple=True,
+    default=("choices",),
+    help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",
+)
+@click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
+@click.option("--jobs", type=click.Path(path_type=Path), help="The run's job set.  [default: where it was]")
+@click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
+@click.option(
+    "--t-fwd",
+    "t_fwd_s",
+    metavar="SECONDS",
+    type=float,
+    help="Forward-looking time of the exported decision.  [default: that of the run's policy]",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+def export_decision(
+    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...],
+    events: Path | None, jobs: Path | None, curves: Path | None, t_fwd_s: float | None, force: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
+
+    The replay is repeated up to the last of them by what was decided, without a solver, and must give what was
+    recorded.
+
+    \b
+    Examples:
+      bfreplay export-decision run --decision 1234 --out decisions
+      bfreplay export-decision run --decision 77 --decision 78 --formulation all --out decisions
+      bfreplay export-decision run --at 2021-02-12T08:00 --out decisions
+      bfreplay export-decision run --decision 0 --events moved/log.parquet --out decisions
+    """
+    if bool(decisions) == (at is not None):
+        raise click.UsageError("Give either --decision N (it may be given several times) or --at TIME.")
+    from bfreplay.milp.formulations import FORMULATIONS
+    from bfreplay.replay import RunResult
+    from bfreplay.replay.exported import check_export, export_decisions
+    from bfreplay.replay.recorded import decision_at, recorded_decisions
+
+    saved = RunResult.load(run)
+    wanted = list(dict.fromkeys(decisions)) if at is None else [decision_at(saved, _time_us(at))]
+    names = FORMULATIONS.names() if "all" in formulations else list(formulations)
+    check_export(out, wanted, names, overwrite=force)
+    warm_up_loops(quiet=quiet)
+    config = saved.record["config"]
+    with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
+        found = recorded_decisions(
+            saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
+            curves=curves, t_fwd_s=t_fwd_s, progress=progress,
+        )  # fmt: skip
+    for file in export_decisions(found, out, names, overwrite=force):
+        click.echo(file)
+
+
+def _time_us(text: str) -> int:
+    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+    from bfreplay.errors import InputError
+
+    try:
+        return parse_time_us(text)
+    except ValueError as error:
+        raise InputError(f"--at: {error}", value=text, expected=EXPECTED_TIME) from error

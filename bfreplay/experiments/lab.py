@@ -1,0 +1,240 @@
+"""``compare_formulations``: which formulation on which back end wins, on decisions of a real replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bfreplay.datasets import NodeEvents, load_events, load_jobs
+from bfreplay.errors import BfreplayError
+from bfreplay.experiments.answers import Answer
+from bfreplay.experiments.lab_result import KIND, RECORD_FILE, SCHEMA, LabResult
+from bfreplay.experiments.lab_settings import LabSettings
+from bfreplay.experiments.lab_tables import ANSWERS, SCHEMAS
+from bfreplay.experiments.pairs import EXACT, PairPlan, plan_pairs
+from bfreplay.experiments.profile import performance_profile, time_by_size
+from bfreplay.experiments.sampling import DecisionSample, sample_decisions
+from bfreplay.experiments.summary import summarise, winner
+from bfreplay.experiments.trials import Optima, Trials
+from bfreplay.milp.backends import version_of
+from bfreplay.milp.formulations import Formulation
+from bfreplay.policies import BFTrainerPolicy
+from bfreplay.replay.folder import new_folder
+from bfreplay.versions import versions
+from bfreplay.workload import ElasticJob, JobSet
+
+FAILURES = "failures"
+"""Folder inside the lab's folder for what was answered wrong or not at all."""
+
+KEPT_FAILURES = 5
+"""So many of one pair and outcome are kept there."""
+
+LabProgress = Callable[[str, int, int, str], None]
+"""Called with (stage, done, to do, what is next). Stages: ``count`` and ``capture``, the two replays, in microseconds;
+``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
+
+
+def compare_formulations(
+    events: NodeEvents | str | Path,
+    jobs: JobSet | Iterable[ElasticJob] | str | Path,
+    settings: LabSettings | None = None,
+    *,
+    formulations: Sequence[str | Formulation] | None = None,
+    backends: Sequence[str] | None = None,
+    more_formulations: Sequence[str | Formulation] = (),
+    more_backends: Sequence[str] = (),
+    save_failures: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    pictures: Callable[[Path], object] | None = None,
+    progress: LabProgress | None = None,
+    session: Mapping[str, Any] | None = None,
+) -> LabResult:
+    """Pose decisions of a replay to every pair of a formulation and a back end, and to the exact solver.
+
+    The replay is BFTrainer's policy with exact decisions; ``sampling.sample_decisions`` says which decisions are
+    taken. Every answer is checked against the exact optimum. No failure of a solver or a formulation stops it.
+
+    Parameters
+    ----------
+    events, jobs
+        As in ``replay_log``.
+    settings
+        Everything else that changes the result.
+    formulations, backends
+        Names, or ``package.module:Class``; a formulation may be an instance. ``None``: all that are registered, and
+        work here.
+    more_formulations, more_backends
+        Beside those.
+    save_failures
+        Folder that gets, in a folder a pair, the model (MPS) and the decision (JSON) of every answer that was
+        rejected. By default ``failures`` in ``out``, which gets the first 5 of one pair and outcome; nothing without
+        ``out``.
+    out
+        Folder to write; nothing is written without one. It appears when the comparison is complete.
+    overwrite
+        Replace a lab folder that exists.
+    pictures
+        Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_lab``.
+    progress
+        See ``LabProgress``.
+    session
+        More entries for the record's ``session``, such as the command line.
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        The log, the jobs, an option, a name or the output folder cannot be used.
+    """
+    settings = settings or LabSettings()
+    started, begun = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
+    tell: LabProgress = progress or (lambda stage, done, total, what: None)
+    plan = plan_pairs(
+        formulations, backends, more_formulations=more_formulations, more_backends=more_backends,
+        reformulate_sets=settings.reformulate_sets,
+    )  # fmt: skip
+    BFTrainerPolicy(settings.t_fwd_s)  # refuses what is no time before anything is read
+    if not isinstance(events, NodeEvents):
+        events = load_events(events)
+    if not isinstance(jobs, JobSet):
+        jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
+    place = (
+        nullcontext(None)
+        if out is None
+        else new_folder(Path(out), overwrite=overwrite, record_file=RECORD_FILE, kind=KIND)
+    )
+    with place as folder:
+        failures, most = (None if save_failures is None else Path(save_failures)), None
+        if failures is None and folder is not None:
+            failures, most = folder / FAILURES, KEPT_FAILURES
+        with Trials(plan, settings, failures, most) as trials:
+            sample = sample_decisions(
+                events, jobs, sample=settings.sample, seed=settings.seed, t_fwd_s=settings.t_fwd_s,
+                max_parallel=settings.max_parallel, unlimited_work=settings.unlimited_work,
+                progress=lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
+            )  # fmt: skip
+            sampled = perf_counter()
+            trials.warm_up(lambda done, total, pair: tell("warm-up", done, total, pair))
+            warmed = perf_counter()
+            answers, optima = trials.run(sample.decisions, lambda done, total, pair: tell("solve", done, total, pair))
+            worker_starts = trials.worker_starts
+        tables, rows = _tables(plan, sample, answers, optima, settings)
+        record = _record(plan, sample, rows, settings)
+        record["session"] = {
+            "started": begun,
+            "seconds": {
+                "sample_s": sampled - started,
+                "warm_up_s": warmed - sampled,
+                "solve_s": perf_counter() - warmed,
+            },
+            "worker_starts": worker_starts,
+            **(session or {}),
+        }
+        text = _json(record)
+        if folder is not None:
+            for name, table in tables.items():
+                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            (folder / RECORD_FILE).write_text(text, encoding="utf-8")
+            if pictures is not None:
+                pictures(folder)
+    return LabResult(record, None if out is None else Path(out).resolve(), tables)
+
+
+def _tables(
+    plan: PairPlan,
+    sample: DecisionSample,
+    answers: Sequence[Answer],
+    optima: Sequence[Optima],
+    settings: LabSettings,
+) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
+    """Every table by name, and the rows of the summary."""
+    names = [EXACT, *(pair.name for pair in plan.pairs)]
+    rows = summarise(answers, names, settings.time_limit_s)
+    place = {name: number for number, name in enumerate(names)}
+    ordered = sorted(answers, key=lambda answer: (answer.decision, place[answer.pair]))
+    sizes = {each.index: (each.problem.n_jobs, each.problem.capacity) for each in sample.decisions}
+    decisions = [
+        {
+            "index": each.index,
+            "time": each.time_us,
+            "n_idle": each.problem.capacity,
+            "n_jobs": each.problem.n_jobs,
+            "n_held": int(each.problem.current.sum()),
+            "optimum": best.optimum,
+            "published_optimum": best.published_optimum,
+            "stratum": each.stratum,
+        }
+        for each, best in zip(sample.decisions, optima, strict=True)
+    ]
+    contents: dict[str, list[dict[str, Any]]] = {
+        "decisions": decisions,
+        "answers": [{name: getattr(answer, name) for name in ANSWERS.names} for answer in ordered],
+        "summary": rows,
+        "profile": performance_profile(answers, names),
+        "time_by_size": time_by_size(answers, sizes, names),
+    }
+    return {name: pa.Table.from_pylist(contents[name], schema=schema) for name, schema in SCHEMAS.items()}, rows
+
+
+def _record(
+    plan: PairPlan, sample: DecisionSample, rows: list[dict[str, Any]], settings: LabSettings
+) -> dict[str, Any]:
+    replayed = sample.record["config"]
+    return {
+        "schema": SCHEMA,
+        "versions": versions(),
+        "config": {
+            **asdict(settings),
+            "formulations": list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
+            "backends": [each.name for each in plan.backends],
+            "window_start_us": replayed["window_start_us"],
+            "window_end_us": replayed["window_end_us"],
+        },
+        "inputs": sample.record["inputs"],
+        "sampling": {
+            "asked": sample.asked,
+            "available": sample.available,
+            "taken": len(sample.decisions),
+            "strata": [asdict(stratum) for stratum in sample.strata],
+        },
+        "pairs": [
+            {
+                "pair": pair.name,
+                "formulation": pair.formulation.name,
+                "backend": pair.backend.name,
+                "change_limited": bool(pair.formulation.formulation.change_limited),
+            }
+            for pair in plan.pairs
+        ],
+        "backends": [
+            {
+                "backend": each.name,
+                "class": each.location,
+                "version": version_of(each.backend),
+                "licence": each.backend.capabilities.licence,
+            }
+            for each in plan.backends
+        ],
+        "left_out": [asdict(each) for each in plan.left_out],
+        "summary": rows,
+        "winner": winner(rows),
+    }
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise BfreplayError(
+            f"the comparison cannot be recorded as JSON: {error}; the log's metadata and the session may hold plain "
+            "numbers, texts, lists and dicts only, and no nan or inf"
+        ) from error

@@ -1,0 +1,247 @@
+"""Real decisions, taken from a replay: few of many, spread over small and large ones."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
+from bfreplay.policies.bftrainer import problem_of
+from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.workload import JobSet
+
+CLASSES = 4
+"""Quantile classes of idle nodes, and of jobs."""
+
+PassProgress = Callable[[int, int, int], None]
+"""Called with (pass, 1 or 2; microseconds replayed; microseconds to replay)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledDecision:
+    """One decision of the replay.
+
+    Parameters
+    ----------
+    index
+        Its number among the decisions that need a solver, from 0, in order of time.
+    time_us
+        When, microseconds since 1970-01-01 UTC.
+    stratum
+        Label of its stratum: the range of idle nodes and of jobs.
+    problem
+        The decision itself, in arrays of its own.
+    """
+
+    index: int
+    time_us: int
+    stratum: str
+    problem: AllocationProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """How many decisions lie in a stratum, and how many of them were taken."""
+
+    label: str
+    available: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionSample:
+    """What was taken from a replay.
+
+    Parameters
+    ----------
+    decisions
+        In order of time.
+    asked, available
+        Decisions asked for, and those of the replay that need a solver. Fewer than asked: all were taken.
+    strata
+        Every stratum that holds decisions.
+    record
+        The replay's own record: inputs with SHA-256, versions, configuration.
+    """
+
+    decisions: tuple[SampledDecision, ...]
+    asked: int
+    available: int
+    strata: tuple[Stratum, ...]
+    record: dict[str, Any]
+
+
+def sample_decisions(
+    events: NodeEvents,
+    jobs: JobSet,
+    *,
+    sample: int,
+    seed: int = 0,
+    t_fwd_s: float,
+    max_parallel: int,
+    unlimited_work: bool = False,
+    progress: PassProgress | None = None,
+) -> DecisionSample:
+    """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and take ``sample`` decisions.
+
+    The first pass notes the size of every decision that needs a solver (at least one job and one idle node), the
+    second keeps the problems of the chosen ones: memory grows with the sample, not with the log.
+
+    The choice is stratified. Idle nodes fall into up to 4 classes between their quartiles over all decisions, jobs
+    likewise; a pair of classes with decisions in it is a stratum. Every stratum gives the same number, or all it has
+    where that is fewer; the rest is spread evenly over those that have more, and what cannot be spread evenly goes,
+    one each, to those that have most left. Within a stratum decisions are drawn without replacement, all equally
+    likely. The same log, jobs and options with the same ``seed`` give the same decisions.
+
+    Raises
+    ------
+    InputError
+        No decision of the replay needs a solver, or an option of the replay makes no sense.
+    """
+    settings = ReplaySettings(max_parallel)
+
+    def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, dict[str, Any]]:
+        watch = _Watch(t_fwd_s, chosen)
+        start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
+        result = replay_log(
+            events, jobs, watch, settings, unlimited_work=unlimited_work, with_efficiency=False, with_tables=False,
+            progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
+        )  # fmt: skip
+        return watch, result.record
+
+    first, record = replayed(1, frozenset())
+    if not first.time_us:
+        raise InputError(
+            "no decision of this replay needs a solver: never were there a job and an idle node at once",
+            value=f"{len(jobs)} jobs, {len(events.nodes)} nodes",
+            fix="take another window, or jobs that are submitted while nodes are idle",
+        )
+    labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), sample, seed)
+    second, _ = replayed(2, frozenset(taken.tolist()))
+    if second.fingerprint() != first.fingerprint():
+        raise BfreplayError(
+            f"two replays of the same log differ: {len(first.time_us)} decisions in the first pass, "
+            f"{len(second.time_us)} in the second, or not the same ones; did a file change meanwhile?"
+        )
+    decisions = tuple(
+        SampledDecision(index, first.time_us[index], labels[index], problem)
+        for index, problem in zip(taken.tolist(), second.problems, strict=True)
+    )
+    return DecisionSample(decisions, sample, len(first.time_us), strata, record)
+
+
+def choose(
+    n_idle: NDArray[np.int64], n_jobs: NDArray[np.int64], sample: int, seed: int
+) -> tuple[list[str], NDArray[np.int64], tuple[Stratum, ...]]:
+    """Choose among D decisions of the given sizes, as ``sample_decisions`` says.
+
+    Parameters
+    ----------
+    n_idle, n_jobs : (D,) int64
+        Idle nodes and jobs of each; D >= 1.
+    sample
+        How many; all when there are fewer.
+    seed
+        Of the draw.
+
+    Returns
+    -------
+    labels
+        The stratum of each of the D decisions.
+    taken : (min(sample, D),) int64
+        Positions of the chosen ones, ascending.
+    strata
+        In order of idle nodes, then of jobs.
+    """
+    idle_class, job_class = quantile_class(n_idle), quantile_class(n_jobs)
+    cells, cell_of = np.unique(idle_class * CLASSES + job_class, return_inverse=True)
+    available = np.bincount(cell_of, minlength=len(cells))
+    taken = spread(available, sample)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    names, chosen = [], []
+    for cell, (of_idle, of_jobs) in enumerate(zip(cells // CLASSES, cells % CLASSES, strict=True)):
+        idle = _range(n_idle[idle_class == of_idle])
+        names.append(f"{idle} idle, {_range(n_jobs[job_class == of_jobs])} jobs")
+        chosen.append(rng.choice(np.flatnonzero(cell_of == cell), size=taken[cell], replace=False))
+    strata = tuple(Stratum(*each) for each in zip(names, available.tolist(), taken.tolist(), strict=True))
+    return [names[cell] for cell in cell_of], np.sort(np.concatenate(chosen)), strata
+
+
+def quantile_class(size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Class of each value, 0 to at most ``CLASSES - 1``, split at the quantiles; equal values share a class."""
+    splits = np.unique(np.quantile(size, np.arange(1, CLASSES) / CLASSES, method="lower"))
+    return np.searchsorted(splits, size, side="left").astype(np.int64)
+
+
+def spread(available: NDArray[np.int64], sample: int) -> NDArray[np.int64]:
+    """How many to take of each cell: equal numbers as far as they reach, the rest from cells that have more."""
+    taken = np.zeros_like(available)
+    left = min(sample, int(available.sum()))
+    while left:
+        open_cells = np.flatnonzero(taken < available)
+        remaining = (available - taken)[open_cells]
+        if left < len(open_cells):
+            taken[open_cells[np.argsort(-remaining, kind="stable")[:left]]] += 1
+            break
+        given = np.minimum(left // len(open_cells), remaining)
+        taken[open_cells] += given
+        left -= int(given.sum())
+    return taken
+
+
+def _range(sizes: NDArray[np.int64]) -> str:
+    low, high = int(sizes.min()), int(sizes.max())
+    return f"{low}" if low == high else f"{low}-{high}"
+
+
+class _Watch(BFTrainerPolicy):
+    """Decides as its parent; notes every decision's size, and keeps the problems of the chosen ones."""
+
+    def __init__(self, t_fwd_s: float, chosen: frozenset[int]) -> None:
+        super().__init__(t_fwd_s)
+        self._chosen = chosen
+        self._digest = hashlib.blake2b()
+        self.time_us = array("q")
+        self.n_idle = array("q")
+        self.n_jobs = array("q")
+        self.problems: list[AllocationProblem] = []
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Decide as BFTrainer's policy does."""
+        if len(self.time_us) in self._chosen:
+            self.problems.append(_own_arrays(problem_of(state, self.t_fwd_s)))
+        self.time_us.append(state.time_us)
+        self.n_idle.append(state.n_idle)
+        self.n_jobs.append(state.n_jobs)
+        self._digest.update(state.job.tobytes())
+        self._digest.update(state.current.tobytes())
+        return super().decide(state)
+
+    def fingerprint(self) -> bytes:
+        """The same for two replays that came to the same decisions."""
+        digest = self._digest.copy()
+        for column in (self.time_us, self.n_idle, self.n_jobs):
+            digest.update(column.tobytes())
+        return digest.digest()
+
+
+def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
+    """Copy what belongs to the replay; counts above every job's maximum, which nobody reads, are left out."""
+    return AllocationProblem(
+        current=problem.current.copy(),
+        min_nodes=problem.min_nodes.copy(),
+        max_nodes=problem.max_nodes.copy(),
+        gain=problem.gain[:, : int(problem.max_nodes.max()) + 1].copy(),
+        scale_up_loss=problem.scale_up_loss.copy(),
+        scale_down_loss=problem.scale_down_loss.copy(),
+        capacity=int(problem.capacity),
+    )

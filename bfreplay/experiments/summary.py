@@ -1,0 +1,126 @@
+"""One row a pair: how often it was right, how fast, how large."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bfreplay.experiments.answers import Answer, Outcome
+from bfreplay.experiments.pairs import EXACT
+from bfreplay.milp.verify import RELATIVE_TOLERANCE
+
+SHIFT_S = 1e-3
+"""Shift of the geometric mean."""
+
+
+def by_pair(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
+    """Answers of each pair, pairs in order of their first answer with the exact solver first."""
+    grouped: dict[str, list[Answer]] = {EXACT: []}
+    for answer in answers:
+        grouped.setdefault(answer.pair, []).append(answer)
+    if not grouped[EXACT]:
+        del grouped[EXACT]
+    return grouped
+
+
+def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: float) -> list[dict[str, Any]]:
+    """Sum up the answers of each of ``pairs``; columns are explained in docs/formulation-lab.md.
+
+    Medians and percentiles of seconds, gap and loss are over solved answers (proven or feasible), those of model
+    sizes over all models that were built; ``None`` where there is none. ``sgm_s`` is over all decisions.
+    """
+    grouped = by_pair(answers)
+    exact_s = {answer.decision: answer.total_s for answer in grouped.get(EXACT, ()) if answer.is_proven}
+    wins = fastest(answers)
+    return [_row(name, grouped[name], exact_s, wins[name], time_limit_s) for name in pairs]
+
+
+def fastest(answers: Iterable[Answer]) -> Counter[str]:
+    """For how many decisions each pair had the fastest proof; the exact solver does not compete."""
+    best: dict[int, Answer] = {}
+    for answer in answers:
+        if answer.is_proven and answer.pair != EXACT:
+            rival = best.get(answer.decision)
+            if rival is None or (answer.total_s, answer.pair) < (rival.total_s, rival.pair):
+                best[answer.decision] = answer
+    return Counter(answer.pair for answer in best.values())
+
+
+def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> float:
+    """``(prod (t_i + s))^(1/n) - s``: no single slow or tiny solve decides it.
+
+    As in Achterberg, Constraint Integer Programming (2007), appendix A.3, and in Mittelmann's benchmarks; their shift
+    is of seconds because their solves take minutes.
+    """
+    return math.exp(math.fsum(math.log(t + shift) for t in seconds) / len(seconds)) - shift
+
+
+def charged_s(answer: Answer, time_limit_s: float) -> float:
+    """Seconds that an answer counts for in ``sgm_s``: what it took; without a proof at least the time limit."""
+    return answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s)
+
+
+def winner(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Pair with the fastest proof most often (then: least ``sgm_s``); ``None`` when no pair proved anything."""
+    proving = [row for row in rows if row["pair"] != EXACT and row["proven"]]
+    if not proving:
+        return None
+    best = min(proving, key=lambda row: (-row["fastest"], row["sgm_s"], row["pair"]))
+    return {
+        "pair": best["pair"],
+        "fastest": best["fastest"],
+        "decisions": best["decisions"],
+        "times_exact": best["times_exact"],
+    }
+
+
+def _row(
+    name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: int, time_limit_s: float
+) -> dict[str, Any]:
+    outcomes = Counter(answer.outcome for answer in answers)
+    solved = [answer for answer in answers if answer.is_solved]
+    ratios = [
+        answer.total_s / exact_s[answer.decision]
+        for answer in answers
+        if answer.is_proven and exact_s.get(answer.decision, 0.0) > 0
+    ]
+    row: dict[str, Any] = {
+        "pair": name,
+        "formulation": answers[0].formulation,
+        "backend": answers[0].backend,
+        "decisions": len(answers),
+        "solved": len(solved),
+        **{outcome.value: outcomes[outcome] for outcome in Outcome},
+        "fastest": wins,
+    }
+    for part in ("build_s", "solve_s", "total_s"):
+        seconds = [getattr(answer, part) for answer in solved]
+        row[f"{part.removesuffix('_s')}_median_s"] = _percentile(seconds, 50)
+        row[f"{part.removesuffix('_s')}_p95_s"] = _percentile(seconds, 95)
+    row["sgm_s"] = shifted_geometric_mean([charged_s(answer, time_limit_s) for answer in answers])
+    row["times_exact"] = _percentile(ratios, 50)
+    for part in ("columns", "rows", "entries"):
+        row[f"{part}_median"] = _percentile([getattr(a, part) for a in answers if a.columns is not None], 50)
+    gaps = [math.inf if answer.gap is None else answer.gap for answer in solved]
+    row["gap_median"], row["gap_worst"] = _percentile(gaps, 50), _percentile(gaps, 100)
+    losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved]
+    row["loss_median"], row["loss_worst"] = _percentile(losses, 50), _percentile(losses, 100)
+    row["better_than_exact"] = sum(loss < -RELATIVE_TOLERANCE for loss in losses)
+    row["workers_lost"] = sum(answer.worker_lost for answer in answers)
+    return row
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    """Linear between neighbours; ``None`` without values, and where it would lie beyond every known number."""
+    if not values:
+        return None
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    position = percent / 100 * (len(ordered) - 1)
+    low, high = math.floor(position), math.ceil(position)
+    if math.isinf(ordered[high]):
+        return None
+    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))

@@ -1,0 +1,211 @@
+"""Every decision on every pair: the measuring itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from bfreplay.experiments.answers import Answer, Outcome, answer_of, known
+from bfreplay.experiments.lab_settings import LabSettings
+from bfreplay.experiments.pairs import EXACT, NamedBackend, Pair, PairPlan
+from bfreplay.experiments.sampling import SampledDecision
+from bfreplay.milp.catalogue import COUNTS
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus, Solution
+
+WARM_UP_LIMIT_S = 5.0
+"""For the tiny decision before the clock runs."""
+
+TrialProgress = Callable[[int, int, str], None]
+"""Called before every solve with (solves done, solves to do, pair)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optima:
+    """Exact optima of one decision: the true one, and under the published limit on changes; ``None`` without one."""
+
+    optimum: float | None
+    published_optimum: float | None
+
+
+class Trials:
+    """The exact solver and all pairs, ready to answer. Workers start in ``warm_up`` and end with the block.
+
+    Each back end has one worker process, which its formulations share. A worker that dies or is killed is replaced
+    at once, and the new one answers a tiny decision before the next pair is measured on it.
+
+    Parameters
+    ----------
+    plan, settings
+        Who competes, and how.
+    save_failures
+        Folder that gets, in a folder a pair, the model and the decision of every rejected answer.
+    most_failures
+        Keep no more than so many of one pair and outcome; ``None`` for all.
+
+    Raises
+    ------
+    InputError
+        An option of the solvers is out of range.
+    """
+
+    def __init__(
+        self,
+        plan: PairPlan,
+        settings: LabSettings,
+        save_failures: Path | None = None,
+        most_failures: int | None = None,
+    ) -> None:
+        self._save_failures = save_failures
+        self._most_failures = most_failures
+        self._rejected: Counter[tuple[str, Outcome]] = Counter()
+        self._exact = ExactSolver()
+        self._workers = {
+            backend.name: IsolatedBackend(
+                backend.location, memory_limit_bytes=settings.memory_limit_bytes, grace_s=settings.grace_s
+            )
+            for backend in plan.backends
+        }
+        self._pairs = plan.pairs
+        self._settings = settings
+        self._solvers = [
+            self._solver(pair, settings.time_limit_s, None if save_failures is None else save_failures / _slug(pair))
+            for pair in plan.pairs
+        ]
+        self._warm_pair: dict[str, Pair] = {}  # by back end: one that has answered the tiny decision
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers.values():
+            worker.close()
+
+    @property
+    def worker_starts(self) -> dict[str, int]:
+        """Workers started so far, by back end."""
+        return {name: worker.starts for name, worker in self._workers.items()}
+
+    def warm_up(self, progress: TrialProgress | None = None) -> None:
+        """Start every worker and let every pair answer a tiny decision: imports are no formulation's fault."""
+        self._exact.solve(_tiny())
+        for done, pair in enumerate(self._pairs):
+            if progress is not None:
+                progress(done, len(self._pairs), pair.name)
+            if self._tiny_works(pair):
+                self._warm_pair.setdefault(pair.backend.name, pair)
+
+    def run(
+        self, decisions: Sequence[SampledDecision], progress: TrialProgress | None = None
+    ) -> tuple[list[Answer], list[Optima]]:
+        """Answer every decision with every pair and the exact solver.
+
+        The order of the pairs turns by one from decision to decision, so that caches and noise favour nobody.
+        """
+        answers: list[Answer] = []
+        optima: list[Optima] = []
+        n_entrants = len(self._pairs) + 1
+        for position, decision in enumerate(decisions):
+            best = self._optima(decision.problem)
+            optima.append(best)
+            for place in range(n_entrants):
+                entrant = (place + position) % n_entrants
+                name = EXACT if entrant == 0 else self._pairs[entrant - 1].name
+                if progress is not None:
+                    progress(len(answers), len(decisions) * n_entrants, name)
+                problem = replace(decision.problem)  # nothing that another pair computed is at hand
+                if entrant == 0:
+                    answers.append(self._exact_answer(decision.index, problem, best))
+                else:
+                    answers.append(self._answer(decision.index, entrant - 1, problem, best))
+        return answers, optima
+
+    def _solver(self, pair: Pair, time_limit_s: float, save_failures: Path | None) -> MilpSolver:
+        return MilpSolver(
+            pair.formulation.formulation,
+            pair.backend.backend,
+            time_limit_s=time_limit_s,
+            fallback="none",
+            referee=self._exact,
+            save_failures=save_failures,
+            relative_gap=self._settings.relative_gap,
+            threads=self._settings.threads,
+            seed=self._settings.solver_seed,
+            warm_start=self._settings.warm_start,
+            reformulate_sets=self._settings.reformulate_sets,
+            worker=self._workers[pair.backend.name],
+        )
+
+    def _optima(self, problem: AllocationProblem) -> Optima:
+        true, limited = self._exact.solve(problem), self._exact.solve(problem.held_to_published_limit())
+        return Optima(known(true.objective), known(limited.objective))
+
+    def _exact_answer(self, index: int, problem: AllocationProblem, best: Optima) -> Answer:
+        return answer_of(
+            self._exact.solve(problem), decision=index, pair=EXACT, formulation=COUNTS, backend=EXACT,
+            optimum=best.optimum, posed_optimum=best.optimum,
+        )  # fmt: skip
+
+    def _answer(self, index: int, which: int, problem: AllocationProblem, best: Optima) -> Answer:
+        pair = self._pairs[which]
+        solution = self._solvers[which].solve(problem)
+        said = solution.rejected or solution
+        lost = said.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
+        if lost:
+            self._warm_again(pair.backend)
+        limited = pair.formulation.formulation.change_limited
+        answer = answer_of(
+            said, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
+            optimum=best.optimum, posed_optimum=best.published_optimum if limited else best.optimum, worker_lost=lost,
+        )  # fmt: skip
+        if not answer.is_solved:
+            self._thin_out(pair, answer.outcome)
+        return answer
+
+    def _thin_out(self, pair: Pair, outcome: Outcome) -> None:
+        """Drop what was just kept of a failure when there is enough of its kind: models of megabytes add up."""
+        self._rejected[pair.name, outcome] += 1
+        enough = self._most_failures is not None and self._rejected[pair.name, outcome] > self._most_failures
+        if enough and self._save_failures is not None:
+            newest = max((self._save_failures / _slug(pair)).glob("*.json"))
+            newest.with_suffix(".mps").unlink(missing_ok=True)
+            newest.unlink()
+
+    def _warm_again(self, backend: NamedBackend) -> None:
+        """Let the new worker answer the tiny decision; one that failed on that is not asked again."""
+        pair = self._warm_pair.get(backend.name)
+        if pair is not None and not self._tiny_works(pair):
+            del self._warm_pair[backend.name]
+
+    def _tiny_works(self, pair: Pair) -> bool:
+        limit_s = min(self._settings.time_limit_s, WARM_UP_LIMIT_S)
+        solution: Solution = self._solver(pair, limit_s, None).solve(_tiny())
+        return solution.counts is not None
+
+
+def _slug(pair: Pair) -> str:
+    """``choices-on-cbc``: its folder."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in pair.name)
+
+
+def _tiny() -> AllocationProblem:
+    """Two jobs on three nodes."""
+    return AllocationProblem(
+        current=np.array([2, 0], dtype=np.int64),
+        min_nodes=np.array([1, 2], dtype=np.int64),
+        max_nodes=np.array([3, 3], dtype=np.int64),
+        gain=np.array([[0.0, 10.0, 16.0, 18.0], [0.0, 7.0, 14.0, 21.0]]),
+        scale_up_loss=np.array([1.0, 0.0]),
+        scale_down_loss=np.array([5.0, 0.0]),
+        capacity=3,
+    )

@@ -1,0 +1,188 @@
+"""CBC through PuLP: the command that comes with it, a process a solve."""
+
+from __future__ import annotations
+
+import math
+import platform
+import re
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled
+from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
+from bfreplay.milp.backends.cbc_mip import INCREMENT
+from bfreplay.milp.backends.requirements import unmet
+from bfreplay.milp.files.mps import mps_text
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+
+STATUSES = {
+    ("Optimal", "Optimal Solution Found"): SolverStatus.OPTIMAL,
+    ("Optimal", "Solution Found"): SolverStatus.FEASIBLE,  # a limit ended the search with an incumbent
+    ("Not Solved", "No Solution Found"): SolverStatus.NO_SOLUTION,
+    ("Infeasible", "No Solution Exists"): SolverStatus.INFEASIBLE,
+    ("Infeasible", "No Solution Found"): SolverStatus.INFEASIBLE,  # CBC's "Integer infeasible"
+    ("Unbounded", "Solution is Unbounded"): SolverStatus.UNBOUNDED,
+}
+"""PuLP's status and solution status, which only together say what happened; every other pair is ``UNKNOWN``."""
+
+MACHINES = ("x86_64", "amd64", "aarch64", "arm64")
+"""What PuLP's CBC command is built for. (Not asked of PuLP: importing it imports highspy, see ``refuse_beside``.)"""
+
+
+class CbcPulp:
+    """The CBC that comes with PuLP, run by PuLP as a command: its crash is an error, and its files are gone afterwards.
+
+    PuLP drops special ordered sets silently, so models with sets are refused. PuLP runs the command and reads its
+    answer; the model is written from the arrays, as PuLP's own classes take several times as long. CBC's file has 8
+    digits and no bound: the objective is that of the answer, the bound of an optimum is its objective.
+    """
+
+    name = "pulp-cbc"
+    capabilities = Capabilities(sos=False, continuous=True, warm_start=False, crash_isolated=True, licence="EPL-2.0")
+
+    def available(self) -> str:
+        """Empty, or what is missing: PuLP, or a CBC for this machine."""
+        fix = "pip install 'pulp>=3.3,<4'"
+        wrong = unmet("pulp", "3.3", "4", why="PuLP 4 brings no CBC", fix=fix)
+        if wrong:
+            return wrong
+        if platform.machine().lower() not in MACHINES:
+            return f"PuLP brings no CBC command for {platform.machine()}; take highs or the exact solver"
+        return ""
+
+    def version(self) -> str:
+        """As ``"CBC (PuLP 3.3.2)"``."""
+        return f"CBC (PuLP {version('pulp')})"
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Write the model, have CBC maximise it, read the answer."""
+        started = time.perf_counter()
+        refuse_sets(model, self.name)
+        known = settled(model)
+        if known is not None:
+            return known
+        posed = _posed(model)
+        command = _command(options)
+        built = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="bfreplay-") as folder:  # PuLP leaves its files after a failure
+            command.tmpDir = folder
+            command.actualSolve(posed)
+        status = posed.solver_status()
+        x, objective, bound = None, math.nan, math.inf
+        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+            x = posed.column_values()
+            objective = float(model.objective @ x) + model.objective_constant
+            if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
+                bound = objective
+        solved = time.perf_counter()
+        return BackendAnswer(
+            solver_status=status,
+            x=x,
+            objective=objective,
+            bound=bound,
+            message=f"PuLP says {posed.said[0]}, {posed.said[1]}",
+            build_s=built - started,
+            solve_s=solved - built,
+        )
+
+
+def _command(options: SolveOptions) -> Any:
+    """PuLP's solver with the settings of ``cbc_mip``; PuLP announces on every use that version 4 will drop it."""
+    import pulp
+
+    settings = [
+        f"increment {INCREMENT}",
+        f"integerTolerance {TOLERANCE}",
+        f"primalTolerance {TOLERANCE}",
+        f"dualTolerance {TOLERANCE}",
+        f"randomSeed {options.seed + 1}",  # 0 would mean the time of day
+        f"randomCbcSeed {options.seed + 1}",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pulp.PULP_CBC_CMD(
+            msg=False,
+            timeLimit=options.time_limit_s,
+            gapRel=options.relative_gap,
+            gapAbs=0.0,
+            threads=None if options.threads == 1 else options.threads,  # 1 would mean a thread beside the main one
+            options=settings,
+        )
+
+
+@dataclass
+class _Posed:
+    """A model as PuLP's commands ask for one: they write it, and hand the answer over, through these methods."""
+
+    columns: list[str]
+    text: str
+    name: str = "bfreplay"
+    sense: int = 1  # PuLP's LpMinimize: the file holds the negative objective
+    values: dict[str, float] = field(default_factory=dict)
+    said: tuple[str, str] = ("Not Solved", "No Solution Found")
+
+    def writeMPS(self, filename: str, rename: int = 0) -> tuple[list[Any], dict[str, str], dict[str, str], str]:  # noqa: N802
+        """Write it; PuLP gets the columns' names to look for in the answer."""
+        Path(filename).write_text(self.text, encoding="ascii")
+        return [], {column: column for column in self.columns}, {}, ""
+
+    def assignVarsVals(self, values: dict[str, float]) -> None:  # noqa: N802
+        """Take the columns' values."""
+        self.values = values
+
+    def assignVarsDj(self, values: dict[str, float]) -> None:  # noqa: N802
+        """Reduced costs: not wanted."""
+
+    def assignConsPi(self, values: dict[str, float]) -> None:  # noqa: N802
+        """Shadow prices: not wanted."""
+
+    def assignConsSlack(self, values: dict[str, float], activity: bool = False) -> None:  # noqa: N802
+        """Row activities: not wanted."""
+
+    def assignStatus(self, status: int, sol_status: int | None = None) -> bool:  # noqa: N802
+        """Take both statuses, as PuLP names them."""
+        import pulp
+
+        self.said = (
+            pulp.LpStatus.get(status, str(status)),
+            pulp.LpSolution.get(sol_status, str(sol_status)),
+        )
+        return True
+
+    def solver_status(self) -> SolverStatus:
+        """Return what both statuses say together."""
+        return STATUSES.get(self.said, SolverStatus.UNKNOWN)
+
+    def column_values(self) -> NDArray[np.float64]:
+        """Values by column.
+
+        Raises
+        ------
+        KeyError
+            The answer leaves a column out.
+        """
+        return np.array([self.values[column] for column in self.columns], dtype=np.float64)
+
+
+def _posed(model: LinearModel) -> _Posed:
+    """Return the model as MPS with short names and the scaled objective."""
+    columns = [f"c{i}" for i in range(model.n_columns)]
+    short = replace(
+        model,
+        objective=model.objective / objective_scale(model),
+        objective_constant=0.0,
+        column_names=tuple(columns),
+        row_names=tuple(f"r{i}" for i in range(model.n_rows)),
+        start=None,
+    )
+    text = re.sub("^NAME .*$", "NAME bfreplay FREE", mps_text(short), count=1, flags=re.MULTILINE)
+    return _Posed(columns, text)  # without that word CBC takes bounds that have no number for fixed columns of text

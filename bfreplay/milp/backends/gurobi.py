@@ -1,0 +1,187 @@
+"""Gurobi through gurobipy."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from bfreplay.milp.backends.arrays import TOLERANCE, by_column, settled, told_apart, undone, with_one_sided_rows
+from bfreplay.milp.backends.backend import (
+    BackendAnswer,
+    Capabilities,
+    ModelRefusedError,
+    SolveOptions,
+    objective_scale,
+)
+from bfreplay.milp.backends.requirements import unmet
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+
+STATUSES = {
+    "OPTIMAL": SolverStatus.OPTIMAL,
+    "INFEASIBLE": SolverStatus.INFEASIBLE,
+    "UNBOUNDED": SolverStatus.UNBOUNDED,
+    "TIME_LIMIT": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+    "INTERRUPTED": SolverStatus.NO_SOLUTION,
+    "SUBOPTIMAL": SolverStatus.NO_SOLUTION,
+    "NUMERIC": SolverStatus.ERROR,
+}
+"""Gurobi's status names; every other one is ``UNKNOWN``."""
+
+_environments: dict[int, Any] = {}
+"""One environment a process (a fork makes its own): starting one reads the licence, and may ask a server for it."""
+
+
+class Gurobi:
+    """Gurobi in this process. Takes special ordered sets, continuous columns and a start.
+
+    It runs on the licence that gurobipy finds by itself (``GRB_LICENSE_FILE``, ``gurobi.lic`` in the home folder, a
+    token server or web licence named there); without any, on the one that comes with it, which ends at 2,000 columns
+    and 2,000 rows. The model goes over as arrays in one call. The objective is divided by its largest coefficient
+    before Gurobi sees it.
+    """
+
+    name = "gurobi"
+    capabilities = Capabilities(
+        sos=True, continuous=True, warm_start=True, licence="commercial; free to 2,000 columns and rows"
+    )
+
+    def available(self) -> str:
+        """Empty, or what is missing: gurobipy, one whose licence has not run out, or a licence that works."""
+        why = "the licence that comes with older ones has expired, newer ones are untried"
+        wrong = unmet("gurobipy", "13", "14", why=why, fix="pip install 'bfreplay[gurobi]'")
+        if wrong:
+            return wrong
+        try:
+            if os.getpid() not in _environments:
+                _started().dispose()  # a token of a floating licence is held only while solving
+        except Exception as error:  # gurobipy's own error, or a broken native library
+            return f"Gurobi does not start: {error}"
+        return ""
+
+    def version(self) -> str:
+        """As ``"Gurobi 13.0.3 (gurobipy 13.0.3)"``: both always have the same number."""
+        found = version("gurobipy")
+        return f"Gurobi {found} (gurobipy {found})"
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Build the model in Gurobi and maximise."""
+        started = time.perf_counter()
+        known = settled(model)
+        if known is not None:
+            return known
+        import gurobipy
+
+        scale = objective_scale(model)
+        try:
+            gurobi = _built(model, scale, options)
+            built = time.perf_counter()
+            gurobi.optimize()
+        except gurobipy.GurobiError as error:
+            if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                raise ModelRefusedError(_too_large(model)) from error
+            raise
+        try:
+            said = _status_names()[gurobi.Status]
+            if said == "INF_OR_UNBD":
+                return BackendAnswer(told_apart(self.solve, model, options), message=f"Gurobi says {said}")
+            status = STATUSES.get(said, SolverStatus.UNKNOWN)
+            if status is SolverStatus.NO_SOLUTION and gurobi.SolCount > 0:
+                status = SolverStatus.FEASIBLE
+            x, objective, bound = None, math.nan, math.inf
+            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+                x = np.array(gurobi.getAttr("X"), dtype=np.float64)
+                objective = undone(gurobi.ObjVal, model, scale, math.nan)
+            if gurobi.IsMIP:
+                if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
+                    bound = undone(gurobi.ObjBound, model, scale, math.inf)
+            elif status is SolverStatus.OPTIMAL:
+                bound = objective
+        finally:
+            gurobi.dispose()
+        solved = time.perf_counter()
+        return BackendAnswer(
+            solver_status=status,
+            x=x,
+            objective=objective,
+            bound=bound,
+            message=f"Gurobi says {said}",
+            build_s=built - started,
+            solve_s=solved - built,
+        )
+
+
+def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+    """Load the whole model from arrays."""
+    import gurobipy
+
+    rows, sense = with_one_sided_rows(model)
+    matrix = by_column(rows)
+    gurobi = gurobipy.loadModel(
+        env=_environment(),
+        numvars=rows.n_columns,
+        numconstrs=rows.n_rows,
+        modelsense=gurobipy.GRB.MAXIMIZE,
+        obj=rows.objective / scale,
+        lb=rows.column_lower,
+        ub=rows.column_upper,
+        vtype=np.where(rows.is_integer, b"I", b"C"),
+        constr_csc=(matrix.value, matrix.index, matrix.start),
+        sense=sense.astype("S1"),
+        rhs=np.where(sense == ">", rows.row_lower, rows.row_upper),
+    )
+    for parameter, value in (
+        ("TimeLimit", options.time_limit_s),
+        ("MIPGap", options.relative_gap),
+        ("MIPGapAbs", 0.0),
+        ("Threads", options.threads),
+        ("Seed", options.seed),
+        ("IntFeasTol", TOLERANCE),
+        ("FeasibilityTol", TOLERANCE),
+        ("OptimalityTol", TOLERANCE),
+    ):
+        gurobi.setParam(parameter, value)
+    if model.sets or model.start is not None:
+        variables = gurobi.getVars()
+        for group in model.sets:
+            members = [variables[c] for c in group.columns.tolist()]
+            gurobi.addSOS(group.kind, members, group.weights.tolist())
+        if model.start is not None:
+            gurobi.setAttr("Start", variables, model.start.tolist())
+    return gurobi
+
+
+def _environment() -> Any:
+    """Return this process's environment, started when first needed."""
+    if os.getpid() not in _environments:
+        _environments[os.getpid()] = _started()
+    return _environments[os.getpid()]
+
+
+def _started() -> Any:
+    """Start an environment that says nothing: no banner, no log."""
+    import gurobipy
+
+    return gurobipy.Env(params={"OutputFlag": 0, "LogToConsole": 0})
+
+
+def _status_names() -> dict[int, str]:
+    """Gurobi's status names by number."""
+    import gurobipy
+
+    status = gurobipy.GRB.Status
+    return {getattr(status, name): name for name in dir(status) if name.isupper()}
+
+
+def _too_large(model: LinearModel) -> str:
+    return (
+        f"the model has {model.n_columns:,} columns and {model.n_rows:,} rows, and the licence that comes with "
+        "gurobipy ends at 2,000 of either (a row with two sides counts twice); a full licence is picked up by itself "
+        "(GRB_LICENSE_FILE, or gurobi.lic in the home folder; academic ones are free), and the formulation "
+        "choices_reduced stays below"
+    )

@@ -1,0 +1,152 @@
+"""HiGHS through highspy."""
+
+from __future__ import annotations
+
+import math
+import time
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from bfreplay.milp.backends.arrays import TOLERANCE, by_column, refuse_sets, settled, told_apart, undone
+from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
+from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside, unmet
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+
+STATUSES = {
+    "kOptimal": SolverStatus.OPTIMAL,
+    "kInfeasible": SolverStatus.INFEASIBLE,
+    "kUnbounded": SolverStatus.UNBOUNDED,
+    "kTimeLimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+    "kIterationLimit": SolverStatus.NO_SOLUTION,
+    "kSolutionLimit": SolverStatus.NO_SOLUTION,
+    "kInterrupt": SolverStatus.NO_SOLUTION,
+    "kMemoryLimit": SolverStatus.NO_SOLUTION,
+    "kLoadError": SolverStatus.ERROR,
+    "kModelError": SolverStatus.ERROR,
+    "kPresolveError": SolverStatus.ERROR,
+    "kSolveError": SolverStatus.ERROR,
+    "kPostsolveError": SolverStatus.ERROR,
+}
+"""HiGHS's model statuses; every other one is ``UNKNOWN``."""
+
+
+class Highs:
+    """HiGHS in this process. Takes continuous columns and a start, no special ordered sets.
+
+    The model goes over as arrays in one call. The objective is divided by its largest coefficient before HiGHS sees it.
+    """
+
+    name = "highs"
+    capabilities = Capabilities(sos=False, continuous=True, warm_start=True, licence="MIT")
+
+    def available(self) -> str:
+        """Empty, or which highspy to install."""
+        fix = "pip install 'highspy>=1.8.1,<2' (no build exists for ppc64le: use the exact solver there)"
+        return unmet("highspy", "1.8.1", "2", why="others are untried", fix=fix)
+
+    def version(self) -> str:
+        """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""
+        found = version("highspy")
+        return f"HiGHS {found} (highspy {found})"
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Build the model in HiGHS and maximise."""
+        started = time.perf_counter()
+        refuse_beside("highspy", OR_TOOLS)
+        refuse_sets(model, self.name)
+        known = settled(model)
+        if known is not None:
+            return known
+        scale = objective_scale(model)
+        _start_threads(options.threads)
+        highs = _built(model, scale, options)
+        built = time.perf_counter()
+        highs.run()
+        said = highs.getModelStatus().name
+        if said == "kUnboundedOrInfeasible":
+            return BackendAnswer(told_apart(self.solve, model, options), message=f"HiGHS says {said}")
+        status = STATUSES.get(said, SolverStatus.UNKNOWN)
+        info = highs.getInfo()
+        has_answer = info.primal_solution_status == 2  # feasible, in kSolutionStatus*
+        if status is SolverStatus.NO_SOLUTION and has_answer:
+            status = SolverStatus.FEASIBLE
+        x, objective, bound = None, math.nan, math.inf
+        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+            x = np.array(highs.getSolution().col_value, dtype=np.float64)
+            objective = undone(info.objective_function_value, model, scale, math.nan)
+        if model.is_integer.any():
+            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
+                bound = undone(info.mip_dual_bound, model, scale, math.inf)
+        elif status is SolverStatus.OPTIMAL:
+            bound = objective
+        solved = time.perf_counter()
+        return BackendAnswer(
+            solver_status=status,
+            x=x,
+            objective=objective,
+            bound=bound,
+            message=f"HiGHS says {said}",
+            build_s=built - started,
+            solve_s=solved - built,
+        )
+
+
+_threads: list[int] = []
+"""How many threads HiGHS has started in this process."""
+
+
+def _start_threads(threads: int) -> None:
+    """HiGHS keeps its threads from solve to solve, and refuses to solve with another number before they are ended."""
+    import highspy
+
+    if _threads and _threads[0] != threads:
+        highspy.Highs.resetGlobalScheduler(True)
+    _threads[:] = [threads]
+
+
+def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+    """Pass the whole model on as arrays."""
+    import highspy
+
+    highs = highspy.Highs()
+    for option, value in (
+        ("output_flag", False),
+        ("time_limit", float(options.time_limit_s)),
+        ("mip_rel_gap", float(options.relative_gap)),
+        ("mip_abs_gap", 0.0),
+        ("threads", options.threads),
+        ("random_seed", options.seed),
+        ("mip_feasibility_tolerance", TOLERANCE),
+        ("primal_feasibility_tolerance", TOLERANCE),
+        ("dual_feasibility_tolerance", TOLERANCE),
+    ):
+        if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+            raise ValueError(f"HiGHS does not take {option} = {value!r}")
+    matrix = by_column(model)
+    passed = highs.passModel(
+        model.n_columns,
+        model.n_rows,
+        matrix.value.shape[0],
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMaximize),
+        0.0,
+        model.objective / scale,
+        model.column_lower,
+        model.column_upper,
+        model.row_lower,
+        model.row_upper,
+        matrix.start,
+        matrix.index,
+        matrix.value,
+        model.is_integer.astype(np.int32),
+    )
+    if passed == highspy.HighsStatus.kError:
+        raise ValueError("HiGHS does not take the model")
+    if model.start is not None:
+        start = highspy.HighsSolution()
+        start.col_value = model.start.tolist()
+        highs.setSolution(start)
+    return highs

@@ -1,0 +1,89 @@
+"""The log and the jobs of a saved run, read again and known to be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets import NodeEvents, load_events, load_jobs
+from bfreplay.errors import InputError
+from bfreplay.replay.result import RunResult
+from bfreplay.workload import JobSet
+
+
+def inputs_of(
+    run: RunResult,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | str | Path | None = None,
+    curves: str | Path | None = None,
+) -> tuple[NodeEvents, JobSet]:
+    """Read the inputs of ``run`` again: the log in the run's window, and the jobs as their file has them.
+
+    Parameters
+    ----------
+    run
+        The run.
+    events, jobs, curves
+        Where they are now, or what was read from there; by default where ``session.json`` says they were.
+
+    Raises
+    ------
+    InputError
+        A file is not known, not there, or not the one that the run read (by its SHA-256).
+    """
+    config, recorded = run.record["config"], run.record["inputs"]
+    if not isinstance(events, NodeEvents):
+        events = load_events(_file(run, "events", events))
+    if not isinstance(jobs, JobSet):
+        jobs_file = _file(run, "jobs", jobs)
+        has_curves = curves is not None or "curves" in _known_files(run)
+        jobs = load_jobs(jobs_file, _file(run, "curves", curves) if has_curves else None)
+    _check_same("events", recorded["events"]["files"], ((s.name, s.sha256) for s in events.sources))
+    _check_same("jobs", recorded["jobs"]["files"], jobs.sources)
+    return events.between(config["window_start_us"], config["window_end_us"]), jobs
+
+
+def _known_files(run: RunResult) -> Mapping[str, str]:
+    files: Mapping[str, str] = run.session.get("files", {})
+    return files
+
+
+def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
+    fix = f"say where the file is now: --{what} FILE ({what}=... in Python)"
+    known = _known_files(run)
+    if given is None and what not in known:
+        raise InputError(
+            f"the run does not say where its {what} are", file=run.folder,
+            expected="an entry of 'files' in its session", fix=fix,
+        )  # fmt: skip
+    file = Path(known[what] if given is None else given)
+    if given is None and not file.exists():
+        raise InputError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
+    return file
+
+
+def _check_same(what: str, recorded: Sequence[Mapping[str, Any]], found: Iterable[tuple[str, str]]) -> None:
+    """Compare contents, not names. What was made in memory has no files: the replay itself then tells a difference."""
+    there = list(found)
+    if not recorded or not there:
+        return
+    options = "--jobs FILE, --curves FILE" if what == "jobs" else f"--{what} FILE"
+    for position, source in enumerate(recorded):
+        name, digest = there[position] if position < len(there) else ("nothing", "")
+        if digest != source["sha256"]:
+            raise InputError(
+                f"the {what} are not those of the run: their content differs",
+                file=name,
+                column="sha256",
+                value=digest,
+                expected=f"{source['sha256']} ({source['name']})",
+                fix=f"give the files that the run read: {options}",
+            )
+    if len(there) > len(recorded):
+        raise InputError(
+            f"the {what} are not those of the run: there is a file more",
+            file=there[len(recorded)][0],
+            expected=", ".join(source["name"] for source in recorded),
+            fix=f"give the files that the run read: {options}",
+        )
