@@ -119,8 +119,8 @@ def formulations(
     """
     from bfreplay import load_events, load_jobs
     from bfreplay.experiments import LabSettings, compare_formulations
-    from bfreplay.experiments.lab_result import KIND, RECORD_FILE
-    from bfreplay.experiments.lab_text import render
+    from bfreplay.experiments.formulation_lab.result import KIND, RECORD_FILE
+    from bfreplay.experiments.formulation_lab.text import render
     from bfreplay.replay.folder import check_target
 
     if out is not None:

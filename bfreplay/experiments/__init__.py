@@ -1,7 +1,5 @@
 """Experiments: many decisions or replays, compared."""
 
-from bfreplay.experiments.lab import compare_formulations
-from bfreplay.experiments.lab_result import LabResult
-from bfreplay.experiments.lab_settings import LabSettings
+from bfreplay.experiments.formulation_lab import LabResult, LabSettings, compare_formulations
 
 __all__ = ["LabResult", "LabSettings", "compare_formulations"]

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.lab_result import SCHEMA
-from bfreplay.experiments.lab_tables import PROFILE, SUMMARY, TIME_BY_SIZE
-from bfreplay.experiments.profile import performance_profile, time_by_size
-from bfreplay.experiments.summary import summarise
+from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
+from bfreplay.experiments.formulation_lab.result import SCHEMA
+from bfreplay.experiments.formulation_lab.summary import summarise
+from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
 from bfreplay.report import draw_lab, saved_lab
 from bfreplay.report.figures_lab import (
     ONE_PANEL,
@@ -29,7 +29,7 @@ from bfreplay.report.figures_lab import (
 )
 from bfreplay.report.look import looks
 from bfreplay.report.saved_lab import SavedLab
-from tests.experiments.worked import ANSWERS, PAIRS, answer
+from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer
 
 
 def _save(folder, answers, pairs):

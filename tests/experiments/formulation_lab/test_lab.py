@@ -11,15 +11,15 @@ import pytest
 import bfreplay
 from bfreplay.errors import InputError, OutputExistsError, SolverUnavailableError
 from bfreplay.experiments import LabResult, LabSettings, compare_formulations
-from bfreplay.experiments import lab as lab_module
-from bfreplay.experiments import trials as trials_module
-from bfreplay.experiments.lab_tables import SCHEMAS
-from bfreplay.experiments.lab_text import render
+from bfreplay.experiments.formulation_lab import lab as lab_module
+from bfreplay.experiments.formulation_lab import trials as trials_module
+from bfreplay.experiments.formulation_lab.tables import SCHEMAS
+from bfreplay.experiments.formulation_lab.text import render
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.workload import JobSet
-from tests.experiments.test_sampling import EVENTS, JOBS
+from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS
 from tests.replay.tiny import job, log
 
 FAULTY = "tests.milp.faulty_backends:"

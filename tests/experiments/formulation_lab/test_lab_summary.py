@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.answers import Outcome, outcome_of
-from bfreplay.experiments.lab_tables import PROFILE, SUMMARY, TIME_BY_SIZE
-from bfreplay.experiments.profile import performance_profile, time_by_size
-from bfreplay.experiments.summary import shifted_geometric_mean, summarise, winner
+from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of
+from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
+from bfreplay.experiments.formulation_lab.summary import shifted_geometric_mean, summarise, winner
+from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from tests.experiments.worked import ANSWERS, PAIRS, answer
+from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer
 
 
 def _rows(answers=ANSWERS, pairs=PAIRS, limit=1.0):

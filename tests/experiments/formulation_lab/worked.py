@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bfreplay.experiments.answers import Answer, Outcome
+from bfreplay.experiments.formulation_lab.answers import Answer, Outcome
 
 PAIRS = ["exact", "a on x", "b on x"]
 

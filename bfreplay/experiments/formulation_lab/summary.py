@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.answers import Answer, Outcome
-from bfreplay.experiments.pairs import EXACT
+from bfreplay.experiments.formulation_lab.answers import Answer, Outcome
+from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 
 SHIFT_S = 1e-3

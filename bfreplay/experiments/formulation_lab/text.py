@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.lab_result import LabResult
-from bfreplay.experiments.pairs import EXACT
+from bfreplay.experiments.formulation_lab.pairs import EXACT
+from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.wording import count, duration
 

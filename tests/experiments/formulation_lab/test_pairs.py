@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.experiments.pairs import distinct_names, plan_pairs
+from bfreplay.experiments.formulation_lab.pairs import distinct_names, plan_pairs
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.milp.formulations.choices import Choices

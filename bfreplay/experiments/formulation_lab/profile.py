@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.answers import Answer
-from bfreplay.experiments.pairs import EXACT
-from bfreplay.experiments.summary import by_pair
+from bfreplay.experiments.formulation_lab.answers import Answer
+from bfreplay.experiments.formulation_lab.pairs import EXACT
+from bfreplay.experiments.formulation_lab.summary import by_pair
 
 FIELDS = ("all", "milp")
 """Who competes: everybody, or the pairs without the exact solver."""

@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 
 from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.errors import BfreplayError
-from bfreplay.experiments.answers import Answer
-from bfreplay.experiments.lab_result import KIND, RECORD_FILE, SCHEMA, LabResult
-from bfreplay.experiments.lab_settings import LabSettings
-from bfreplay.experiments.lab_tables import ANSWERS, SCHEMAS
-from bfreplay.experiments.pairs import EXACT, PairPlan, plan_pairs
-from bfreplay.experiments.profile import performance_profile, time_by_size
-from bfreplay.experiments.sampling import DecisionSample, sample_decisions
-from bfreplay.experiments.summary import summarise, winner
-from bfreplay.experiments.trials import Optima, Trials
+from bfreplay.experiments.formulation_lab.answers import Answer
+from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
+from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
+from bfreplay.experiments.formulation_lab.result import KIND, RECORD_FILE, SCHEMA, LabResult
+from bfreplay.experiments.formulation_lab.sampling import DecisionSample, sample_decisions
+from bfreplay.experiments.formulation_lab.settings import LabSettings
+from bfreplay.experiments.formulation_lab.summary import summarise, winner
+from bfreplay.experiments.formulation_lab.tables import ANSWERS, SCHEMAS
+from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy

@@ -10,10 +10,10 @@ from types import TracebackType
 
 import numpy as np
 
-from bfreplay.experiments.answers import Answer, Outcome, answer_of, known
-from bfreplay.experiments.lab_settings import LabSettings
-from bfreplay.experiments.pairs import EXACT, NamedBackend, Pair, PairPlan
-from bfreplay.experiments.sampling import SampledDecision
+from bfreplay.experiments.formulation_lab.answers import Answer, Outcome, answer_of, known
+from bfreplay.experiments.formulation_lab.pairs import EXACT, NamedBackend, Pair, PairPlan
+from bfreplay.experiments.formulation_lab.sampling import SampledDecision
+from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.isolation import IsolatedBackend
