@@ -23,7 +23,7 @@ from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS
 from tests.replay.tiny import job, log
 
 FAULTY = "tests.milp.faulty_backends:"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "formulation-lab.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "formulation-lab.md"
 QUICK = LabSettings(sample=4, time_limit_s=2.0, grace_s=2.0)
 
 
@@ -177,7 +177,7 @@ def test_a_hanging_solver_is_killed_and_counted():
 
 def test_a_claim_that_a_decision_is_infeasible_is_wrong():
     result = _tiny(backends=["tests.milp.faulty_backends:ClaimsInfeasible"])
-    assert _outcomes(result, "choices on liar") == ["wrong"] * 4
+    assert _outcomes(result, "choices on faulty") == ["wrong"] * 4
     assert set(result.answers["solver_status"]) == {"optimal", "infeasible"}
     assert "none: no pair proved an optimum" in render(result)
 
