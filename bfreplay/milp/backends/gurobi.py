@@ -183,5 +183,5 @@ def _too_large(model: LinearModel) -> str:
         f"the model has {model.n_columns:,} columns and {model.n_rows:,} rows, and the licence that comes with "
         "gurobipy ends at 2,000 of either (a row with two sides counts twice); a full licence is picked up by itself "
         "(GRB_LICENSE_FILE, or gurobi.lic in the home folder; academic ones are free), and the formulation "
-        "choices_reduced stays below"
+        "choices_reduced nearly always stays below"
     )

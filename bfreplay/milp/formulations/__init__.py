@@ -14,7 +14,10 @@ FORMULATIONS = Registry(
     built_in={
         "published": "bfreplay.milp.formulations.published:Published",
         "node_level": "bfreplay.milp.formulations.node_level:NodeLevel",
+        "counts_sos2": "bfreplay.milp.formulations.counts_sos2:CountsSos2",
+        "counts_segments": "bfreplay.milp.formulations.counts_segments:CountsSegments",
         "choices": "bfreplay.milp.formulations.choices:Choices",
+        "choices_reduced": "bfreplay.milp.formulations.choices_reduced:ChoicesReduced",
     },
 )
 """One line here (or an entry point elsewhere) makes a formulation known everywhere."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.entries import Rows
+from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.formulations.formulation import NodeMap
+from bfreplay.milp.formulations.start import start_counts
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 
@@ -21,7 +22,8 @@ class Choices:
     ``sum n y[j, n] <= capacity`` (``capacity[0]``).
 
     Size: at most J (min(K, N) + 1) columns, J + 1 rows, 2 entries a column at most. A job without any allowed
-    count (a change limit can do that) makes an empty row that demands 1: the model is infeasible, as it should be.
+    count (a change limit can do that) has the one column ``y[j, 0]`` with an upper bound of 0: the model is
+    infeasible, as it should be.
 
     Source: the multiple-choice knapsack that BFTrainer's equations 1 to 16 (arXiv:2106.12091) are over counts.
     """
@@ -33,24 +35,51 @@ class Choices:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; columns ordered by job, then count."""
-        job, count = np.nonzero(problem.value > -np.inf)
-        column = np.arange(job.shape[0])
-        rows = Rows()
-        one = rows.add("one", problem.n_jobs, 1.0, 1.0)
-        capacity = rows.add("capacity", 1, -np.inf, float(problem.capacity))
-        rows.put(one + job, column, 1.0)
-        holds = count > 0
-        rows.put(capacity, column[holds], count[holds].astype(np.float64))
-        return rows.model(
-            objective=problem.value[job, count],
-            column_upper=np.ones(column.shape[0]),
-            is_integer=np.ones(column.shape[0], dtype=np.bool_),
-            column_names=[f"y[{j},{n}]" for j, n in zip(job.tolist(), count.tolist(), strict=True)],
-        )
+        return choice_model(problem, _offered(problem), np.arange(problem.n_jobs), start_counts(problem))
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts. A job with two choices gets their sum: re-verification judges it."""
-        job, count = np.nonzero(problem.value > -np.inf)
-        counts = np.zeros(problem.n_jobs, dtype=np.int64)
-        np.add.at(counts, job, count * np.rint(x).astype(np.int64))
-        return counts, None
+        return chosen(_offered(problem), x), None
+
+
+def choice_model(
+    problem: AllocationProblem,
+    offered: NDArray[np.bool_],
+    jobs: NDArray[np.int64],
+    start: NDArray[np.int64] | None,
+    *,
+    capacity: int | None = None,
+    constant: float = 0.0,
+) -> LinearModel:
+    """Build the model in which ``jobs`` choose among the ``offered (J, K + 1)`` counts; other jobs are offered none.
+
+    A count that is offered although it is not allowed gets an upper bound of 0.
+    ``start`` are counts ``(J,)`` of which those of ``jobs`` are offered; ``capacity`` is what ``jobs`` may use (the
+    problem's own by default); ``constant`` is added to the objective.
+    """
+    job, count = np.nonzero(offered)
+    columns, rows = Columns(), Rows()
+    worth = problem.value[job, count]
+    allowed = worth > -np.inf
+    y = columns.add("y", job, count, objective=np.where(allowed, worth, 0.0), upper=allowed.astype(np.float64))
+    one = rows.add("one", jobs.shape[0], 1.0, 1.0, jobs)
+    rows.put(one + np.searchsorted(jobs, job), y, 1.0)
+    room = problem.capacity if capacity is None else capacity
+    rows.put(rows.add("capacity", 1, -np.inf, float(room)), y, count.astype(np.float64))
+    begins = None if start is None else (start[job] == count).astype(np.float64)
+    return rows.model_of(columns, objective_constant=constant, start=begins)
+
+
+def chosen(offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``(J,)``: the counts that column values ``x`` of ``choice_model`` choose; 0 for jobs that are offered none."""
+    job, count = np.nonzero(offered)
+    counts = np.zeros(offered.shape[0], dtype=np.int64)
+    np.add.at(counts, job, count * np.rint(x).astype(np.int64))
+    return counts
+
+
+def _offered(problem: AllocationProblem) -> NDArray[np.bool_]:
+    """``(J, K + 1)``: the counts allowed, and 0 for a job that has none."""
+    offered = problem.value > -np.inf
+    offered[:, 0] |= ~offered.any(axis=1)
+    return offered

@@ -1,20 +1,49 @@
-"""The node-level model, corrected."""
+"""The node-level model, corrected and aggregated."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.formulations.curves import add_weighted_curves
+from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.formulations.formulation import NodeMap
-from bfreplay.milp.formulations.node_rows import build_node_model, read_node_model
+from bfreplay.milp.formulations.kinks import kinks
+from bfreplay.milp.formulations.node_map import held_nodes, pairs, read_node_map
+from bfreplay.milp.formulations.start import start_counts
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 
 
 class NodeLevel:
-    """Node level with M = 2 n_idle, the smallest that never binds, in the no-migration rows.
+    """Which node goes to which job, with the true optimum and far fewer, tighter rows than ``published``.
 
-    Its optimum is the true one. Variables, constraints and size: ``node_rows.build_node_model``.
+    It differs from the published program in this: there is a count variable; the nodes that change hands are
+    counted from ``x`` and the map held now, without a binary for each; one pair of binaries says both whether a job
+    gains or loses, and what rescaling costs; one binary says whether it runs; and M is 2 N, which never binds.
+
+    Variables (N = capacity): ``x[j, n]`` binary, job j gets node n; ``count[j]``; ``running[j]``, ``gained[j]``,
+    ``lost[j]`` binary; ``weight[j, b] >= 0`` for the breakpoints b of job j's curve (its kinks on
+    0..min(max_nodes, N)), an SOS2.
+
+    Maximise ``sum gain_j(b) weight[j, b] - scale_up_loss_j gained[j] - scale_down_loss_j lost[j]`` subject to
+
+    - ``node[n]``: ``sum_j x[j, n] <= 1``
+    - ``count[j]``: ``sum_n x[j, n] = count[j]``
+    - ``least[j]``, ``most[j]``: ``min_nodes_j running[j] <= count[j] <= max_nodes_j running[j]``
+    - ``convex[j]``, ``curve[j]``: ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = count[j]``
+    - ``gain[j]``, ``loss[j]``: with G_j (L_j) the number of nodes that job j gets and does not hold (holds and does
+      not get), ``G_j + L_j <= (count_j - current_j) + M lost_j`` and ``G_j + L_j <= (current_j - count_j) + M
+      gained_j``. As ``count_j - current_j = G_j - L_j`` they are ``2 L_j <= M lost_j`` and ``2 G_j <= M gained_j``
+    - ``either[j]``: ``gained[j] + lost[j] <= 1``: nothing migrates
+
+    The last three kinds cap every change at M / 2 nodes, so ``problem.change_limit`` goes the same way: M is
+    2 min(N, change_limit).
+
+    Size: J (N + 4) + B columns with B <= J (min(K, N) + 1) breakpoints (about 8 a job for published curves),
+    N + 8 J rows, 3 J N + 2 B + 9 J entries (2 J fewer under a change limit of 0).
+
+    Source: BFTrainer, arXiv:2106.12091, equations 1 to 16, aggregated.
     """
 
     name = "node_level"
@@ -23,9 +52,55 @@ class NodeLevel:
     change_limited = False
 
     def build(self, problem: AllocationProblem) -> LinearModel:
-        """Build the model with M = 2 capacity."""
-        return build_node_model(problem, migration_constant=2 * problem.capacity)
+        """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
+        jobs, nodes = problem.n_jobs, problem.capacity
+        job = np.arange(jobs)
+        held = held_nodes(problem)
+        big = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
+        min_nodes, max_nodes, current = (
+            each.astype(np.float64) for each in (problem.min_nodes, problem.max_nodes, problem.current)
+        )
+
+        columns, rows = Columns(), Rows()
+        x = columns.add("x", *pairs(problem)).reshape(jobs, nodes)
+        count = columns.add("count", job, upper=np.minimum(max_nodes, nodes), integer=False)
+        running = columns.add("running", job)
+        gained = columns.add("gained", job, objective=-problem.scale_up_loss)
+        lost = columns.add("lost", job, objective=-problem.scale_down_loss)
+
+        rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
+        first = rows.add("count", jobs, 0.0, 0.0)
+        rows.put((first + job)[:, None], x, 1.0)
+        rows.put(first + job, count, -1.0)
+        first = rows.add("least", jobs, 0.0, np.inf)
+        rows.put(first + job, count, 1.0)
+        rows.put(first + job, running, -min_nodes)
+        first = rows.add("most", jobs, -np.inf, 0.0)
+        rows.put(first + job, count, 1.0)
+        rows.put(first + job, running, -max_nodes)
+        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job]
+        curves = add_weighted_curves(columns, rows, problem.gain, points)
+        rows.put(curves.curve_row + job, count, -1.0)
+        first = rows.add("gain", jobs, -np.inf, 0.0)
+        rows.put((first + job)[:, None], x, np.where(held, 0.0, 2.0))
+        rows.put(first + job, gained, -big)
+        first = rows.add("loss", jobs, -np.inf, -2.0 * current)  # 2 (current - held and kept) <= M lost
+        rows.put((first + job)[:, None], x, np.where(held, -2.0, 0.0))
+        rows.put(first + job, lost, -big)
+        first = rows.add("either", jobs, -np.inf, 1.0)
+        rows.put(first + job, gained, 1.0)
+        rows.put(first + job, lost, 1.0)
+
+        start, counts = None, start_counts(problem)
+        if counts is not None:
+            start = np.zeros(len(columns.names))
+            start[x] = held & (counts > 0)[:, None]
+            start[count] = counts
+            start[running] = counts > 0
+            start[lost] = counts < problem.current
+            start[curves.column] = curves.weights_at(counts)
+        return rows.model_of(columns, sets=curves.sets, start=start)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return counts and node map."""
-        return read_node_model(problem, x)
+        return read_node_map(problem, x)
