@@ -1,6 +1,6 @@
 """Every formulation on every back end drives a replay of the Summit log's first two days.
 
-Run it: ``python benchmarks/bench_pairs_on_summit.py [HOURS [FORMULATION ...]]``. An hour and a half for all pairs.
+Run it: ``python benchmarks/bench_pairs_on_summit.py [HOURS [TIME_LIMIT_S [FORMULATION ...]]]``. Hours for all pairs.
 
 The jobs are the first ten of BFTrainer's ImageNet set, each curve value changed by up to 1 % at random, so that hardly
 any two answers are worth the same. Where a solver's counts still differ from the exact solver's on the same state, it
@@ -28,7 +28,6 @@ from bfreplay.scalability import TabulatedCurve
 
 T_FWD_S = 120.0
 HOUR_US = 3_600_000_000
-TIME_LIMIT_S = 1.0
 EQUAL = 1e-9
 """Relative difference of objective values below which two answers are a tie."""
 
@@ -86,14 +85,14 @@ def replayed(log: NodeEvents, jobs: JobSet, solver: Solver, published: bool) -> 
     return run.summary["ledger"]["samples"], watched, perf_counter() - started
 
 
-def main(hours: float, names: list[str]) -> None:
+def main(hours: float, time_limit_s: float, names: list[str]) -> None:
     """Print one table."""
     log = load_events(SUMMIT / "summit-2021-02-node-events.parquet")
     log = log.between(log.window_start_us, log.window_start_us + int(hours * HOUR_US))
     jobs = tie_free_jobs()
     print(heading(f"All pairs replay the first {hours:g} hours of the Summit log"))
     print(
-        f"Ten jobs without ties, unlimited work, T_fwd {T_FWD_S:.0f} s, {TIME_LIMIT_S:g} s a decision, fallback exact. "
+        f"Ten jobs without ties, unlimited work, T_fwd {T_FWD_S:.0f} s, {time_limit_s:g} s a decision, fallback exact. "
         "Samples: relative to exact's (`published`: to exact's under the published limit).\n"
     )
     table_head("solver", "decisions", "replaced", "unproven", "tie", "worse", "largest loss", "samples - exact's", "s")
@@ -104,7 +103,7 @@ def main(hours: float, names: list[str]) -> None:
             if why_not(made) or refused(formulation_of(formulation), made):
                 continue
             published = formulation_of(formulation).change_limited
-            solver = MilpSolver(formulation, backend, referee=ExactSolver(), time_limit_s=TIME_LIMIT_S, grace_s=1.0)
+            solver = MilpSolver(formulation, backend, referee=ExactSolver(), time_limit_s=time_limit_s, grace_s=1.0)
             samples, seen, seconds = replayed(log, jobs, solver, published)
             counted = (seen.decisions, seen.replaced, seen.unproven, seen.ties, seen.worse)
             apart = samples / exact[published] - 1
@@ -114,4 +113,5 @@ def main(hours: float, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 48.0, sys.argv[2:])
+    given = sys.argv[1:]
+    main(float(given[0]) if given else 48.0, float(given[1]) if len(given) > 1 else 1.0, given[2:])
