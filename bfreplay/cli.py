@@ -61,6 +61,8 @@ def main() -> None:
     What would idle nodes give?   bfreplay describe EVENTS
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
     Which solvers work here?      bfreplay solvers
+    Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
+    Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 --out DIR
     """
 
 
