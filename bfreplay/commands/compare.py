@@ -11,10 +11,10 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay import defaults
 from bfreplay.commands.backend_options import backend_options, solver_options
 from bfreplay.commands.inputs import or_bundled, restricted
 from bfreplay.commands.lab_progress import lab_progress
+from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import warm_up_loops
 
 
@@ -24,20 +24,8 @@ def compare() -> None:
 
 
 @compare.command()
-@click.argument("events", type=click.Path(path_type=Path))
-@click.option(
-    "--jobs",
-    "jobs_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).",
-)
-@click.option(
-    "--curves",
-    "curves_file",
-    type=click.Path(path_type=Path),
-    help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl).",
-)
+@events_argument
+@jobs_options
 @click.option("--sample", type=click.IntRange(min=1), default=50, help="Decisions to take from the replay.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of decisions.")
 @click.option(
@@ -66,26 +54,8 @@ def compare() -> None:
     multiple=True,
     help="A back end of your own beside them; may be given several times.",
 )
-@click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    type=float,
-    default=defaults.T_FWD_S,
-    help="Forward-looking time in seconds of the replay's decisions.",
-)
-@click.option(
-    "--max-parallel", type=click.IntRange(min=1), default=defaults.MAX_PARALLEL, help="Most jobs at once in the replay."
-)
-@click.option(
-    "--window",
-    nargs=2,
-    metavar="START END",
-    default=None,
-    help="Part of the log: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
-)
-@click.option(
-    "--unlimited-work", is_flag=True, help="The first MAX-PARALLEL jobs, all there from the start, never done."
-)
+@allocation_options
+@window_option
 @solver_options
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Lab folder to write.  [default: write nothing]"

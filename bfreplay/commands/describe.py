@@ -8,17 +8,12 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import or_bundled, restricted
+from bfreplay.commands.log_options import events_argument, window_option
 
 
 @click.command()
-@click.argument("events", type=click.Path(path_type=Path))
-@click.option(
-    "--window",
-    nargs=2,
-    metavar="START END",
-    default=None,
-    help="Part of the log: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
-)
+@events_argument
+@window_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def describe(events: Path, window: tuple[str, str] | None, as_json: bool) -> None:
     """How much is idle in EVENTS, in holes of what length, and how often nodes come and go.

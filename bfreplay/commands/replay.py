@@ -12,45 +12,21 @@ from typing import Any, Literal
 import rich_click as click
 from click.core import ParameterSource
 
-from bfreplay import defaults
 from bfreplay.commands.backend_options import OF_BACKENDS, backend_options, solver_options
 from bfreplay.commands.inputs import or_bundled, refuse_existing_early, restricted
+from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
 
 @click.command()
-@click.argument("events", type=click.Path(path_type=Path))
-@click.option(
-    "--jobs",
-    "jobs_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).",
-)
-@click.option(
-    "--curves",
-    "curves_file",
-    type=click.Path(path_type=Path),
-    help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl).",
-)
+@events_argument
+@jobs_options
 @click.option(
     "--policy",
     default="bftrainer",
     help="Who decides the node counts: 'bftrainer', 'equal-share', or package.module:Class.",
 )
-@click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    type=float,
-    default=defaults.T_FWD_S,
-    help="Forward-looking time in seconds: how long a decision is expected to last.",
-)
-@click.option(
-    "--max-parallel",
-    type=click.IntRange(min=1),
-    default=defaults.MAX_PARALLEL,
-    help="Most jobs at once; the others queue.",
-)
+@allocation_options
 @click.option(
     "--solver",
     default="exact",
@@ -74,18 +50,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     default="continuous",
     help="Continuous time, or the published program's clock and accounting.",
 )
-@click.option(
-    "--window",
-    nargs=2,
-    metavar="START END",
-    default=None,
-    help="Part of the log to replay: two ISO-8601 times (UTC) or epoch seconds.  [default: the whole log]",
-)
-@click.option(
-    "--unlimited-work",
-    is_flag=True,
-    help="The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer measures U.",
-)
+@window_option
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, help="Of the random first map under --semantics published."
 )
@@ -119,10 +84,10 @@ def replay(
     Examples:
       bfreplay replay sample --jobs sample
       bfreplay replay log.parquet --jobs jobs.toml --out run
-      bfreplay replay log.parquet --jobs jobs.csv --t-fwd 300 --max-parallel 70 --json
-      bfreplay replay matrix.tar.gz --jobs bounds.pkl --curves curves.pkl --unlimited-work
-      bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14T12:00 --solver highs
-      bfreplay replay sample --jobs sample --solver cbc --formulation choices_reduced --save-failures failures
+      bfreplay replay log.parquet --jobs jobs.csv --t-fwd 300 --max-parallel 70
+      bfreplay replay matrix.tar.gz --jobs bounds.pkl --curves curves.pkl
+      bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14
+      bfreplay replay sample --jobs sample --solver highs --save-failures failed
     """
     started = perf_counter()
     from bfreplay import load_events, load_jobs

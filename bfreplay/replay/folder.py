@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.replay.result import RECORD_FILE
 
 
@@ -105,3 +107,20 @@ def _unwritable(out: Path, error: OSError) -> InputError:
         expected="a folder in which you may write",
         fix="choose another --out",
     )
+
+
+def record_json(document: Mapping[str, Any], what: str) -> str:
+    """Return the text of a record file: sorted, so that the same document gives the same bytes.
+
+    Raises
+    ------
+    BfreplayError
+        Something in it is no plain data; ``what`` cannot be recorded.
+    """
+    try:
+        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise BfreplayError(
+            f"{what} cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
+            "may hold plain numbers, texts, lists and dicts only, and no nan or inf"
+        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -14,11 +13,11 @@ from typing import Any
 
 from bfreplay import defaults
 from bfreplay.datasets import NodeEvents, load_events, load_jobs
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.baseline import Efficiency, efficiency
 from bfreplay.replay.engine import Engine, ProgressCallback
-from bfreplay.replay.folder import new_folder
+from bfreplay.replay.folder import new_folder, record_json
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RECORD_FILE, SCHEMA_VERSION, SESSION_FILE, RunResult
@@ -105,7 +104,7 @@ def replay_log(
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
         }  # fmt: skip
         for document in (record, notes):
-            _json(document)  # what cannot be written is better known before the replay than after it
+            record_json(document, "the run")  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
         with place as folder:
             recorder = _recorder(anchored, events, settings, folder, with_tables=with_tables)
@@ -132,8 +131,8 @@ def replay_log(
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             }
             if folder is not None:
-                (folder / RECORD_FILE).write_text(_json(record), encoding="utf-8")
-                (folder / SESSION_FILE).write_text(_json(notes), encoding="utf-8")
+                (folder / RECORD_FILE).write_text(record_json(record, "the run"), encoding="utf-8")
+                (folder / SESSION_FILE).write_text(record_json(notes, "the run"), encoding="utf-8")
     finally:
         policy.close()
     return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
@@ -172,16 +171,6 @@ def _refuse_node_types(jobs: JobSet) -> None:
                 expected="no node types",
                 fix="leave the column empty, and give a log of those nodes alone",
             )
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as error:
-        raise BfreplayError(
-            f"the run cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
-            "may hold plain numbers, texts, lists and dicts only, and no nan or inf"
-        ) from error
 
 
 def _record_of_inputs(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 from bfreplay import defaults
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, check_whole
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.published import SeedMap, random_seed_map
 
@@ -42,15 +41,7 @@ class ReplaySettings:
 
     def __post_init__(self) -> None:
         for column, least in (("max_parallel", 1), ("seed", 0)):
-            value = getattr(self, column)
-            try:
-                whole = operator.index(value)
-            except TypeError:
-                whole = least - 1
-            if whole < least:
-                raise InputError(
-                    f"{column} is out of range", column=column, value=value, expected=f"a whole number >= {least}"
-                )
+            check_whole(column, getattr(self, column), least)
         try:
             object.__setattr__(self, "semantics", Semantics(self.semantics))
         except ValueError as error:

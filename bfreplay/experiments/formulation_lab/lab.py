@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bfreplay.datasets import NodeEvents, load_events, load_jobs
-from bfreplay.errors import BfreplayError
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
@@ -28,7 +26,7 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay.folder import new_folder
+from bfreplay.replay.folder import new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -139,7 +137,7 @@ def compare_formulations(
             "worker_starts": worker_starts,
             **(session or {}),
         }
-        text = _json(record)
+        text = record_json(record, "the comparison")
         if folder is not None:
             for name, table in tables.items():
                 pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
@@ -228,13 +226,3 @@ def _record(
         "summary": rows,
         "winner": winner(rows),
     }
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as error:
-        raise BfreplayError(
-            f"the comparison cannot be recorded as JSON: {error}; the log's metadata and the session may hold plain "
-            "numbers, texts, lists and dicts only, and no nan or inf"
-        ) from error

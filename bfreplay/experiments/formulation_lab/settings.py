@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 from bfreplay import defaults
-from bfreplay.errors import InputError
+from bfreplay.errors import check_whole
 from bfreplay.milp.isolation import GRACE_S
 
 
@@ -49,12 +48,4 @@ class LabSettings:
 
     def __post_init__(self) -> None:
         for column, least in (("sample", 1), ("seed", 0)):
-            value = getattr(self, column)
-            try:
-                whole = operator.index(value)
-            except TypeError:
-                whole = least - 1
-            if whole < least:
-                raise InputError(
-                    f"{column} is out of range", column=column, value=value, expected=f"a whole number >= {least}"
-                )
+            check_whole(column, getattr(self, column), least)
