@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,30 @@ class FailureFolder:
     """A folder that gets a pair of files a failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
 
     The folder is made with the first failure. Files that are there stay.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    most
+        Failures to keep of each solver and kind (process status, solver status, quality), for models of megabytes add
+        up; ``None`` for all.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: int | None = None) -> None:
         self._folder = folder
+        self._most = most
         self._next: dict[str, int] = {}
+        self._kept: Counter[tuple[str, ...]] = Counter()
 
     def keep(
         self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, Any]
     ) -> None:
         """Write the model (where there is one) and its decision; ``about`` tells what went wrong."""
+        kind = (solver, *(str(about.get(name)) for name in ("process_status", "solver_status", "quality")))
+        if self._most is not None and self._kept[kind] >= self._most:
+            return
+        self._kept[kind] += 1
         self._folder.mkdir(parents=True, exist_ok=True)
         stem = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in solver)
         number = self._next.get(stem, 0)

@@ -101,7 +101,7 @@ class MilpSolver:
         fallback: Fallback = "exact",
         referee: Solver | None = None,
         isolated: bool = True,
-        save_failures: Path | None = None,
+        save_failures: Path | FailureFolder | None = None,
         grace_s: float = 5.0,
         memory_limit_bytes: int | None = None,
         relative_gap: float = 0.0,
@@ -131,7 +131,7 @@ class MilpSolver:
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
         self._fallback: Fallback = fallback
         self._referee = referee
-        self._failures = None if save_failures is None else FailureFolder(save_failures)
+        self._failures = FailureFolder(save_failures) if isinstance(save_failures, Path) else save_failures
         self._warm_start = warm_start and made.capabilities.warm_start
         self._without_sets = not made.capabilities.sos
         self._own_worker = worker is None

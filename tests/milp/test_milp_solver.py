@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.files.mps import mps_text
 from bfreplay.milp.milp_solver import MilpSolver
@@ -252,6 +253,15 @@ def test_failures_are_saved_with_their_inputs_and_nothing_is_overwritten(tmp_pat
     about = json.loads((folder / "choices-on-faulty-00001.json").read_text())["about"]
     assert about["message"] == "ValueError: no such luck"
     assert about["options"]["time_limit_s"] == 10.0
+
+
+def test_only_so_many_failures_of_a_kind_are_kept_where_that_is_asked(tmp_path):
+    folder = FailureFolder(tmp_path, most=2)
+    for backend in ("Raises", "Refuses", "Raises", "CallsSuboptimalOptimal", "Raises", "Refuses", "Raises"):
+        solve(problem_of_two(), "choices", FAULTY + backend, save_failures=folder)
+    messages = [json.loads(path.read_text())["about"]["message"] for path in tmp_path.glob("*.json")]
+    assert len(messages) == 3  # a refused model is none of the solver's failures
+    assert messages.count("ValueError: no such luck") == 2
 
 
 def test_a_decision_that_no_model_was_made_of_is_saved_too(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +9,13 @@ from types import TracebackType
 
 import numpy as np
 
-from bfreplay.experiments.formulation_lab.answers import Answer, Outcome, answer_of, known
+from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, known
 from bfreplay.experiments.formulation_lab.pairs import EXACT, NamedBackend, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import SampledDecision
 from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
@@ -64,9 +64,6 @@ class Trials:
         save_failures: Path | None = None,
         most_failures: int | None = None,
     ) -> None:
-        self._save_failures = save_failures
-        self._most_failures = most_failures
-        self._rejected: Counter[tuple[str, Outcome]] = Counter()
         self._exact = ExactSolver()
         self._workers = {
             backend.name: IsolatedBackend(
@@ -77,7 +74,11 @@ class Trials:
         self._pairs = plan.pairs
         self._settings = settings
         self._solvers = [
-            self._solver(pair, settings.time_limit_s, None if save_failures is None else save_failures / _slug(pair))
+            self._solver(
+                pair,
+                settings.time_limit_s,
+                None if save_failures is None else FailureFolder(save_failures / _slug(pair), most_failures),
+            )
             for pair in plan.pairs
         ]
         self._warm_pair: dict[str, Pair] = {}  # by back end: one that has answered the tiny decision
@@ -130,7 +131,7 @@ class Trials:
                     answers.append(self._answer(decision.index, entrant - 1, problem, best))
         return answers, optima
 
-    def _solver(self, pair: Pair, time_limit_s: float, save_failures: Path | None) -> MilpSolver:
+    def _solver(self, pair: Pair, time_limit_s: float, save_failures: FailureFolder | None) -> MilpSolver:
         return MilpSolver(
             pair.formulation.formulation,
             pair.backend.backend,
@@ -164,22 +165,10 @@ class Trials:
         if lost:
             self._warm_again(pair.backend)
         limited = pair.formulation.formulation.change_limited
-        answer = answer_of(
+        return answer_of(
             said, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
             optimum=best.optimum, posed_optimum=best.published_optimum if limited else best.optimum, worker_lost=lost,
         )  # fmt: skip
-        if not answer.is_solved:
-            self._thin_out(pair, answer.outcome)
-        return answer
-
-    def _thin_out(self, pair: Pair, outcome: Outcome) -> None:
-        """Drop what was just kept of a failure when there is enough of its kind: models of megabytes add up."""
-        self._rejected[pair.name, outcome] += 1
-        enough = self._most_failures is not None and self._rejected[pair.name, outcome] > self._most_failures
-        if enough and self._save_failures is not None:
-            newest = max((self._save_failures / _slug(pair)).glob("*.json"))
-            newest.with_suffix(".mps").unlink(missing_ok=True)
-            newest.unlink()
 
     def _warm_again(self, backend: NamedBackend) -> None:
         """Let the new worker answer the tiny decision; one that failed on that is not asked again."""
