@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,16 @@ from bfreplay.replay.tables import DECISIONS, JOBS, TIMINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TO_FOLLOW = ROOT / "docs" / "algorithm-developers.md"  # run from top to bottom; of the others every block by itself
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _blocks(language: str) -> list[object]:
     found = []
     for page in PAGES:
+        if page == TO_FOLLOW:
+            continue
         for n, (kind, text) in enumerate(_BLOCK.findall(page.read_text())):
             if kind == language:
                 found.append(pytest.param(text, id=f"{page.name}-{n}"))
@@ -46,6 +51,57 @@ def test_commands_run(text, tmp_path):
             )  # fmt: skip
         else:
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
+
+
+def test_the_page_for_algorithm_developers_can_be_followed_from_top_to_bottom(tmp_path):
+    """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
+    ran = []
+    for file, kind, text in _STEP.findall(TO_FOLLOW.read_text()):
+        if file:
+            (tmp_path / file).write_text(text)
+        elif kind == "console":
+            for command, shown in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", text, re.MULTILINE):
+                said = [_without_times(line) for line in _run(command, tmp_path).splitlines()]
+                assert [line for line in shown.splitlines() if _without_times(line) not in said] == [], said
+                ran.append(command)
+        else:
+            assert kind == "text", f"nobody runs this block:\n{text}"
+    assert {command.split()[0] for command in ran} == {"python", "bfreplay", "pip"}
+    for picture in re.findall(r"`(lab/[\w-]+\.\w+)`", TO_FOLLOW.read_text()):
+        assert (tmp_path / picture).stat().st_size > 0
+
+
+def _run(command: str, folder: Path) -> str:
+    """Standard output of a command of the page, run in ``folder``."""
+    words = shlex.split(command)
+    if words == ["pip", "install", "-e", "."]:
+        return _installed(folder)
+    programs = {"python": [sys.executable], "bfreplay": [sys.executable, "-P", "-m", "bfreplay.cli"]}
+    site = folder / "site"
+    path = [str(ROOT), str(site), str(folder)] if site.exists() else [str(ROOT)]
+    done = subprocess.run(
+        [*programs[words[0]], *words[1:]], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _installed(folder: Path) -> str:
+    """What an editable install leaves of a package, without a network: its name and its entry points."""
+    package = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    about = folder / "site" / f"{package['name']}-{package['version']}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Name: {package['name']}\nVersion: {package['version']}\n")
+    lines = []
+    for group, points in package["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {location}" for name, location in points.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+    return ""
+
+
+def _without_times(line: str) -> str:
+    return re.sub(r"\d+\.\d+s?\b", "N", line).strip()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

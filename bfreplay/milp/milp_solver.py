@@ -26,6 +26,7 @@ from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
+from bfreplay.milp.pairing import check_options, location_of, refused
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.sets import without_sets
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
@@ -33,9 +34,6 @@ from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
 
 Fallback = Literal["exact", "keep", "none"]
-MAX_SEED = 2**31 - 2
-"""Solvers take 32-bit seeds, and CBC needs one more."""
-
 _DENIALS = (SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)
 """Claims that there is no best answer."""
 
@@ -118,7 +116,7 @@ class MilpSolver:
                 "fallback 'exact' needs a solver to fall back to",
                 fix="pass referee=ExactSolver(), or fallback='keep' or 'none'",
             )
-        _check_options(time_limit_s, relative_gap, threads, seed)
+        check_options(time_limit_s, relative_gap, threads, seed)
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
         made = backend_of(backend) if isinstance(backend, str) else backend
         reason = why_not(made) if worker is None else ""  # a given worker may have packages that are not here
@@ -139,7 +137,7 @@ class MilpSolver:
         if worker is not None:
             self._runner = worker
         elif isolated:
-            location = BACKENDS.location(backend) if isinstance(backend, str) else _location(backend)
+            location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
             self._runner = _InProcess(made)
@@ -266,33 +264,6 @@ class MilpSolver:
             self._failures.keep(self._name, problem, model, {"options": self.describe(), **statuses})
 
 
-def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
-    """Why ``backend`` cannot take the models of ``formulation``; empty when it can."""
-    able = backend.capabilities
-    if formulation.needs_sos and not able.sos and not reformulate_sets:
-        return (
-            f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
-            "(choices_reduced needs none), another back end (cbc takes them), or have the sets reformulated"
-        )
-    if formulation.needs_continuous and not able.continuous:
-        return (
-            f"{backend.name} takes integer columns only, and {formulation.name} has continuous ones; take another "
-            "formulation (choices_reduced has none) or another back end"
-        )
-    return ""
-
-
-def _check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
-    if not 0 < time_limit_s < math.inf:
-        raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
-    if not 0 <= relative_gap < 1:
-        raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
-    if threads < 1:
-        raise InputError("the number of threads is out of range", value=threads, expected="a whole number >= 1")
-    if not 0 <= seed <= MAX_SEED:
-        raise InputError("the seed is out of range", value=seed, expected=f"a whole number from 0 to {MAX_SEED}")
-
-
 def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
     """The answer to ``solved`` as one to ``model``: columns that were added to reformulate sets are left out."""
     answer = ran.answer
@@ -348,18 +319,6 @@ def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float
         nodes=verdict.nodes,
         size=size,
     )
-
-
-def _location(backend: Backend) -> str:
-    kind = type(backend)
-    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
-        raise InputError(
-            "a worker process cannot import this back end",
-            value=kind.__qualname__,
-            expected="a class in an importable module",
-            fix="move it to a module of its own, or pass isolated=False",
-        )
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)

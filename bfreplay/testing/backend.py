@@ -1,5 +1,267 @@
 """What a back end must do."""
 
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bfreplay.milp.backends import (
+    Backend,
+    BackendAnswer,
+    Capabilities,
+    SolveOptions,
+    backend_of,
+    version_of,
+    why_not,
+)
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.formulations import FORMULATIONS, formulation_of
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.judgement import against_referee, judge
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.pairing import refused
+from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
+from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
+from bfreplay.testing.points import point_fault
+
+OPTIONS = SolveOptions(30.0)
+
+GRACE_S = 30.0
+"""No clause is about speed: a busy machine may take long over its time limit."""
+
+TOLERANCE = 1e-6
+"""How far a column or a row may be off: what MILP solvers work to."""
+
+RANDOM_DECISIONS = 12
+"""For each formulation."""
+
+SOLVABLE, INFEASIBLE, UNBOUNDED = solvable_models(), infeasible_models(), unbounded_models()
+WITHOUT_AN_ANSWER = (SolverStatus.NO_SOLUTION, SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)
+
 
 class BackendContract:
-    """To be filled."""
+    """Inherit, and set ``backend``: a registered name, or ``package.module:Class``, importable in a worker.
+
+    What its capabilities exclude it must refuse, and infinite bounds it may: by ``ModelRefusedError``, with its own
+    name and the reason in the message. Everything else it must solve.
+    """
+
+    backend: str
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend_name(cls) -> str:
+        """What is tested."""
+        return cls.backend
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def made(cls, backend_name: str) -> Backend:
+        """The back end itself, for what it says of itself. It solves nothing in this process."""
+        found = backend_of(backend_name)
+        if reason := why_not(found):
+            pytest.fail(f"back end {backend_name} does not work here: {reason}")
+        return found
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def worker(cls, backend_name: str, made: Backend) -> Iterator[IsolatedBackend]:
+        """The back end in one process for all tests of the class; a crash fails one of them."""
+        with IsolatedBackend(backend_name, grace_s=GRACE_S) as worker:
+            yield worker
+
+    def test_it_says_what_it_is(self, backend_name: str, made: Backend) -> None:
+        assert isinstance(made, Backend)
+        assert isinstance(made.name, str)
+        assert made.name
+        assert made.name == backend_name or ":" in backend_name, "it is registered by another name than its own"
+        assert isinstance(made.capabilities, Capabilities)
+        assert made.available() == ""
+        assert isinstance(version_of(made), str)
+
+    @pytest.mark.parametrize("case", SOLVABLE)
+    def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
+        known = SOLVABLE[case]
+        answer = solved(worker, made, known.model)
+        if answer is not None:
+            assert answer.solver_status is SolverStatus.OPTIMAL, answer.message
+            assert answer.objective == pytest.approx(known.optimum, rel=1e-7)
+            assert answer.bound == pytest.approx(known.optimum, rel=1e-6)
+            if known.x is not None:
+                assert answer.x is not None
+                assert answer.x.tolist() == pytest.approx(list(known.x), rel=0.0, abs=1e-6)
+
+    @pytest.mark.parametrize("case", INFEASIBLE)
+    def test_it_calls_an_infeasible_model_infeasible(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
+        answer = solved(worker, made, INFEASIBLE[case])
+        if answer is not None:
+            assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
+
+    @pytest.mark.parametrize("case", UNBOUNDED)
+    def test_it_calls_an_unbounded_model_unbounded(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
+        answer = solved(worker, made, UNBOUNDED[case])
+        if answer is not None:
+            assert answer.solver_status is SolverStatus.UNBOUNDED, answer.message
+
+    @pytest.mark.parametrize("limit_s", [0.05, 0.5])
+    def test_a_time_limit_is_a_status_and_bounds_stay_bounds(
+        self, limit_s: float, worker: IsolatedBackend, made: Backend
+    ) -> None:
+        answer = must_solve(worker, made, market_split(exact=False), SolveOptions(limit_s))
+        if answer.solver_status is SolverStatus.OPTIMAL:
+            assert answer.objective == pytest.approx(0.0, abs=1e-6), "it calls optimal what is not"
+        else:
+            assert answer.solver_status in (SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION), answer.message
+        assert answer.bound >= -1e-6, "its bound excludes the optimum"
+
+    def test_almost_no_time_gives_no_optimum_that_was_not_proven(self, worker: IsolatedBackend, made: Backend) -> None:
+        answer = must_solve(worker, made, _model_of_a_decision(), SolveOptions(1e-6))
+        if answer.solver_status is SolverStatus.OPTIMAL:
+            assert answer.objective == pytest.approx(_optimum_of_the_decision())
+        else:
+            assert answer.solver_status in (SolverStatus.NO_SOLUTION, SolverStatus.FEASIBLE), answer.message
+
+    def test_a_start_is_used_where_that_is_declared(self, worker: IsolatedBackend, made: Backend) -> None:
+        """Without its start nobody finds a feasible point of this model in time."""
+        if not made.capabilities.warm_start:
+            pytest.skip(f"{made.name} takes no start, as declared")
+        answer = must_solve(worker, made, market_split(exact=True), SolveOptions(1.0))
+        assert answer.x is not None, f"it has lost the start: {answer.message}"
+
+    def test_the_same_model_and_seed_give_the_same_answer(self, worker: IsolatedBackend, made: Backend) -> None:
+        model = _model_of_a_decision()
+        for seed in (0, 7, 2**31 - 2):
+            options = SolveOptions(30.0, seed=seed)
+            first, second = (must_solve(worker, made, model, options) for _ in range(2))
+            np.testing.assert_array_equal(first.x, second.x)
+            assert (first.objective, first.bound) == (second.objective, second.bound)
+
+    def test_several_threads_and_one_again(self, worker: IsolatedBackend, made: Backend) -> None:
+        for threads in (2, 1, 2):
+            answer = must_solve(worker, made, _model_of_a_decision(), SolveOptions(30.0, threads=threads))
+            assert answer.objective == pytest.approx(_optimum_of_the_decision())
+
+    def test_a_gap_bounds_what_may_be_called_optimal(self, worker: IsolatedBackend, made: Backend) -> None:
+        known = knapsack()
+        rough = must_solve(worker, made, known.model, SolveOptions(30.0, relative_gap=0.2))
+        assert rough.solver_status is SolverStatus.OPTIMAL, rough.message
+        assert rough.objective >= known.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
+        assert rough.bound >= known.optimum - 1e-6, "its bound excludes the optimum"
+
+    def test_nothing_reaches_standard_output_or_error(self, backend_name: str, made: Backend) -> None:
+        tasks = [
+            (SOLVABLE["whole columns"].model, OPTIONS),
+            (SOLVABLE["a start that breaks bounds"].model, OPTIONS),
+            (INFEASIBLE["integrality"], OPTIONS),
+            (market_split(exact=False), SolveOptions(0.2)),
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", _SOLVE_ALL, backend_name],
+            input=pickle.dumps((sys.path, tasks)),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+    @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
+    def test_random_decisions_get_their_optimum(
+        self, formulation_name: str, worker: IsolatedBackend, made: Backend
+    ) -> None:
+        formulation = formulation_of(formulation_name)
+        if reason := refused(formulation, made):
+            pytest.skip(f"{formulation_name}: {reason}")
+        for problem in random_decisions(RANDOM_DECISIONS, seed=4):
+            posed = problem.held_to_published_limit() if formulation.change_limited else problem
+            best = ExactSolver().solve(posed)
+            model = formulation.build(problem)
+            answer = must_solve(worker, made, model if made.capabilities.warm_start else replace(model, start=None))
+            if best.counts is None:
+                assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
+            else:
+                verdict = against_referee(posed, judge(posed, formulation, model, answer), best)
+                assert verdict.quality is Quality.PROVEN, verdict.message
+
+
+def must_solve(
+    worker: IsolatedBackend, made: Backend, model: LinearModel, options: SolveOptions = OPTIONS
+) -> BackendAnswer:
+    """Return its answer to a model that nobody may refuse."""
+    answer = solved(worker, made, model, options)
+    assert answer is not None
+    return answer
+
+
+def solved(
+    worker: IsolatedBackend, made: Backend, model: LinearModel, options: SolveOptions = OPTIONS
+) -> BackendAnswer | None:
+    """Its answer, checked for what holds of every answer; ``None`` where it refuses the model, as it may."""
+    ran = worker.solve(model, options)
+    excluded = []
+    if model.sets and not made.capabilities.sos:
+        excluded.append("special ordered set")
+    if not model.is_integer.all() and not made.capabilities.continuous:
+        excluded.append("continuous")
+    if ran.process_status is ProcessStatus.REFUSED:
+        endless = np.isinf(model.column_lower).any() or np.isinf(model.column_upper).any()
+        reasons = [*excluded, "bounds"] if endless else excluded
+        assert reasons, f"it refuses a model that it must take: {ran.message}"
+        assert made.name in ran.message, f"the refusal does not name {made.name}: {ran.message}"
+        assert any(reason in ran.message for reason in reasons), f"the refusal has none of {reasons}: {ran.message}"
+        return None
+    assert ran.process_status is ProcessStatus.OK, ran.message
+    assert ran.answer is not None, ran.message
+    assert not excluded, f"it takes a model with what its capabilities exclude: {excluded}"
+    _check(model, ran.answer)
+    return ran.answer
+
+
+def _check(model: LinearModel, answer: BackendAnswer) -> None:
+    assert isinstance(answer.solver_status, SolverStatus)
+    assert answer.build_s >= 0
+    assert answer.solve_s >= 0
+    assert not math.isinf(answer.objective)
+    assert not math.isnan(answer.bound)
+    if answer.x is None:
+        assert answer.solver_status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE), "it has no answer"
+        assert math.isnan(answer.objective), "it has no answer, and an objective"
+        return
+    assert answer.solver_status not in WITHOUT_AN_ANSWER, f"it says {answer.solver_status}, and has an answer"
+    assert isinstance(answer.x, np.ndarray)
+    assert answer.x.shape == (model.n_columns,)
+    assert answer.x.dtype == np.float64
+    assert np.isfinite(answer.x).all(), "a column value is not finite"
+    assert point_fault(model, answer.x, TOLERANCE) == ""
+    worth = float(model.objective @ answer.x) + model.objective_constant
+    slack = 1e-6 * np.abs(model.objective).max(initial=0.0)
+    assert answer.objective == pytest.approx(worth, rel=1e-6, abs=slack), "its answer is not worth what it claims"
+    assert answer.bound >= worth - max(slack, 1e-6 * abs(worth)), "its bound is below its own answer"
+
+
+_SOLVE_ALL = """
+import pickle, sys
+from bfreplay.milp.backends import backend_of
+sys.path[:], tasks = pickle.load(sys.stdin.buffer)
+backend = backend_of(sys.argv[1])
+assert backend.available() == ""
+for model, options in tasks:
+    backend.solve(model, options)
+"""
+
+
+def _model_of_a_decision() -> LinearModel:
+    return formulation_of("choices").build(corner_decisions()["a dent in the curve"])
+
+
+def _optimum_of_the_decision() -> float:
+    return ExactSolver().solve(corner_decisions()["a dent in the curve"]).objective

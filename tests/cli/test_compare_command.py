@@ -145,7 +145,7 @@ def test_a_folder_that_exists_is_refused_before_anything_runs_and_replaced_with_
 
 
 def test_the_formulation_of_the_docs_is_compared_from_the_folder_where_the_user_stands(files):
-    page = (ROOT / "docs" / "solvers.md").read_text()
+    page = (ROOT / "docs" / "algorithm-developers.md").read_text()
     (files / "mine.py").write_text(page.split("`mine.py`, complete:\n\n```python\n")[1].split("```")[0])
     done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
         [

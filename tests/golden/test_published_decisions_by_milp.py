@@ -8,7 +8,7 @@ from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.milp.milp_solver import refused
+from bfreplay.milp.pairing import refused
 from tests.golden.records import decision_records, problem_of
 from tests.milp.backends.present import present
 

@@ -171,7 +171,7 @@ def test_a_formulation_for_another_solver_is_refused_with_the_way_out(solver, fo
 
 
 def test_the_example_in_the_docs_runs_by_its_command_line(tmp_path):
-    page = (ROOT / "docs" / "solvers.md").read_text()
+    page = (ROOT / "docs" / "algorithm-developers.md").read_text()
     (example,) = [text for text in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "class Mine" in text]
     (command,) = re.findall(r"^\$ bfreplay (.*mine:Mine)$", page, re.M)
     (tmp_path / "mine.py").write_text(example)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.milp_solver import refused
+from bfreplay.milp.pairing import refused
 
 EXACT = "exact"
 """Name of the exact solver's row beside the pairs."""

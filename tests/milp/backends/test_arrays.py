@@ -19,12 +19,20 @@ from bfreplay.milp.backends.arrays import (
     with_one_sided_rows,
 )
 from bfreplay.milp.backends.backend import objective_scale
+from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
-from tests.milp.backends.small_models import INF, activity, linear
+from bfreplay.testing.models import INF, linear
 
 MODEL = linear(
     [1, 2, 4], [(-INF, {2: 5, 0: 3}, 9), (1, {0: 7}, 1), (2, {1: 8, 2: 6}, 4), (-INF, {0: 1}, INF), (0, {}, 1)]
 )
+
+
+def activity(model: LinearModel, x: np.ndarray) -> np.ndarray:
+    """``A x``."""
+    sums = np.zeros(model.n_rows)
+    np.add.at(sums, model.entry_row, model.entry_value * x[model.entry_column])
+    return sums
 
 
 def test_a_matrix_by_column():

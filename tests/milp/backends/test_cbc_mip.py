@@ -13,8 +13,8 @@ from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.backends import cbc_mip as module
 from bfreplay.milp.formulations import formulation_of
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.testing.models import INF, linear
 from tests.milp.backends.present import present
-from tests.milp.backends.small_models import INF, linear
 from tests.milp.small_problems import problem_of_two
 
 OPTIONS = SolveOptions(30.0)

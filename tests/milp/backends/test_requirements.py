@@ -96,7 +96,7 @@ assert not {"mip.cbc", "highspy", "ortools"} & set(sys.modules)
 )
 def test_a_solver_is_not_loaded_beside_another_build_of_its_libraries(monkeypatch, name, loaded):
     from bfreplay.milp.backends import SolveOptions
-    from tests.milp.backends.small_models import linear
+    from bfreplay.testing.models import linear
 
     for each in ("mip.cbc", "highspy", *module.OR_TOOLS):
         monkeypatch.delitem(sys.modules, each, raising=False)

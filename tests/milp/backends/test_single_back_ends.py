@@ -12,8 +12,8 @@ import pytest
 from bfreplay.milp.backends import ModelRefusedError, SolveOptions, backend_of
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.solution import ProcessStatus, SolverStatus
+from bfreplay.testing.models import INF, linear
 from tests.milp.backends.present import present
-from tests.milp.backends.small_models import INF, linear
 
 OPTIONS = SolveOptions(30.0)
 SIMPLE = linear([3, 2], [(1, {0: 1, 1: 1}, 4)], upper=[3, 10])

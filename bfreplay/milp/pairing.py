@@ -1,0 +1,53 @@
+"""Whether a formulation, a back end and the options of a solve go together, before anything is solved."""
+
+from __future__ import annotations
+
+import math
+
+from bfreplay.errors import InputError
+from bfreplay.milp.backends import Backend
+from bfreplay.milp.formulations import Formulation
+
+MAX_SEED = 2**31 - 2
+"""Solvers take 32-bit seeds, and CBC needs one more."""
+
+
+def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+    """Why ``backend`` cannot take the models of ``formulation``; empty when it can."""
+    able = backend.capabilities
+    if formulation.needs_sos and not able.sos and not reformulate_sets:
+        return (
+            f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
+            "(choices_reduced needs none), another back end (cbc takes them), or have the sets reformulated"
+        )
+    if formulation.needs_continuous and not able.continuous:
+        return (
+            f"{backend.name} takes integer columns only, and {formulation.name} has continuous ones; take another "
+            "formulation (choices_reduced has none) or another back end"
+        )
+    return ""
+
+
+def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
+    """Raise ``InputError`` for an option of ``SolveOptions`` that is out of range."""
+    if not 0 < time_limit_s < math.inf:
+        raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
+    if not 0 <= relative_gap < 1:
+        raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
+    if threads < 1:
+        raise InputError("the number of threads is out of range", value=threads, expected="a whole number >= 1")
+    if not 0 <= seed <= MAX_SEED:
+        raise InputError("the seed is out of range", value=seed, expected=f"a whole number from 0 to {MAX_SEED}")
+
+
+def location_of(backend: Backend) -> str:
+    """``"package.module:Class"`` of an instance; ``InputError`` where a worker could not import it."""
+    kind = type(backend)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise InputError(
+            "a worker process cannot import this back end",
+            value=kind.__qualname__,
+            expected="a class in an importable module",
+            fix="move it to a module of its own, or pass isolated=False",
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
