@@ -109,6 +109,8 @@ def _row(
     row["gap_median"], row["gap_worst"] = _percentile(gaps, 50), _percentile(gaps, 100)
     losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved]
     row["loss_median"], row["loss_worst"] = _percentile(losses, 50), _percentile(losses, 100)
+    of_proofs = [answer.relative_loss for answer in answers if answer.outcome is Outcome.PROVEN]
+    row["loss_proven_worst"] = _percentile([loss for loss in of_proofs if loss is not None], 100)
     row["better_than_exact"] = sum(loss < -RELATIVE_TOLERANCE for loss in losses)
     row["workers_lost"] = sum(answer.worker_lost for answer in answers)
     return row

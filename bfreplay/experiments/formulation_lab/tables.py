@@ -77,6 +77,7 @@ SUMMARY = pa.schema(
         ("gap_worst", pa.float64()),
         ("loss_median", pa.float64()),
         ("loss_worst", pa.float64()),
+        ("loss_proven_worst", pa.float64()),
         ("better_than_exact", pa.int64()),
         ("workers_lost", pa.int64()),
     ]

@@ -55,6 +55,7 @@ def test_the_shifted_geometric_mean_of_equal_times_is_that_time():
 def test_gaps_and_losses_keep_what_is_unknown_apart_from_zero():
     a = _rows()["a on x"]
     assert (a["gap_median"], a["gap_worst"], a["loss_worst"]) == (0.0, 0.5, 0.25)
+    assert a["loss_proven_worst"] == 0.0  # the quarter was lost by an answer without proof
     unknown = [answer(0, "exact"), answer(0, "a on x", gap=None, outcome=Outcome.FEASIBLE)]
     row = _rows(unknown, ["exact", "a on x"])["a on x"]
     assert (row["gap_median"], row["gap_worst"]) == (None, None)
