@@ -9,7 +9,7 @@ dynamic program over sums of counts. Three things keep it small:
 - *Completion.* A sum is kept only if the remaining jobs can still bring it to the capacity within the allowance. What
   that costs them at least follows from the convex hulls of their losses, cheapest slope first.
 - *Order.* The job whose hull segment the capacity cuts can change by many nodes for nothing, and would make every such
-  bound 0: it is decided first, then the jobs with most choices.
+  bound 0: it is decided first, then the others, those with fewest choices first.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def _completion(
 
 @compiled
 def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-    """Job ``first``, then those with most choices; first come first served among equals."""
-    order = np.argsort(offset[:-1] - offset[1:], kind="mergesort")
+    """Job ``first``, then those with fewest choices; first come first served among equals."""
+    order = np.argsort(offset[1:] - offset[:-1], kind="mergesort")
     at = 0
     while order[at] != first:
         at += 1
