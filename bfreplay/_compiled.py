@@ -6,8 +6,10 @@ floating-point operations, so both give the same bits; only the time differs.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,13 +27,33 @@ _NUMBA = _numba()
 IS_COMPILED = _NUMBA is not None and not _NUMBA.config.DISABLE_JIT
 
 
+def sources_digest(folder: Path) -> str:
+    """Hash of every module below ``folder`` that has compiled functions."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        content = path.read_bytes()
+        if b"@compiled" in content:
+            digest.update(content)
+    return digest.hexdigest()
+
+
+_DIGEST = sources_digest(Path(__file__).parent) if IS_COMPILED else ""
+
+
 def compiled(function: F) -> F:
-    """Compile ``function`` on first call and keep the machine code on disk for the next process."""
+    """Compile ``function`` on first call and keep the machine code on disk for the next process.
+
+    Machine code holds that of the functions it calls, and numba looks at the caller's own file only when it decides
+    whether what is on disk is still good. So the stamp it compares is that of all compiled sources together.
+    """
     if _NUMBA is None:
         return function
-    jitted: F
+    jitted: Any
     try:
         jitted = _NUMBA.njit(cache=True, fastmath=False)(function)
     except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
-        jitted = _NUMBA.njit(cache=False, fastmath=False)(function)
-    return jitted
+        return _NUMBA.njit(cache=False, fastmath=False)(function)  # type: ignore[no-any-return]
+    file: Any = getattr(getattr(jitted, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = (file._source_stamp, _DIGEST)
+    return jitted  # type: ignore[no-any-return]

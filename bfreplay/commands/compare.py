@@ -12,7 +12,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.backend_options import backend_options, solver_options
-from bfreplay.commands.inputs import or_bundled, restricted
+from bfreplay.commands.inputs import check_failures_folder, or_bundled, restricted
 from bfreplay.commands.lab_progress import lab_progress
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import warm_up_loops
@@ -97,6 +97,7 @@ def formulations(
         check_target(
             out, overwrite=force, record_file=RECORD_FILE, kind=KIND
         )  # better said before the solvers work than after
+    check_failures_folder(of_backend["save_failures"], out)
     pictures = None if no_pictures or out is None else _pictures(quiet=quiet)
     options = backend_options(of_backend)
     save_failures = options.pop("save_failures")

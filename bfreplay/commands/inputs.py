@@ -38,3 +38,25 @@ def refuse_existing_early(out: Path | None, force: bool) -> None:
         from bfreplay.replay.folder import check_target
 
         check_target(out, overwrite=force)
+
+
+def check_failures_folder(folder: Path | None, out: Path | None) -> None:
+    """Refuse a --save-failures that would be lost or cannot be written, before anything is solved."""
+    if folder is None:
+        return
+    if out is not None and folder.resolve().is_relative_to(out.resolve()):
+        raise InputError(
+            "--save-failures lies in --out, which appears only when all is done, and then whole",
+            value=str(folder),
+            fix="name a folder elsewhere",
+        )
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".bfreplay-probe"
+        probe.touch()
+        probe.unlink()
+        if is_new:
+            folder.rmdir()  # it is made with the first failure
+    except OSError as error:
+        raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error

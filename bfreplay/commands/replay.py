@@ -13,7 +13,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay.commands.backend_options import OF_BACKENDS, backend_options, solver_options
-from bfreplay.commands.inputs import or_bundled, refuse_existing_early, restricted
+from bfreplay.commands.inputs import check_failures_folder, or_bundled, refuse_existing_early, restricted
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -99,6 +99,7 @@ def replay(
     if not quiet:
         _note_options_without_effect(context)
     refuse_existing_early(out, force)
+    check_failures_folder(of_backend["save_failures"], out)
     events, jobs_file = or_bundled(events, "events"), or_bundled(jobs_file, "jobs")
     log = restricted(load_events(events), window)
     jobs = load_jobs(jobs_file, curves_file)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from bfreplay.milp.backends.backend import BackendAnswer, SolveOptions
+from bfreplay.milp.backends import BACKENDS, BackendAnswer, SolveOptions
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus
 
@@ -96,6 +96,11 @@ class IsolatedBackend:
         self._start_timeout_s = start_timeout_s
         self._worker: _Worker | None = None
         self._starts = 0
+
+    @property
+    def location(self) -> str:
+        """``"package.module:Class"`` of the back end."""
+        return BACKENDS.location(self._backend)
 
     @property
     def starts(self) -> int:
@@ -251,6 +256,12 @@ class _Worker:
             raise _WorkerError(ProcessStatus.TIMED_OUT, "an answer stopped half way; the worker was killed") from error
         except (EOFError, OSError) as error:
             raise self._crash() from error
+        except _WorkerError:
+            raise
+        except Exception as error:  # a stranger's answer may not even unpickle here
+            raise _WorkerError(
+                ProcessStatus.CRASHED, f"the worker's answer cannot be read: {type(error).__name__}: {error}"
+            ) from error
 
     def end(self) -> None:
         """Stop, reap and release; harmless when called twice."""

@@ -45,12 +45,19 @@ class Judgement:
     message: str = ""
 
 
-def judge(problem: AllocationProblem, formulation: Formulation, model: LinearModel, answer: BackendAnswer) -> Judgement:
+def judge(
+    problem: AllocationProblem,
+    formulation: Formulation,
+    model: LinearModel,
+    answer: BackendAnswer,
+    relative_gap: float = 0.0,
+) -> Judgement:
     """Check one answer against ``problem`` (with the formulation's own change limit in it).
 
     Right are: finite whole columns, feasible counts, a node map that gives no node twice and migrates nothing, an
     objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
-    optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``.
+    optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``. With
+    ``relative_gap`` above 0 what the solver calls optimal is no more than within that gap of it: feasible, not proven.
 
     Raises
     ------
@@ -98,8 +105,12 @@ def judge(problem: AllocationProblem, formulation: Formulation, model: LinearMod
             objective,
             message=f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}",
         )
-    if proven:
+    if proven and relative_gap == 0.0:
         return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
+    if proven:
+        within = max(answer.bound, objective)
+        allowed = f"called optimal within a gap of {relative_gap:g}"
+        return Judgement(Quality.FEASIBLE, counts, nodes, objective, within, allowed)
     bound = answer.bound if math.isfinite(answer.bound) else math.inf
     return Judgement(
         Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), f"not proven optimal{_detail(answer)}"
@@ -140,6 +151,29 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     return judgement
 
 
+def feasible_against_referee(
+    problem: AllocationProblem, judgement: Judgement, referee: Solution, relative_gap: float | None
+) -> Judgement:
+    """Check an unproven answer: its bound, and where it was called optimal within ``relative_gap`` that it is."""
+    if referee.counts is None or referee.quality is not Quality.PROVEN:
+        return judgement
+    scale = magnitude(problem)
+    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, scale):
+        message = f"its bound {judgement.bound:.12g} is below the optimum {referee.objective:.12g} ({referee.solver})"
+        return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
+    if relative_gap is None:
+        return judgement
+    loss = referee.objective - judgement.objective
+    room = relative_gap * max(abs(judgement.objective), abs(referee.objective))
+    if loss > room and not agrees(judgement.objective + room, referee.objective, scale):
+        message = (
+            f"called optimal within a gap of {relative_gap:g} at {judgement.objective:.12g}, but {referee.solver} has "
+            f"{referee.objective:.12g}"
+        )
+        return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
+    return replace(judgement, bound=max(judgement.objective, referee.bound))
+
+
 def denial_against_referee(judgement: Judgement, referee: Solution) -> Judgement:
     """Check a claim that there is no best answer (infeasible, unbounded) against an exact solver's."""
     if referee.counts is None:
@@ -162,10 +196,12 @@ def _malformed(answer: BackendAnswer) -> str:
     """Say what is no number in what a stranger's back end returned; empty when all is of the right type."""
     if not isinstance(answer.solver_status, SolverStatus):
         return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
-    for name in ("objective", "bound"):
+    for name in ("objective", "bound", "build_s", "solve_s"):
         number = getattr(answer, name)
         if not isinstance(number, float | int | np.floating | np.integer):
             return f"the back end's {name} is {number!r}, not a number"
+    if not isinstance(answer.message, str):
+        return f"the back end's message is a {type(answer.message).__name__}, not text"
     if answer.x is not None and not (isinstance(answer.x, np.ndarray) and answer.x.dtype.kind in "fiub"):
         return f"the back end's x is a {type(answer.x).__name__}, not an array of numbers"
     return ""

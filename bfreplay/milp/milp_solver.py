@@ -24,7 +24,7 @@ from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
-from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, judge
+from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, feasible_against_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.pairing import check_options, location_of, refused
 from bfreplay.milp.problem import AllocationProblem
@@ -99,7 +99,7 @@ class MilpSolver:
         fallback: Fallback = "exact",
         referee: Solver | None = None,
         isolated: bool = True,
-        save_failures: Path | FailureFolder | None = None,
+        save_failures: str | Path | FailureFolder | None = None,
         grace_s: float = 5.0,
         memory_limit_bytes: int | None = None,
         relative_gap: float = 0.0,
@@ -129,12 +129,17 @@ class MilpSolver:
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
         self._fallback: Fallback = fallback
         self._referee = referee
-        self._failures = FailureFolder(save_failures) if isinstance(save_failures, Path) else save_failures
+        self._failures = FailureFolder(Path(save_failures)) if isinstance(save_failures, str | Path) else save_failures
         self._warm_start = warm_start and made.capabilities.warm_start
         self._without_sets = not made.capabilities.sos
+        self._reformulates = reformulate_sets
+        self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
         self._runner: IsolatedBackend | _InProcess
         if worker is not None:
+            location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
+            if worker.location != location:
+                raise InputError("the worker runs another back end", value=worker.location, expected=location)
             self._runner = worker
         elif isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
@@ -177,7 +182,9 @@ class MilpSolver:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
         solution = _solution(self._name, ran, verdict, built_s, solved.size)
-        if verdict.quality is Quality.PROVEN or (verdict.quality is Quality.FEASIBLE and self._fallback != "keep"):
+        within_gap = verdict.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
+        used = verdict.quality is Quality.FEASIBLE and self._fallback != "keep"
+        if verdict.quality is Quality.PROVEN or within_gap or used:
             return solution
         if not (verdict.quality is Quality.FEASIBLE or solution.process_status is ProcessStatus.REFUSED):
             self._keep(problem, solved, solution)
@@ -192,6 +199,8 @@ class MilpSolver:
             "threads": self._options.threads,
             "seed": self._options.seed,
             "warm_start": self._warm_start,
+            "reformulate_sets": self._reformulates,
+            "memory_limit_bytes": self._memory_limit_bytes,
             "fallback": self._fallback,
             "referee": None if self._referee is None else self._referee.name,
         }
@@ -220,13 +229,18 @@ class MilpSolver:
         """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
         if ran.answer is None:
             return Judgement(Quality.NONE, message=ran.message), None
-        verdict = judge(posed, self._formulation, model, ran.answer)
+        gap = self._options.relative_gap
+        verdict = judge(posed, self._formulation, model, ran.answer, gap)
         denied = verdict.quality is Quality.NONE and ran.answer.solver_status in _DENIALS
-        if self._referee is None or not (denied or verdict.quality is Quality.PROVEN):
+        answered = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
+        if self._referee is None or not (denied or answered):
             return verdict, None
         exact = self._referee.solve(posed)
         if denied:
             return denial_against_referee(verdict, exact), exact
+        if verdict.quality is Quality.FEASIBLE:
+            called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
+            return feasible_against_referee(posed, verdict, exact, gap if called_optimal else None), exact
         return against_referee(posed, verdict, exact), exact
 
     def _instead(
@@ -303,7 +317,10 @@ def _failure(name: str, message: str, build_s: float) -> Solution:
 
 def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:
     answer = ran.answer
-    handed_over_s = 0.0 if answer is None else answer.build_s
+    told = 0.0 if answer is None else answer.build_s  # a stranger's may be anything
+    handed_over_s = (
+        told if isinstance(told, float | int) and math.isfinite(told) else 0.0
+    )  # a stranger's may be anything
     no_answer = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
     return Solution(
         counts=verdict.counts,

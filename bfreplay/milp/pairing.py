@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, check_whole
 from bfreplay.milp.backends import Backend
 from bfreplay.milp.formulations import Formulation
 
@@ -34,9 +34,9 @@ def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: 
         raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
     if not 0 <= relative_gap < 1:
         raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
-    if threads < 1:
-        raise InputError("the number of threads is out of range", value=threads, expected="a whole number >= 1")
-    if not 0 <= seed <= MAX_SEED:
+    check_whole("threads", threads, 1)
+    check_whole("seed", seed, 0)
+    if seed > MAX_SEED:
         raise InputError("the seed is out of range", value=seed, expected=f"a whole number from 0 to {MAX_SEED}")
 
 

@@ -48,10 +48,18 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
 
 
 def magnitude(problem: AllocationProblem) -> float:
-    """Largest gain or loss of the problem, allowed or not: what its objective values are measured against."""
-    read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
-    gains = np.abs(problem.gain[read]).max(initial=0.0)
-    return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
+    """Largest amount that an allowed count is worth or loses: what objective values are measured against.
+
+    Nothing that no answer can have counts: neither gains beyond the idle nodes nor losses of jobs that hold nothing.
+    """
+    value = problem.value
+    allowed = value > -np.inf
+    count = np.arange(value.shape[1])
+    held = problem.current[:, None]
+    gain = np.abs(problem.gain[allowed]).max(initial=0.0)
+    up = np.where(allowed & (count > held), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
+    down = np.where(allowed & (count < held), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
+    return float(max(gain, up, down))
 
 
 def agrees(claimed: float, recomputed: float, scale: float) -> bool:

@@ -13,6 +13,9 @@ from typing import Any
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.replay.result import RECORD_FILE
 
+FAILURES = "failures"
+"""The folder in a folder of results that keeps models and decisions of rejected answers."""
+
 
 @contextmanager
 def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, kind: str = "run") -> Iterator[Path]:
@@ -77,12 +80,25 @@ def _checked(target: Path, out: Path, *, overwrite: bool, record_file: str, kind
                 f"the output folder exists already\n  file:     {out}\n"
                 f"  fix:      choose another --out, or add --force to replace this {kind}"
             )
+        foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
+        if foreign:
+            raise OutputExistsError(
+                f"the output folder holds what bfreplay did not write, so it is left alone, even with --force\n"
+                f"  file:     {out / foreign[0]}\n  fix:      move it elsewhere, or choose another --out"
+            )
     if Path.cwd().is_relative_to(target):
         raise OutputExistsError(
             f"the output folder is where you stand\n  file:     {out}\n"
             "  fix:      cd out of it, or choose another --out"
         )
     return target
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder of results may hold this: tables, records, pictures, a page, and saved failures."""
+    if path.is_dir() and not path.is_symlink():
+        return path.name == FAILURES
+    return path.suffix in (".parquet", ".json", ".png", ".svg", ".html")
 
 
 def _move_into_place(partial: Path, target: Path) -> None:

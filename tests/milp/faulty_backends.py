@@ -208,3 +208,32 @@ class RunsAnotherProgram(Faulty):
 class TellsItsPath(Faulty):
     def solve(self, model, options):
         return BackendAnswer(SolverStatus.NO_SOLUTION, message=os.pathsep.join(sys.path))
+
+
+class ClaimsAFeasibleOptimumsBoundTooLow(CbcMip):
+    """Stops at the start, and says that nothing can be better."""
+
+    def solve(self, model, options):
+        worth = float(model.objective @ model.start) + model.objective_constant
+        return BackendAnswer(SolverStatus.FEASIBLE, model.start.astype(np.float64), worth, worth)
+
+
+class CallsTheStartOptimal(CbcMip):
+    def solve(self, model, options):
+        worth = float(model.objective @ model.start) + model.objective_constant
+        return BackendAnswer(SolverStatus.OPTIMAL, model.start.astype(np.float64), worth)
+
+
+class TellsNoSeconds(CbcMip):
+    def solve(self, model, options):
+        return replace(super().solve(model, options), build_s=None)
+
+
+class _Unreadable:
+    def __reduce__(self):
+        return (int, ("no number",))
+
+
+class CannotBeRead(CbcMip):
+    def solve(self, model, options):
+        return replace(super().solve(model, options), message=_Unreadable())

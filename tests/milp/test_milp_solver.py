@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.decisions import realistic
 from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.files.mps import mps_text
+from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
@@ -311,3 +314,85 @@ def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solve
         assert agrees(solution.objective, best, magnitude(problem))
     else:
         assert agrees(solution.objective, posed, magnitude(problem)) or solution.rejected is not None
+
+
+def test_a_bound_below_the_optimum_is_wrong_whatever_the_answer_is():
+    solution = solve(problem_of_two(), "choices", FAULTY + "ClaimsAFeasibleOptimumsBoundTooLow")
+    assert solution.rejected.quality is Quality.WRONG
+    assert "is below the optimum" in solution.rejected.message
+
+
+def test_what_is_called_optimal_within_the_gap_asked_for_is_used_and_not_called_proven():
+    # the start, (1, 2) nodes, is worth 2 + 5 = 7 of 12
+    for fallback in ("exact", "keep", "none"):
+        solution = solve(
+            problem_of_two(), "choices", FAULTY + "CallsTheStartOptimal", relative_gap=0.5, fallback=fallback
+        )
+        assert solution.rejected is None
+        assert (solution.quality, solution.solver_status) == (Quality.FEASIBLE, SolverStatus.OPTIMAL)
+        assert (solution.objective, solution.bound) == (7.0, OPTIMUM)
+
+
+def test_what_is_called_optimal_and_is_further_off_than_the_gap_is_wrong():
+    solution = solve(problem_of_two(), "choices", FAULTY + "CallsTheStartOptimal", relative_gap=0.4)
+    assert solution.rejected.quality is Quality.WRONG
+    assert "within a gap of 0.4" in solution.rejected.message
+
+
+@pytest.mark.parametrize("backend", ["cbc", "pulp-cbc", "highs", "scip", "gurobi", "cp-sat"])
+def test_a_gap_is_no_reason_to_fall_back(backend):
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        solution = solve(realistic(8, 40, 64, 120.0, rng), "choices", backend, relative_gap=0.05, referee=ExactSolver())
+        assert solution.rejected is None
+        assert solution.gap <= 0.05
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gain": np.array([[0.0, 1.0, 1e9], [0.0, 1.5, 1e9]]), "max_nodes": np.array([2, 2])},
+        {"scale_down_loss": np.array([0.0, 1e9])},
+    ],
+    ids=["gains beyond the idle nodes", "losses of a job that holds nothing"],
+)
+def test_what_no_answer_can_have_does_not_blur_what_counts_as_equal(changes):
+    fields = {
+        "current": np.array([1, 0]),
+        "min_nodes": np.array([1, 1]),
+        "max_nodes": np.array([1, 1]),
+        "gain": np.array([[0.0, 1.0], [0.0, 1.5]]),
+        "scale_up_loss": np.zeros(2),
+        "scale_down_loss": np.zeros(2),
+    }
+    problem = AllocationProblem(**{**fields, **changes}, capacity=1)
+    solution = solve(problem, "choices", FAULTY + "CallsTheStartOptimal")  # job 0 keeps its node: 1.0 instead of 1.5
+    assert solution.rejected.quality is Quality.WRONG
+    assert solution.objective == 1.5
+
+
+def test_seconds_that_are_none_cost_the_decision_only():
+    solution = solve(problem_of_two(), "choices", FAULTY + "TellsNoSeconds")
+    assert "build_s is None" in solution.rejected.message
+    assert solution.objective == OPTIMUM
+
+
+def test_an_answer_that_cannot_be_read_costs_the_decision_only():
+    solution = solve(problem_of_two(), "choices", FAULTY + "CannotBeRead")
+    assert solution.rejected.process_status is ProcessStatus.CRASHED
+    assert "cannot be read: ValueError" in solution.rejected.message
+    assert solution.objective == OPTIMUM
+
+
+def test_a_worker_of_another_back_end_is_refused():
+    with IsolatedBackend("highs") as worker, pytest.raises(InputError, match="the worker runs another back end"):
+        solver("choices", "cbc", worker=worker)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("threads", 0), ("threads", 1.5), ("seed", -1), ("seed", 2**31), ("relative_gap", 1.0), ("time_limit_s", 0.0)],
+)
+def test_options_out_of_range_are_refused_before_anything_is_solved(option, value):
+    with pytest.raises(InputError, match=r"out of range|not positive"):
+        solver("choices", "cbc", **{option: value})

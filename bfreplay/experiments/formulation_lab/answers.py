@@ -37,6 +37,9 @@ def outcome_of(solution: Solution, *, has_optimum: bool) -> Outcome:
     """One word for ``solution``; ``has_optimum``: the decision as posed has an answer, so "infeasible" is wrong."""
     if solution.process_status in _OF_PROCESS:
         return _OF_PROCESS[solution.process_status]
+    within_gap = solution.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
+    if within_gap and math.isfinite(solution.bound):
+        return Outcome.PROVEN  # as good as was asked for: --gap
     if solution.quality in _OF_QUALITY:
         return _OF_QUALITY[solution.quality]
     if solution.solver_status is SolverStatus.ERROR:

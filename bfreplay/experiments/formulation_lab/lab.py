@@ -26,12 +26,9 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay.folder import new_folder, record_json
+from bfreplay.replay.folder import FAILURES, new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet
-
-FAILURES = "failures"
-"""Folder inside the lab's folder for what was answered wrong or not at all."""
 
 KEPT_FAILURES = 5
 """So many of one pair and outcome are kept there."""

@@ -165,11 +165,15 @@ def _backends(named: Sequence[str] | None, more: Sequence[str], left_out: list[N
 def distinct_names(found: Iterable[tuple[str, str]]) -> list[str]:
     """For each (as typed, its own name) the name in tables.
 
-    Its own; where another has that already, as a stranger's class may well, its class's; at last as it was typed.
+    Registered ones keep theirs. A stranger's has its own; where another has that already, its class's; then as it was
+    typed, which nobody else can have, for nothing is taken twice.
     """
+    pairs = list(found)
+    taken = {own for typed, own in pairs if typed == own}
     names: list[str] = []
-    for typed, own in found:
-        names.append(
-            next(name for name in (own, typed.rpartition(":")[2], typed) if name not in names or name == typed)
-        )
+    for typed, own in pairs:
+        if typed != own:
+            own = next(name for name in (own, typed.rpartition(":")[2], typed) if name not in taken)
+            taken.add(own)
+        names.append(own)
     return names

@@ -84,6 +84,8 @@ class CbcPulp:
             if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
                 bound = objective
         solved = time.perf_counter()
+        if status is SolverStatus.INFEASIBLE and solved - built >= options.time_limit_s:
+            status = SolverStatus.NO_SOLUTION  # CBC says so as well when its time ends while it prepares the model
         return BackendAnswer(
             solver_status=status,
             x=x,

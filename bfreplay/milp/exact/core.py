@@ -288,7 +288,7 @@ def better_answer(
     counts, and ``broken`` the job whose hull segment the capacity cuts. Returns whether there was an answer.
     """
     trial = FIRST_TRIAL * allowance
-    while 2.0 * trial < allowance:
+    while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
         few_count, few_loss, few_offset = _within(count, loss, offset, trial)
         if _least_loss(few_count, few_loss, few_offset, base, broken, capacity, price, trial, answer) < np.inf:
             return True

@@ -9,6 +9,9 @@ from bfreplay.milp.exact.optimum import OVERFLOW, PROOF_TOLERANCE, optimal_count
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 
+LARGEST = 1e290
+"""What a job may be worth: differences of values times counts, and their sums, must stay finite."""
+
 
 class ExactSolver:
     """Solves every ``AllocationProblem`` to proven optimality over counts (see ``milp.exact``).
@@ -41,7 +44,7 @@ class ExactSolver:
             problem = problem.held_to_published_limit()
         value = problem.value
         built = perf_counter()
-        if not value.max(initial=0.0) < math.inf:  # nan as well: it hides from every other comparison
+        if not value.max(initial=0.0) < LARGEST:  # nan as well: it hides from every other comparison
             return self._overflow(built - started, 0.0)
         try:
             counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)

@@ -302,3 +302,10 @@ def test_every_column_of_every_table_is_documented():
 def test_a_folder_that_cannot_be_written_is_an_input_error():
     with pytest.raises(InputError, match="cannot be written"):
         _tiny(backends=["cbc"], out=Path("/proc") / f"lab{os.getpid()}")
+
+
+def test_within_the_gap_that_was_asked_for_is_what_was_asked_for():
+    result = _tiny(settings=LabSettings(sample=4, relative_gap=0.5), backends=["highs", "scip"])
+    for backend in ("highs", "scip"):
+        assert _outcomes(result, f"choices on {backend}") == ["proven"] * 4
+    assert (result.answers["relative_loss"] <= 0.5).all()

@@ -73,3 +73,14 @@ def test_what_is_named_twice_is_compared_once_and_strangers_of_one_name_are_told
     assert [pair.name for pair in plan.pairs] == ["choices on cbc", "Choices (4) on cbc"]
     typed = [("cbc", "cbc"), ("m:Loud", "cbc"), ("m:Odd", "odd"), ("n:Loud", "cbc")]
     assert distinct_names(typed) == ["cbc", "Loud", "odd", "n:Loud"]
+
+
+def test_a_strangers_class_never_takes_the_name_of_a_registered_one_in_either_order():
+    theirs = ("mine:MyHighs", "highs")
+    assert distinct_names([theirs, ("highs", "highs")]) == ["MyHighs", "highs"]
+    assert distinct_names([("highs", "highs"), theirs]) == ["highs", "MyHighs"]
+    assert distinct_names([theirs, ("other:MyHighs", "highs"), ("highs", "highs")]) == [
+        "MyHighs",
+        "other:MyHighs",
+        "highs",
+    ]

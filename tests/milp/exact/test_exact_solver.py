@@ -201,10 +201,23 @@ def test_numbers_that_overflow_are_an_error_not_an_optimum(changes):
 
 
 def test_large_numbers_that_do_not_overflow_are_solved():
-    gain = np.array([[0.0, 0.3, 0.6, 1.0], [0.0, 0.3, 0.6, 1.0]]) * _BIG
+    gain = np.array([[0.0, 0.3, 0.6, 1.0], [0.0, 0.3, 0.6, 1.0]]) * 1e289
     solution = ExactSolver().solve(_two_jobs(gain=gain))
     assert solution.quality is Quality.PROVEN
-    assert solution.objective == pytest.approx(_BIG)
+    assert solution.objective == pytest.approx(1e289)
+
+
+def test_numbers_at_the_edge_of_what_a_float_holds_end():
+    gain = np.array([[0.0, 3.0, 1.0, 4.0], [0.0, 2.0, 5.0, 6.0]]) * 5e-324
+    solution = ExactSolver().solve(_two_jobs(gain=gain, scale_up_loss=np.zeros(2), scale_down_loss=np.zeros(2)))
+    assert solution.quality is Quality.PROVEN
+
+
+def test_curves_whose_hulls_would_overflow_are_an_error_not_an_optimum():
+    gain = 1e305 * np.random.default_rng(0).random((2, 601)).cumsum(axis=1)
+    bounds = (np.ones(2, dtype=np.int64), np.full(2, 600))
+    problem = AllocationProblem(np.zeros(2, dtype=np.int64), *bounds, gain, np.zeros(2), np.zeros(2), 700)
+    assert ExactSolver().solve(problem).solver_status is SolverStatus.ERROR
 
 
 def test_an_optimum_that_no_referee_could_check_is_not_called_proven():

@@ -1,0 +1,38 @@
+"""Machine code on disk is of the sources as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bfreplay._compiled import IS_COMPILED, compiled, sources_digest
+
+
+def test_the_digest_is_that_of_every_module_with_compiled_functions(tmp_path):
+    (tmp_path / "below").mkdir()
+    callee, other = tmp_path / "below" / "callee.py", tmp_path / "other.py"
+    callee.write_text("@compiled\ndef one(): return 1\n")
+    other.write_text("plain = 1\n")
+    before = sources_digest(tmp_path)
+    other.write_text("plain = 2\n")
+    assert sources_digest(tmp_path) == before
+    callee.write_text("@compiled\ndef one(): return 2\n")
+    assert sources_digest(tmp_path) != before
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="numba is missing or switched off")
+def test_a_function_on_disk_carries_the_stamp_of_all_compiled_sources():
+    """numba looks at the caller's file alone; what it calls is inside its machine code."""
+    import bfreplay
+    from bfreplay.milp.exact.optimum import optimal_counts
+
+    stamp = optimal_counts._cache._cache_file._source_stamp
+    assert stamp[1] == sources_digest(Path(bfreplay.__file__).parent)
+
+
+def test_a_compiled_function_gives_what_it_gives_uncompiled():
+    def twice(x):
+        return 2 * x
+
+    assert compiled(twice)(21) == 42
