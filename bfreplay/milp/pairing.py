@@ -18,7 +18,8 @@ def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: boo
     if formulation.needs_sos and not able.sos and not reformulate_sets:
         return (
             f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
-            "(choices_reduced needs none), another back end (cbc takes them), or have the sets reformulated"
+            "(choices_reduced needs none), another back end (cbc takes them), or have the sets posed by binaries "
+            "(--reformulate-sets)"
         )
     if formulation.needs_continuous and not able.continuous:
         return (
