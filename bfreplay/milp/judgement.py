@@ -15,7 +15,7 @@ from bfreplay.milp.formulations.node_map import map_violation
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Quality, Solution, SolverStatus
-from bfreplay.milp.verify import agrees, magnitude, objective_of, violation
+from bfreplay.milp.verify import agrees, largest_coefficient, magnitude, objective_of, violation
 
 INTEGRALITY_TOLERANCE = 1e-5
 """Largest distance from a whole number that an integer column may have."""
@@ -86,7 +86,7 @@ def judge(
     if fault:
         return Judgement(Quality.WRONG, counts, nodes, message=fault)
     objective = objective_of(problem, counts)
-    scale = magnitude(problem)
+    scale = largest_coefficient(problem)
     proven = status is SolverStatus.OPTIMAL
     right = agrees(answer.objective, objective, scale) or (not proven and answer.objective < objective)
     if not right:
@@ -158,7 +158,8 @@ def feasible_against_referee(
     if referee.counts is None or referee.quality is not Quality.PROVEN:
         return judgement
     scale = magnitude(problem)
-    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, scale):
+    told = largest_coefficient(problem)
+    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, told):
         message = f"its bound {judgement.bound:.12g} is below the optimum {referee.objective:.12g} ({referee.solver})"
         return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
     if relative_gap is None:

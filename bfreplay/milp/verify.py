@@ -48,7 +48,7 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
 
 
 def magnitude(problem: AllocationProblem) -> float:
-    """Largest amount that an allowed count is worth or loses: what objective values are measured against.
+    """Largest amount that an allowed count is worth or loses: what answers are measured against.
 
     Nothing that no answer can have counts: neither gains beyond the idle nodes nor losses of jobs that hold nothing.
     """
@@ -60,6 +60,16 @@ def magnitude(problem: AllocationProblem) -> float:
     up = np.where(allowed & (count > held), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
     down = np.where(allowed & (count < held), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
     return float(max(gain, up, down))
+
+
+def largest_coefficient(problem: AllocationProblem) -> float:
+    """Largest gain or loss of the problem, allowed or not: what a solver's own arithmetic is measured against.
+
+    A model may hold coefficients that no answer can use, and the objective that a solver reports is rounded like them.
+    """
+    read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
+    gains = np.abs(problem.gain[read]).max(initial=0.0)
+    return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
 
 
 def agrees(claimed: float, recomputed: float, scale: float) -> bool:
