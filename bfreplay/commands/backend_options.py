@@ -37,7 +37,9 @@ _OPTIONS = (
         default=0.0,
         help="Relative gap that a MILP back end may leave and still call optimal.",
     ),
-    click.option("--threads", type=click.IntRange(min=1), default=1, help="Threads of a MILP back end."),
+    click.option(
+        "--threads", type=click.IntRange(min=1), default=1, help="Threads of a MILP back end (scip: always 1)."
+    ),
     click.option("--solver-seed", type=click.IntRange(min=0), default=0, help="Seed of a MILP back end."),
     click.option(
         "--warm-start/--no-warm-start",

@@ -207,7 +207,16 @@ class _Worker:
             inherited = os.environ.get("PYTHONPATH")
             by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
             self.process = subprocess.Popen(
-                [python, "-P", "-m", "bfreplay.milp.worker", str(theirs.fileno()), str(os.getpid()), by_kernel],
+                [
+                    python,
+                    "-P",
+                    "-m",
+                    "bfreplay.milp.worker",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                    by_kernel,
+                    scratch,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self.complaints,

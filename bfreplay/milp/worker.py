@@ -1,4 +1,4 @@
-"""The process behind ``isolation.IsolatedBackend``: ``python -m bfreplay.milp.worker FD PARENT_PID DIE_WITH_PARENT``.
+"""The process behind ``isolation.IsolatedBackend``: ``python -m bfreplay.milp.worker FD PARENT_PID BY_KERNEL SCRATCH``.
 
 It inherits one end of a socket pair and speaks pickled tuples over it. First it is told ``(search path, back end,
 memory limit)`` and says ``("ready",)`` or ``("failed", why)``; then each ``(model, options)`` gets ``("answer",
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 def main(arguments: list[str]) -> int:
     """Serve until told to stop; the exit code."""
     fd, parent = int(arguments[0]), int(arguments[1])
-    _die_with_parent(fd, parent, by_kernel=arguments[2] == "1")
+    _die_with_parent(fd, parent, by_kernel=arguments[2] == "1", scratch=arguments[3])
     connection = Connection(fd)
     try:
         search, name, memory_limit_bytes = connection.recv()
@@ -31,11 +32,13 @@ def main(arguments: list[str]) -> int:
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return 1
+        if backend.capabilities.crash_isolated:
+            _ask_kernel(0)
         connection.send(("ready",))
         while (request := connection.recv()) is not None:
             connection.send(_answered(backend, *request))
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        return 0
+        shutil.rmtree(arguments[3], ignore_errors=True)
     return 0
 
 
@@ -71,17 +74,16 @@ def _answered(backend: Any, model: Any, options: Any) -> tuple[str, Any]:
     return "answer", answer
 
 
-def _die_with_parent(fd: int, parent: int, *, by_kernel: bool) -> None:
-    """Never outlive the parent, not even while a solver hangs.
+def _die_with_parent(fd: int, parent: int, *, by_kernel: bool, scratch: str) -> None:
+    """Never outlive the parent, not even while a solver hangs, nor leave the folder of its temporary files.
 
     A thread waits for the socket's other end to close and looks at the parent's id once a second (other children
     of the parent may keep the socket open). The kernel's own signal covers solvers that hold the interpreter lock,
-    but fires when the *thread* that started us ends: only asked for when that was the main thread.
+    but fires when the *thread* that started us ends: only asked for when that was the main thread. Nor does it reach
+    the processes of a solver that starts some: a back end that does (``crash_isolated``) is left to the thread.
     """
-    if by_kernel and sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if by_kernel:
+        _ask_kernel(signal.SIGKILL)
 
     def watch() -> None:
         poll = select.poll()
@@ -89,9 +91,18 @@ def _die_with_parent(fd: int, parent: int, *, by_kernel: bool) -> None:
         while os.getppid() == parent:
             if poll.poll(1000):
                 break
+        shutil.rmtree(scratch, ignore_errors=True)
         os.killpg(os.getpid(), signal.SIGKILL)  # it leads its group: solvers that it started go with it
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _ask_kernel(number: int) -> None:
+    """Have Linux send this process a signal when its parent ends; 0 for none."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
 if __name__ == "__main__":

@@ -197,6 +197,8 @@ class ClaimsUnbounded(Faulty):
 class RunsAnotherProgram(Faulty):
     """As PuLP does: the solver is a process of its own, with files. Hangs when it gets less than a second."""
 
+    capabilities = Capabilities(sos=True, crash_isolated=True)
+
     def solve(self, model, options):
         with tempfile.TemporaryDirectory() as folder:
             if options.time_limit_s < 1:

@@ -272,6 +272,14 @@ def _processes_in_group(leader: int) -> list[int]:
     return found
 
 
+def _group_gone_soon(leader: int) -> bool:
+    for _ in range(200):
+        if not _processes_in_group(leader):
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def test_a_solver_that_runs_as_a_process_of_its_own_is_killed_with_its_worker_and_leaves_no_files():
     with IsolatedBackend("tests.milp.faulty_backends:RunsAnotherProgram", grace_s=0.5) as isolated:
         isolated.solve(MODEL, SolveOptions(30.0))  # tells that it works
@@ -281,10 +289,22 @@ def test_a_solver_that_runs_as_a_process_of_its_own_is_killed_with_its_worker_an
         assert len(_processes_in_group(pid)) >= 2
         hung = isolated.solve(MODEL, SolveOptions(0.2))
         assert hung.process_status is ProcessStatus.TIMED_OUT
-    deadline = time.monotonic() + 10
-    while _processes_in_group(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _processes_in_group(pid) == []
+    assert _group_gone_soon(pid)
+    assert not scratch.exists()
+
+
+def test_a_solver_that_runs_as_a_process_of_its_own_does_not_outlive_a_killed_parent(tmp_path):
+    rest = "print(isolated.solve(model, SolveOptions(30.0)).answer.message, flush=True)\n"
+    rest += "isolated.solve(model, SolveOptions(0.2))"  # hangs; the grace is long enough for what follows
+    with script(tmp_path, FAULTY + "RunsAnotherProgram", rest) as process:
+        pid = int(process.stdout.readline())
+        scratch = Path(process.stdout.readline().strip())
+        assert scratch.exists()
+        assert len(_processes_in_group(pid)) >= 2
+        time.sleep(0.2)  # let it reach the second solve; the outcome must be the same if it does not
+        process.kill()
+        process.wait(timeout=60)
+    assert _group_gone_soon(pid)
     assert not scratch.exists()
 
 
