@@ -89,14 +89,11 @@ def formulations(
     """
     from bfreplay import load_events, load_jobs
     from bfreplay.experiments import LabSettings, compare_formulations
-    from bfreplay.experiments.formulation_lab.result import KIND, RECORD_FILE
     from bfreplay.experiments.formulation_lab.text import render
-    from bfreplay.replay.folder import check_target
+    from bfreplay.result_folders import LAB, check_target
 
     if out is not None:
-        check_target(
-            out, overwrite=force, record_file=RECORD_FILE, kind=KIND
-        )  # better said before the solvers work than after
+        check_target(out, LAB, overwrite=force)  # better said before the solvers work than after
     check_failures_folder(of_backend["save_failures"], out)
     pictures = None if no_pictures or out is None else _pictures(quiet=quiet)
     options = backend_options(of_backend)

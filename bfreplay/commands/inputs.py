@@ -35,9 +35,9 @@ def restricted(log: Any, window: tuple[str, str] | None) -> Any:
 def refuse_existing_early(out: Path | None, force: bool) -> None:
     """Say so before the replay, not after it."""
     if out is not None:
-        from bfreplay.replay.folder import check_target
+        from bfreplay.result_folders import RUN, check_target
 
-        check_target(out, overwrite=force)
+        check_target(out, RUN, overwrite=force)
 
 
 def check_failures_folder(folder: Path | None, out: Path | None) -> None:

@@ -70,8 +70,8 @@ class IsolatedBackend:
     start_timeout_s
         Longest start; it is not counted against any solve.
     python
-        Another interpreter to run the back end in, with its own installed packages (numpy and the solver must be among
-        them): how builds of one solver are compared. This process's own by default.
+        Another interpreter to run the back end in, with its own installed packages (numpy, packaging and the
+        solver must be among them): how builds of one solver are compared. This process's own by default.
 
     Notes
     -----

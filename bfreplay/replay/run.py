@@ -17,11 +17,11 @@ from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.baseline import Efficiency, efficiency
 from bfreplay.replay.engine import Engine, ProgressCallback
-from bfreplay.replay.folder import new_folder, record_json
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorder import Recorder
-from bfreplay.replay.result import RECORD_FILE, SCHEMA_VERSION, SESSION_FILE, RunResult
+from bfreplay.replay.result import RunResult
 from bfreplay.replay.settings import ReplaySettings
+from bfreplay.result_folders import RUN, new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -105,7 +105,7 @@ def replay_log(
         }  # fmt: skip
         for document in (record, notes):
             record_json(document, "the run")  # what cannot be written is better known before the replay than after it
-        place = nullcontext(None) if out is None else new_folder(Path(out), overwrite=overwrite)
+        place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
             recorder = _recorder(anchored, events, settings, folder, with_tables=with_tables)
             engine = Engine(events, anchored, policy, settings, recorder, progress)
@@ -131,8 +131,8 @@ def replay_log(
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             }
             if folder is not None:
-                (folder / RECORD_FILE).write_text(record_json(record, "the run"), encoding="utf-8")
-                (folder / SESSION_FILE).write_text(record_json(notes, "the run"), encoding="utf-8")
+                for name, document in zip((RUN.record_file, *RUN.more_documents), (record, notes), strict=True):
+                    (folder / name).write_text(record_json(document, "the run"), encoding="utf-8")
     finally:
         policy.close()
     return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
@@ -178,7 +178,7 @@ def _record_of_inputs(
 ) -> dict[str, Any]:
     """What the result depends on: no path, no clock, no measurement."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RUN.schema_version,
         "versions": versions(),
         "config": {
             "policy": policy.describe(),

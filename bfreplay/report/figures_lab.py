@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.look import Look, looks
-from bfreplay.report.saved_lab import EXACT, SavedLab
+from bfreplay.result_folders import LAB, ResultTables, read_documents
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("proven", "feasible", "wrong", "crashed", "timed_out", "refused", "error", "no_answer")
 """In the order in which a bar stacks them."""
+
+EXACT = "exact"
+"""Name of the exact solver among the pairs."""
 
 ONE_PANEL = 8
 """Up to so many lines share one panel; more get a panel for each formulation."""
@@ -37,6 +40,17 @@ _OUTCOME_FILL = {
 _GREY = "#C8C8C8"
 
 
+class SavedLab(ResultTables):
+    """A lab folder; its record has been read. Raises ``InputError`` where it is none."""
+
+    kind = LAB
+
+    def __init__(self, folder: Path) -> None:
+        (self.record,) = read_documents(folder, LAB)
+        self.folder = folder
+        self.tables = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """One pair's line: N points ``x``, ``y`` (N,) float64, x ascending."""
@@ -48,12 +62,12 @@ class Curve:
     y: NDArray[np.float64]
 
 
-def profile_curves(lab: SavedLab, field: str = "milp") -> list[Curve]:
+def profile_curves(lab: ResultTables, field: str = "milp") -> list[Curve]:
     """Performance profiles as steps: from ``x[i]`` on, ``y[i]`` of the decisions. Best first: largest area over log x.
 
     Every curve goes on to the largest ratio of the field.
     """
-    rows = [row for row in lab.profile.to_pylist() if row["field"] == field]
+    rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
     last = max((row["tau"] for row in rows), default=1.0)
     curves = []
     for pair, formulation, backend in _pairs(lab):
@@ -65,9 +79,9 @@ def profile_curves(lab: SavedLab, field: str = "milp") -> list[Curve]:
     return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
 
 
-def time_by_size_curves(lab: SavedLab) -> list[Curve]:
+def time_by_size_curves(lab: ResultTables) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
-    rows = [row for row in lab.time_by_size.to_pylist() if row["total_median_s"] is not None]
+    rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
     for pair, formulation, backend in _pairs(lab):
         mine = [row for row in rows if row["pair"] == pair]
@@ -78,9 +92,9 @@ def time_by_size_curves(lab: SavedLab) -> list[Curve]:
     return curves
 
 
-def outcome_shares(lab: SavedLab) -> tuple[list[str], NDArray[np.float64]]:
+def outcome_shares(lab: ResultTables) -> tuple[list[str], NDArray[np.float64]]:
     """Pairs (P), most proven first, and ``(P, len(OUTCOMES))`` shares of their answers; a row sums to 1."""
-    rows = sorted(lab.summary.to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
+    rows = sorted(lab.table("summary").to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
     counts = np.array([[row[outcome] for outcome in OUTCOMES] for row in rows], dtype=np.float64)
     return [row["pair"] for row in rows], counts / counts.sum(axis=1, keepdims=True)
 
@@ -157,9 +171,9 @@ def draw_lab(folder: Path) -> list[Path]:
     Raises
     ------
     InputError
-        It is no lab folder.
+        It is no lab folder, or lacks a table.
     """
-    lab = SavedLab.read(folder)
+    lab = SavedLab(folder)
     n_decisions = int(lab.record["sampling"]["taken"])
     figures = {
         "performance-profile": draw_profile(profile_curves(lab), n_decisions),
@@ -174,8 +188,8 @@ def draw_lab(folder: Path) -> list[Path]:
     return written
 
 
-def _pairs(lab: SavedLab) -> list[tuple[str, str, str]]:
-    columns = [lab.summary.column(name).to_pylist() for name in ("pair", "formulation", "backend")]
+def _pairs(lab: ResultTables) -> list[tuple[str, str, str]]:
+    columns = [lab.table("summary").column(name).to_pylist() for name in ("pair", "formulation", "backend")]
     return list(zip(*columns, strict=True))
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
-from bfreplay.experiments.formulation_lab.result import SCHEMA
 from bfreplay.experiments.formulation_lab.summary import summarise
 from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
-from bfreplay.report import draw_lab, saved_lab
+from bfreplay.report import draw_lab
 from bfreplay.report.figures_lab import (
     ONE_PANEL,
     OUTCOMES,
+    SavedLab,
     draw_outcomes,
     draw_profile,
     draw_time_by_size,
@@ -28,7 +28,7 @@ from bfreplay.report.figures_lab import (
     time_by_size_curves,
 )
 from bfreplay.report.look import looks
-from bfreplay.report.saved_lab import SavedLab
+from bfreplay.result_folders import LAB
 from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer
 
 
@@ -41,7 +41,7 @@ def _save(folder, answers, pairs):
     }
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet")
-    record = {"schema": SCHEMA, "sampling": {"taken": len(sizes)}}
+    record = {"schema_version": LAB.schema_version, "sampling": {"taken": len(sizes)}}
     (folder / "lab.json").write_text(json.dumps(record))
     return folder
 
@@ -64,18 +64,18 @@ def many(tmp_path):
 
 
 def test_profiles_are_those_of_the_table_best_first_and_go_on_to_the_last_ratio(worked):
-    curves = profile_curves(SavedLab.read(worked))
+    curves = profile_curves(SavedLab(worked))
     assert [curve.pair for curve in curves] == ["a on x", "b on x"]
     a, b = curves
     assert a.x.tolist() == pytest.approx([1, 3, 4])
     assert a.y.tolist() == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert b.x.tolist() == pytest.approx([1, 4, 4])
     assert b.y.tolist() == pytest.approx([1 / 3, 2 / 3, 2 / 3])
-    assert [curve.pair for curve in profile_curves(SavedLab.read(worked), "all")] == ["exact", "a on x", "b on x"]
+    assert [curve.pair for curve in profile_curves(SavedLab(worked), "all")] == ["exact", "a on x", "b on x"]
 
 
 def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
-    curves = {curve.pair: curve for curve in time_by_size_curves(SavedLab.read(worked))}
+    curves = {curve.pair: curve for curve in time_by_size_curves(SavedLab(worked))}
     a = curves["a on x"]  # 15 in 8 to 16, 30 in 16 to 32; nothing proven at 45
     assert a.x.tolist() == pytest.approx([np.sqrt(8 * 16), np.sqrt(16 * 32)])
     assert a.y.tolist() == pytest.approx([0.002, 0.012])
@@ -83,7 +83,7 @@ def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
 
 
 def test_shares_of_outcomes_add_up_and_the_best_come_first(worked):
-    pairs, shares = outcome_shares(SavedLab.read(worked))
+    pairs, shares = outcome_shares(SavedLab(worked))
     assert pairs == ["exact", "a on x", "b on x"]
     assert shares.sum(axis=1).tolist() == pytest.approx([1, 1, 1])
     assert shares[1, OUTCOMES.index("feasible")] == pytest.approx(1 / 3)
@@ -101,7 +101,7 @@ def test_a_lab_is_drawn_as_png_and_svg(worked):
 
 
 def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
-    lab = SavedLab.read(many)
+    lab = SavedLab(many)
     few = draw_profile(profile_curves(lab)[:ONE_PANEL], 4)
     assert len(few.axes) == 1
     figure = draw_profile(profile_curves(lab), 4)
@@ -120,10 +120,10 @@ def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
 
 
 def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_milliseconds(worked):
-    (axes,) = draw_profile(profile_curves(SavedLab.read(worked)), 3).axes
+    (axes,) = draw_profile(profile_curves(SavedLab(worked)), 3).axes
     assert axes.get_xscale() == "log"
     assert axes.get_xlim()[0] == 1.0
-    curves = time_by_size_curves(SavedLab.read(worked))
+    curves = time_by_size_curves(SavedLab(worked))
     (axes,) = draw_time_by_size(curves).axes
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.get_lines()}
     assert lines["a on x"] == pytest.approx([2.0, 12.0])
@@ -131,7 +131,7 @@ def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_mi
 
 
 def test_only_outcomes_that_occur_are_in_the_legend(worked):
-    figure = draw_outcomes(*outcome_shares(SavedLab.read(worked)), 3)
+    figure = draw_outcomes(*outcome_shares(SavedLab(worked)), 3)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["proven", "feasible", "crashed"]
 
 
@@ -146,13 +146,12 @@ def test_a_lab_in_which_nothing_was_proven_is_drawn_all_the_same(tmp_path):
     assert len(draw_lab(_save(tmp_path, [failed], ["a on x"]))) == 6
 
 
-def test_the_reader_reads_what_the_lab_writes_and_nothing_else(worked, tmp_path):
-    assert saved_lab.SCHEMA == SCHEMA
+def test_what_is_no_lab_folder_is_refused(worked, tmp_path):
     with pytest.raises(InputError, match="not a lab folder"):
-        SavedLab.read(tmp_path / "nowhere")
-    (worked / "lab.json").write_text(json.dumps({"schema": "bfreplay formulation lab, version 0"}))
+        SavedLab(tmp_path / "nowhere")
+    (worked / "lab.json").write_text(json.dumps({"schema_version": 0}))
     with pytest.raises(InputError, match="another schema version"):
-        SavedLab.read(worked)
+        SavedLab(worked)
 
 
 def test_drawing_leaves_pyplot_alone_and_matplotlib_is_loaded_only_to_draw(worked):

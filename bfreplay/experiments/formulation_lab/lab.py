@@ -17,7 +17,7 @@ from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
-from bfreplay.experiments.formulation_lab.result import KIND, RECORD_FILE, SCHEMA, LabResult
+from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.experiments.formulation_lab.sampling import DecisionSample, sample_decisions
 from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.experiments.formulation_lab.summary import summarise, winner
@@ -26,7 +26,7 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay.folder import FAILURES, new_folder, record_json
+from bfreplay.result_folders import FAILURES, LAB, new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -102,11 +102,7 @@ def compare_formulations(
         events = load_events(events)
     if not isinstance(jobs, JobSet):
         jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
-    place = (
-        nullcontext(None)
-        if out is None
-        else new_folder(Path(out), overwrite=overwrite, record_file=RECORD_FILE, kind=KIND)
-    )
+    place = nullcontext(None) if out is None else new_folder(Path(out), LAB, overwrite=overwrite)
     with place as folder:
         failures, most = (None if save_failures is None else Path(save_failures)), None
         if failures is None and folder is not None:
@@ -138,7 +134,7 @@ def compare_formulations(
         if folder is not None:
             for name, table in tables.items():
                 pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            (folder / RECORD_FILE).write_text(text, encoding="utf-8")
+            (folder / LAB.record_file).write_text(text, encoding="utf-8")
             if pictures is not None:
                 pictures(folder)
     return LabResult(record, None if out is None else Path(out).resolve(), tables)
@@ -185,7 +181,7 @@ def _record(
 ) -> dict[str, Any]:
     replayed = sample.record["config"]
     return {
-        "schema": SCHEMA,
+        "schema_version": LAB.schema_version,
         "versions": versions(),
         "config": {
             **asdict(settings),

@@ -55,11 +55,11 @@ def why_not(backend: Backend) -> str:
 
 
 def version_of(backend: Backend) -> str:
-    """Return solver and package version, as ``"HiGHS 1.15.1 (highspy 1.15.1)"``; empty where it tells none."""
+    """Return solver and package version, as ``"HiGHS 1.15.1 (highspy 1.15.1)"``; empty where it has no ``version``."""
     tell = getattr(backend, "version", None)
     if not callable(tell):
         return ""
     try:
         return str(tell())
-    except Exception:  # a stranger's may raise, and a table of solvers is still wanted
-        return ""
+    except Exception as error:  # a stranger's may raise, and a table of solvers is still wanted
+        return f"version() failed: {one_line(error)}"

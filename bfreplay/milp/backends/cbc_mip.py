@@ -63,7 +63,7 @@ class CbcMip:
         """Empty, or what is missing: python-mip, a sound CBC build, or a CBC for this machine."""
         fix = f"pip install {REQUIREMENT} (no CBC build exists for ppc64le: use the exact solver there)"
         why = "cbcbox 2.931 and later abort on SOS2 models and call wrong answers optimal, and mip 2 requires one"
-        wrong = unmet("mip", "1.17", "2", why=why, fix=fix) or unmet("cbcbox", "2.913", "2.929", why=why, fix=fix)
+        wrong = unmet("mip", ">=1.17,<2", why=why, fix=fix) or unmet("cbcbox", ">=2.913,<2.929", why=why, fix=fix)
         if wrong:
             return wrong
         try:

@@ -52,7 +52,7 @@ class CbcPulp:
     def available(self) -> str:
         """Empty, or what is missing: PuLP, or a CBC for this machine."""
         fix = "pip install 'pulp>=3.3,<4'"
-        wrong = unmet("pulp", "3.3", "4", why="PuLP 4 brings no CBC", fix=fix)
+        wrong = unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix=fix)
         if wrong:
             return wrong
         if platform.machine().lower() not in MACHINES:

@@ -54,7 +54,7 @@ class Gurobi:
     def available(self) -> str:
         """Empty, or what is missing: gurobipy, one whose licence has not run out, or a licence that works."""
         why = "the licence that comes with older ones has expired, newer ones are untried"
-        wrong = unmet("gurobipy", "13", "14", why=why, fix="pip install 'bfreplay[gurobi]'")
+        wrong = unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'")
         if wrong:
             return wrong
         try:

@@ -45,7 +45,7 @@ class Highs:
     def available(self) -> str:
         """Empty, or which highspy to install."""
         fix = "pip install 'highspy>=1.8.1,<2' (no build exists for ppc64le: use the exact solver there)"
-        return unmet("highspy", "1.8.1", "2", why="others are untried", fix=fix)
+        return unmet("highspy", ">=1.8.1,<2", why="others are untried", fix=fix)
 
     def version(self) -> str:
         """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
 
-def unmet(package: str, at_least: str, below: str, *, why: str, fix: str) -> str:
-    """Empty when ``package`` is installed with ``at_least <= version < below``, else what is wrong and ``fix``.
+
+def unmet(package: str, sound: str, *, why: str, fix: str) -> str:
+    """Empty when ``package`` is installed in a ``sound`` version (``">=13,<14"``), else what is wrong and ``fix``.
 
     ``why`` says what is wrong with other versions.
     """
@@ -15,8 +18,11 @@ def unmet(package: str, at_least: str, below: str, *, why: str, fix: str) -> str
         found = version(package)
     except PackageNotFoundError:
         return f"{package} is not installed; {fix}"
-    if release(at_least) <= release(found) < release(below):
-        return ""
+    try:
+        if SpecifierSet(sound).contains(found, prereleases=True):
+            return ""
+    except InvalidVersion:  # somebody's own build, with a word for a number
+        pass
     return f"{package} {found} is not known to be sound ({why}); {fix}"
 
 
@@ -36,13 +42,3 @@ def refuse_beside(solver: str, modules: tuple[str, ...]) -> None:
 
 OR_TOOLS = ("ortools.sat.python.cp_model_helper", "ortools.linear_solver.pywraplp")
 """Modules that load OR-Tools' libraries, builds of CBC and HiGHS among them."""
-
-
-def release(text: str) -> tuple[int, ...]:
-    """``(1, 17, 5)`` of ``"1.17.5"``; stops at the first part that is no number."""
-    parts: list[int] = []
-    for part in text.split("."):
-        if not part.isdigit():
-            break
-        parts.append(int(part))
-    return tuple(parts)

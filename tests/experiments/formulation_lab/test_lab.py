@@ -287,7 +287,7 @@ def test_a_back_end_that_is_named_and_does_not_work_is_refused():
 def test_what_is_no_lab_folder_is_refused(lab, tmp_path):
     with pytest.raises(InputError, match="not a lab folder"):
         LabResult.load(tmp_path)
-    (tmp_path / "lab.json").write_text(json.dumps({**lab.record, "schema": "something else"}))
+    (tmp_path / "lab.json").write_text(json.dumps({**lab.record, "schema_version": 99}))
     with pytest.raises(InputError, match="another schema version"):
         LabResult.load(tmp_path)
 

@@ -23,23 +23,16 @@ def install(monkeypatch, **versions: str) -> None:
     monkeypatch.setattr(module, "version", version)
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"), [("1.17.5", (1, 17, 5)), ("2.0.0rc1", (2, 0)), ("dev", ()), ("3", (3,)), ("1.2.post1", (1, 2))]
-)
-def test_a_release_is_its_leading_numbers(text, parts):
-    assert module.release(text) == parts
-
-
-@pytest.mark.parametrize("found", ["13", "13.0.3", "13.9"])
+@pytest.mark.parametrize("found", ["13", "13.0.3", "13.9", "13.1.dev0"])
 def test_a_version_between_the_limits_will_do(monkeypatch, found):
     install(monkeypatch, gurobipy=found)
-    assert module.unmet("gurobipy", "13", "14", why="w", fix="f") == ""
+    assert module.unmet("gurobipy", ">=13,<14", why="w", fix="f") == ""
 
 
-@pytest.mark.parametrize("found", ["9.5.2", "12.0.3", "14.0", "dev"])
+@pytest.mark.parametrize("found", ["9.5.2", "12.0.3", "13rc1", "14.0", "dev"])
 def test_a_version_outside_is_named_with_reason_and_fix(monkeypatch, found):
     install(monkeypatch, gurobipy=found)
-    assert module.unmet("gurobipy", "13", "14", why="w", fix="f") == f"gurobipy {found} is not known to be sound (w); f"
+    assert module.unmet("gurobipy", ">=13,<14", why="w", fix="f") == f"gurobipy {found} is not known to be sound (w); f"
 
 
 @pytest.mark.parametrize(
@@ -114,9 +107,9 @@ class Raises:
         raise OSError("no library")
 
 
-@pytest.mark.parametrize("stranger", [Silent(), Raises()])
-def test_a_back_end_need_not_tell_its_version(stranger):
-    assert version_of(stranger) == ""
+def test_a_back_end_need_not_tell_its_version_and_one_that_fails_to_is_no_end_of_a_table():
+    assert version_of(Silent()) == ""
+    assert version_of(Raises()).startswith("version() failed: OSError: no library")
 
 
 def test_an_unknown_back_end_is_refused_with_what_exists():

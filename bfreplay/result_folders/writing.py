@@ -11,24 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
-from bfreplay.replay.result import RECORD_FILE
+from bfreplay.result_folders.kinds import ResultKind
 
 FAILURES = "failures"
 """The folder in a folder of results that keeps models and decisions of rejected answers."""
 
 
 @contextmanager
-def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, kind: str = "run") -> Iterator[Path]:
+def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder that becomes ``out`` when the block ends well, and vanishes when it does not.
 
     One that is replaced is moved aside first and comes back if the new one cannot take its place.
 
     Parameters
     ----------
-    out, overwrite
-        Where, and whether one of the same kind that is there may be replaced.
-    record_file, kind
-        The file by which a folder of this kind is known, and the word for it in messages.
+    out
+        Where.
+    kind
+        What it will be: its record file tells one that is there from a folder of anything else.
+    overwrite
+        Whether one of the same kind that is there may be replaced.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, ki
     InputError
         Nothing can be written there.
     """
-    target = check_target(out, overwrite=overwrite, record_file=record_file, kind=kind)
+    target = check_target(out, kind, overwrite=overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
@@ -46,7 +48,7 @@ def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, ki
         raise _unwritable(out, error) from error
     try:
         yield partial
-        check_target(out, overwrite=overwrite, record_file=record_file, kind=kind)  # once more: the work took its time
+        check_target(out, kind, overwrite=overwrite)  # once more: the work took its time
         try:
             _move_into_place(partial, target)
         except OSError as error:
@@ -55,30 +57,30 @@ def new_folder(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, ki
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_target(out: Path, *, overwrite: bool, record_file: str = RECORD_FILE, kind: str = "run") -> Path:
+def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
     """Where the folder will be, links followed; raises as ``new_folder`` would."""
     target = out.resolve()
     try:
-        return _checked(target, out, overwrite=overwrite, record_file=record_file, kind=kind)
+        return _checked(target, out, kind, overwrite=overwrite)
     except OSError as error:
         raise _unwritable(out, error) from error
 
 
-def _checked(target: Path, out: Path, *, overwrite: bool, record_file: str, kind: str) -> Path:
+def _checked(target: Path, out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
     if target.exists() and not target.is_dir():
         raise OutputExistsError(
             f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
         )
     if target.exists() and any(target.iterdir()):
-        if not (target / record_file).is_file():
+        if not (target / kind.record_file).is_file():
             raise OutputExistsError(
-                f"the output folder exists and is not a {kind} folder, so it is left alone, even with --force\n"
+                f"the output folder exists and is not a {kind.word} folder, so it is left alone, even with --force\n"
                 f"  file:     {out}\n  fix:      choose another --out"
             )
         if not overwrite:
             raise OutputExistsError(
                 f"the output folder exists already\n  file:     {out}\n"
-                f"  fix:      choose another --out, or add --force to replace this {kind}"
+                f"  fix:      choose another --out, or add --force to replace this {kind.word}"
             )
         foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
         if foreign:

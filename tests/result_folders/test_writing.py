@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.replay.folder import new_folder
-from bfreplay.replay.result import RECORD_FILE
+from bfreplay.result_folders import RUN, new_folder
 
 
 def _write(target: Path, text: str = "new", *, overwrite: bool = False) -> None:
-    with new_folder(target, overwrite=overwrite) as folder:
-        (folder / RECORD_FILE).write_text(text)
+    with new_folder(target, RUN, overwrite=overwrite) as folder:
+        (folder / RUN.record_file).write_text(text)
 
 
 def _names(folder: Path) -> list[str]:
@@ -22,24 +21,24 @@ def _names(folder: Path) -> list[str]:
 
 
 def test_the_folder_appears_when_the_block_ends(tmp_path):
-    with new_folder(tmp_path / "run", overwrite=False) as folder:
-        (folder / RECORD_FILE).write_text("x")
+    with new_folder(tmp_path / "run", RUN, overwrite=False) as folder:
+        (folder / RUN.record_file).write_text("x")
         assert not (tmp_path / "run").exists()
     assert _names(tmp_path) == ["run"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_nothing_is_left_when_the_block_fails(tmp_path, error):
-    with pytest.raises(error), new_folder(tmp_path / "run", overwrite=False):
+    with pytest.raises(error), new_folder(tmp_path / "run", RUN, overwrite=False):
         raise error
     assert _names(tmp_path) == []
 
 
 def test_an_earlier_run_stays_when_its_replacement_fails(tmp_path):
     _write(tmp_path / "run", "old")
-    with pytest.raises(ValueError, match="no"), new_folder(tmp_path / "run", overwrite=True):
+    with pytest.raises(ValueError, match="no"), new_folder(tmp_path / "run", RUN, overwrite=True):
         raise ValueError("no")
-    assert (tmp_path / "run" / RECORD_FILE).read_text() == "old"
+    assert (tmp_path / "run" / RUN.record_file).read_text() == "old"
     assert _names(tmp_path) == ["run"]
 
 
@@ -48,7 +47,7 @@ def test_a_run_is_replaced_only_on_request(tmp_path):
     with pytest.raises(OutputExistsError):
         _write(tmp_path / "run")
     _write(tmp_path / "run", overwrite=True)
-    assert (tmp_path / "run" / RECORD_FILE).read_text() == "new"
+    assert (tmp_path / "run" / RUN.record_file).read_text() == "new"
     assert _names(tmp_path) == ["run"]
 
 
@@ -62,7 +61,7 @@ def test_an_empty_folder_may_be_taken_and_a_file_never(tmp_path):
 
 
 def test_what_appears_meanwhile_is_not_overwritten(tmp_path):
-    place = new_folder(tmp_path / "run", overwrite=False)
+    place = new_folder(tmp_path / "run", RUN, overwrite=False)
     place.__enter__()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "theirs").touch()
@@ -76,15 +75,15 @@ def test_links_are_followed_and_stay(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     _write(tmp_path / "link", overwrite=True)
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real" / RECORD_FILE).read_text() == "new"
+    assert (tmp_path / "real" / RUN.record_file).read_text() == "new"
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     _write(tmp_path / "dangling")
-    assert (tmp_path / "nowhere" / RECORD_FILE).read_text() == "new"
+    assert (tmp_path / "nowhere" / RUN.record_file).read_text() == "new"
 
 
 def test_missing_parents_are_made_and_a_parent_that_is_a_file_is_refused(tmp_path):
     _write(tmp_path / "a" / "b" / "run")
-    assert (tmp_path / "a" / "b" / "run" / RECORD_FILE).is_file()
+    assert (tmp_path / "a" / "b" / "run" / RUN.record_file).is_file()
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be written"):
         _write(tmp_path / "file" / "run")

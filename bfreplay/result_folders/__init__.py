@@ -1,0 +1,17 @@
+"""What every command that writes a folder of results does alike: it appears whole or not at all, and is read again."""
+
+from bfreplay.result_folders.kinds import LAB, RUN, ResultKind
+from bfreplay.result_folders.reading import ResultTables, read_documents
+from bfreplay.result_folders.writing import FAILURES, check_target, new_folder, record_json
+
+__all__ = [
+    "FAILURES",
+    "LAB",
+    "RUN",
+    "ResultKind",
+    "ResultTables",
+    "check_target",
+    "new_folder",
+    "read_documents",
+    "record_json",
+]

@@ -1,0 +1,99 @@
+"""Reads a folder of results: its JSON documents, and its tables when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bfreplay.errors import InputError
+from bfreplay.result_folders.kinds import ResultKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
+    """Read the record of a result folder, then its other documents, in the order in which ``kind`` has them.
+
+    Raises
+    ------
+    InputError
+        The folder is not of this kind, damaged, or of another schema version.
+    """
+    documents = [_read_document(folder, name, kind) for name in (kind.record_file, *kind.more_documents)]
+    found = documents[0].get("schema_version")
+    if found != kind.schema_version:
+        raise InputError(
+            f"the {kind.word} folder has another schema version",
+            file=folder / kind.record_file,
+            column="schema_version",
+            value=found,
+            expected=str(kind.schema_version),
+            fix=f"make it again with this version of bfreplay: '{kind.made_by}'",
+        )
+    return documents
+
+
+def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
+    try:
+        document = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
+    except OSError as error:
+        why = f"{name}: {error.strerror or error}"
+    except ValueError as error:
+        why = f"{name} is no JSON document ({error})"
+    else:
+        if isinstance(document, dict):
+            return document
+        why = f"{name} is a JSON {type(document).__name__}, not an object"
+    raise InputError(
+        f"this is not a {kind.word} folder: {why}",
+        file=folder,
+        expected="a folder with " + " and ".join((kind.record_file, *kind.more_documents)),
+        fix=f"give the folder that '{kind.made_by}' wrote",
+    )
+
+
+class ResultTables:
+    """Tables of a result by name: those in memory, and those of its folder, read when first asked for.
+
+    For dataclasses with the fields ``folder`` (``None`` in memory) and ``tables``.
+    """
+
+    kind: ClassVar[ResultKind]
+    folder: Path | None
+    tables: dict[str, pa.Table]
+
+    def table(self, name: str) -> pa.Table:
+        """Table ``name``, without ``.parquet``.
+
+        Raises
+        ------
+        InputError
+            There is no such table, or its file is damaged.
+        """
+        if name not in self.tables:
+            path = None if self.folder is None else self.folder / f"{name}.parquet"
+            if path is None or not path.exists():
+                message = f"the {self.kind.word} has no table {name!r}"
+                raise InputError(message, file=path, fix=self.kind.hints.get(name))
+            try:
+                self.tables[name] = pq.read_table(path)
+            except (pa.ArrowException, OSError) as error:
+                raise InputError(
+                    f"the table cannot be read: {error}",
+                    file=path,
+                    expected="a whole Parquet file",
+                    fix=f"make the folder again: '{self.kind.made_by}'",
+                ) from error
+        return self.tables[name]
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Table ``name`` as a data frame; raises as ``table`` does."""
+        frame: pd.DataFrame = self.table(name).to_pandas()
+        return frame

@@ -1,0 +1,89 @@
+"""A folder that is not what it should be is refused with the reason; tables are read when asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.result_folders import ResultKind, ResultTables, read_documents
+
+CAKE = ResultKind("cake", "cake.json", 3, "bake --out", ("oven.json",), {"icing": "only with --icing"})
+
+
+class Cake(ResultTables):
+    kind = CAKE
+
+    def __init__(self, folder=None, **tables):
+        self.folder = folder
+        self.tables = tables
+
+
+@pytest.fixture
+def cake(tmp_path):
+    (tmp_path / "cake.json").write_text(json.dumps({"schema_version": 3, "eggs": 2}))
+    (tmp_path / "oven.json").write_text("{}")
+    pq.write_table(pa.table({"gram": [250, 3]}), tmp_path / "flour.parquet")
+    return tmp_path
+
+
+def test_documents_come_in_their_order(cake):
+    assert read_documents(cake, CAKE) == [{"schema_version": 3, "eggs": 2}, {}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("cake.json", None, "it has no cake.json"),
+        ("oven.json", None, "it has no oven.json"),
+        ("cake.json", b"{", "cake.json is no JSON document"),
+        ("oven.json", b"\xff", "oven.json is no JSON document"),
+        ("cake.json", b"[]", "cake.json is a JSON list, not an object"),
+    ],
+)
+def test_what_is_no_such_folder_is_told_why(cake, name, content, why):
+    (cake / name).unlink() if content is None else (cake / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_documents(cake, CAKE)
+    assert f"this is not a cake folder: {why}" in str(refused.value)
+    assert "a folder with cake.json and oven.json" in str(refused.value)
+    assert "'bake --out'" in str(refused.value)
+
+
+def test_a_folder_that_is_not_there_and_a_file_are_told_apart_from_another_kind(cake):
+    with pytest.raises(InputError, match="there is no such folder"):
+        read_documents(cake / "nowhere", CAKE)
+    with pytest.raises(InputError, match=r"cake\.json: Not a directory"):
+        read_documents(cake / "flour.parquet", CAKE)
+
+
+@pytest.mark.parametrize("record", [{"schema_version": 4}, {"schema_version": "3"}, {}])
+def test_another_schema_version_is_refused(cake, record):
+    (cake / "cake.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="the cake folder has another schema version"):
+        read_documents(cake, CAKE)
+
+
+def test_a_table_is_read_once_and_one_in_memory_never(cake):
+    result = Cake(cake, sugar=pa.table({"gram": [5]}))
+    assert result.frame("flour")["gram"].tolist() == [250, 3]
+    (cake / "flour.parquet").unlink()
+    assert result.table("flour").num_rows == 2
+    assert result.frame("sugar")["gram"].tolist() == [5]
+
+
+def test_a_missing_table_is_named_with_its_hint(cake):
+    with pytest.raises(InputError, match=r"the cake has no table 'icing'[\s\S]*only with --icing"):
+        Cake(cake).table("icing")
+    with pytest.raises(InputError, match="the cake has no table 'flour'"):
+        Cake().table("flour")
+
+
+def test_a_damaged_table_is_an_input_error(cake):
+    whole = (cake / "flour.parquet").read_bytes()
+    (cake / "flour.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"the table cannot be read[\s\S]*make the folder again: 'bake --out'"):
+        Cake(cake).table("flour")
