@@ -72,7 +72,7 @@ def export_decision(
 
     saved = RunResult.load(run)
     wanted = list(dict.fromkeys(decisions)) if at is None else [decision_at(saved, _time_us(at))]
-    names = FORMULATIONS.names() if "all" in formulations else list(formulations)
+    names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
     check_export(out, wanted, names, overwrite=force)
     warm_up_loops(quiet=quiet)
     config = saved.record["config"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.errors import InputError
+from bfreplay.outputs import make_folder, remove_empty
 
 
 def or_bundled(path: Path, what: str) -> Path:
@@ -50,13 +51,11 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
             value=str(folder),
             fix="name a folder elsewhere",
         )
-    is_new = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        fresh = make_folder(folder)
         probe = folder / ".bfreplay-probe"
         probe.touch()
         probe.unlink()
-        if is_new:
-            folder.rmdir()  # it is made with the first failure
+        remove_empty(fresh)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from bfreplay import __version__, defaults
@@ -20,7 +20,6 @@ from bfreplay.registry import unknown_name
 
 EXACT = "exact"
 COUNTS = "counts"
-DEFAULT_MILP_FORMULATION = "choices_reduced"
 
 
 def solver_of(
@@ -44,8 +43,8 @@ def solver_of(
     time_limit_s, fallback
         For a back end: seconds a decision may take, and what answers when it fails (``"exact"`` or ``"keep"``).
     options
-        For a back end: more of ``MilpSolver``'s, such as ``relative_gap``, ``threads``, ``seed``, ``warm_start``,
-        ``reformulate_sets``, ``memory_limit_bytes`` and ``save_failures``.
+        For a back end (the exact solver has no use for them): more of ``MilpSolver``'s, such as ``relative_gap``,
+        ``threads``, ``seed``, ``warm_start``, ``reformulate_sets``, ``memory_limit_bytes`` and ``save_failures``.
 
     Raises
     ------
@@ -57,6 +56,9 @@ def solver_of(
     if name == EXACT:
         if formulation not in (None, COUNTS, "published"):
             raise _not_for_exact(formulation)
+        unknown = options.keys() - signature(MilpSolver).parameters.keys()
+        if unknown:
+            raise TypeError(f"solver_of() has no option {min(unknown)!r}")
         return ExactSolver(published_limit=formulation == "published")
     if ":" not in name and name not in BACKENDS.names():
         raise unknown_name("solver", name, [EXACT, *BACKENDS.names()])
@@ -68,7 +70,7 @@ def solver_of(
             fix=f"--solver {EXACT}, or leave --formulation out",
         )
     return MilpSolver(
-        formulation or DEFAULT_MILP_FORMULATION,
+        formulation or defaults.MILP_FORMULATION,
         name,
         time_limit_s=time_limit_s,
         fallback=fallback,
@@ -132,11 +134,13 @@ class SolverEntry:
 
 
 def solver_entries() -> list[SolverEntry]:
-    """Every solver that bfreplay knows, working or not."""
-    formulations = []
+    """Every solver that bfreplay knows, working or not; then formulations of other packages that cannot be made."""
+    formulations, broken = [], []
     for name in FORMULATIONS.names():
-        with suppress(BfreplayError):  # another package's may be broken: not offered
+        try:
             formulations.append((name, formulation_of(name)))
+        except BfreplayError as error:  # another package's: not offered to any solver, but told of
+            broken.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
     entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
     for backend_name in BACKENDS.names():
         try:
@@ -158,4 +162,4 @@ def solver_entries() -> list[SolverEntry]:
                 problem=why_not(backend),
             )
         )
-    return entries
+    return entries + broken

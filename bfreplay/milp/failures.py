@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.mps import write_mps
+from bfreplay.milp.files.names import file_stem
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 
@@ -16,7 +18,7 @@ from bfreplay.milp.problem import AllocationProblem
 class FailureFolder:
     """A folder that gets a pair of files a failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
 
-    The folder is made with the first failure. Files that are there stay.
+    The folder is made with the first failure. Files that are there stay; several processes may share it.
 
     Parameters
     ----------
@@ -42,11 +44,21 @@ class FailureFolder:
             return
         self._kept[kind] += 1
         self._folder.mkdir(parents=True, exist_ok=True)
-        stem = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in solver)
-        number = self._next.get(stem, 0)
-        while (decision := self._folder / f"{stem}-{number:05d}.json").exists():
-            number += 1
-        self._next[stem] = number + 1
-        if model is not None:
-            write_mps(model, decision.with_suffix(".mps"))
-        write_decision(problem, decision, {"solver": solver, **about})
+        decision = self._claimed(file_stem(solver))
+        try:
+            if model is not None:
+                write_mps(model, decision.with_suffix(".mps"))
+            write_decision(problem, decision, {"solver": solver, **about})
+        except BaseException:
+            decision.unlink()
+            raise
+
+    def _claimed(self, stem: str) -> Path:
+        """The first file that is not there, made empty at once: other processes may keep their failures here too."""
+        while True:
+            number = self._next.get(stem, 0)
+            self._next[stem] = number + 1
+            decision = self._folder / f"{stem}-{number:05d}.json"
+            with suppress(FileExistsError):
+                decision.touch(exist_ok=False)
+                return decision

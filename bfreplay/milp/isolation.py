@@ -260,13 +260,14 @@ class _Worker:
                     ProcessStatus.TIMED_OUT,
                     f"no answer after {timeout_s:.6g} s with grace; the worker was killed",
                 )
+        except OSError as error:
+            raise self._crash() from error
+        try:
             return self.connection.recv()
         except BlockingIOError as error:
             raise _WorkerError(ProcessStatus.TIMED_OUT, "an answer stopped half way; the worker was killed") from error
         except (EOFError, OSError) as error:
             raise self._crash() from error
-        except _WorkerError:
-            raise
         except Exception as error:  # a stranger's answer may not even unpickle here
             raise _WorkerError(
                 ProcessStatus.CRASHED, f"the worker's answer cannot be read: {type(error).__name__}: {error}"

@@ -51,6 +51,8 @@ def judge(
     model: LinearModel,
     answer: BackendAnswer,
     relative_gap: float = 0.0,
+    *,
+    built_from: AllocationProblem | None = None,
 ) -> Judgement:
     """Check one answer against ``problem`` (with the formulation's own change limit in it).
 
@@ -58,6 +60,8 @@ def judge(
     objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
     optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``. With
     ``relative_gap`` above 0 what the solver calls optimal is no more than within that gap of it: feasible, not proven.
+    ``built_from`` is the problem that the model was built from, where that is another one (without the limit): it is
+    what the formulation reads the answer for.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def judge(
     if off.max(initial=0.0) > INTEGRALITY_TOLERANCE:
         worst = int(np.argmax(off))
         return Judgement(Quality.WRONG, message=f"{model.column_names[worst]} = {x[worst]:.9g} is not whole")
-    counts, nodes = read(formulation, problem, x)
+    counts, nodes = read(formulation, problem if built_from is None else built_from, x)
     fault = violation(problem, counts) or ("" if nodes is None else _map_fault(problem, counts, nodes))
     if fault:
         return Judgement(Quality.WRONG, counts, nodes, message=fault)
@@ -105,13 +109,12 @@ def judge(
             objective,
             message=f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}",
         )
+    bound = answer.bound if math.isfinite(answer.bound) else math.inf
     if proven and relative_gap == 0.0:
         return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
     if proven:
-        within = max(answer.bound, objective)
         allowed = f"called optimal within a gap of {relative_gap:g}"
-        return Judgement(Quality.FEASIBLE, counts, nodes, objective, within, allowed)
-    bound = answer.bound if math.isfinite(answer.bound) else math.inf
+        return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), allowed)
     return Judgement(
         Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), f"not proven optimal{_detail(answer)}"
     )

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from bfreplay import defaults
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import (
     BACKENDS,
@@ -23,7 +24,7 @@ from bfreplay.milp.backends import (
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
-from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend
+from bfreplay.milp.isolation import GRACE_S, IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, feasible_against_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.pairing import check_options, location_of, refused
@@ -92,15 +93,15 @@ class MilpSolver:
 
     def __init__(
         self,
-        formulation: str | Formulation = "choices",
+        formulation: str | Formulation = defaults.MILP_FORMULATION,
         backend: str | Backend = "cbc",
         *,
-        time_limit_s: float = 10.0,
+        time_limit_s: float = defaults.TIME_LIMIT_S,
         fallback: Fallback = "exact",
         referee: Solver | None = None,
         isolated: bool = True,
         save_failures: str | Path | FailureFolder | None = None,
-        grace_s: float = 5.0,
+        grace_s: float = GRACE_S,
         memory_limit_bytes: int | None = None,
         relative_gap: float = 0.0,
         threads: int = 1,
@@ -136,13 +137,13 @@ class MilpSolver:
         self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
         self._runner: IsolatedBackend | _InProcess
-        if worker is not None:
+        if worker is not None or isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
+        if worker is not None:
             if worker.location != location:
                 raise InputError("the worker runs another back end", value=worker.location, expected=location)
             self._runner = worker
         elif isolated:
-            location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
             self._runner = _InProcess(made)
@@ -177,7 +178,7 @@ class MilpSolver:
         built_s = time.perf_counter() - started
         ran = _cut_back(self._runner.solve(solved, self._options), model, solved)
         try:
-            verdict, exact = self._judged(posed, model, ran)
+            verdict, exact = self._judged(problem, posed, model, ran)
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
@@ -224,13 +225,13 @@ class MilpSolver:
         return model
 
     def _judged(
-        self, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
+        self, problem: AllocationProblem, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
     ) -> tuple[Judgement, Solution | None]:
         """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
         if ran.answer is None:
             return Judgement(Quality.NONE, message=ran.message), None
         gap = self._options.relative_gap
-        verdict = judge(posed, self._formulation, model, ran.answer, gap)
+        verdict = judge(posed, self._formulation, model, ran.answer, gap, built_from=problem)
         denied = verdict.quality is Quality.NONE and ran.answer.solver_status in _DENIALS
         answered = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
         if self._referee is None or not (denied or answered):
@@ -317,10 +318,9 @@ def _failure(name: str, message: str, build_s: float) -> Solution:
 
 def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:
     answer = ran.answer
-    told = 0.0 if answer is None else answer.build_s  # a stranger's may be anything
-    handed_over_s = (
-        told if isinstance(told, float | int) and math.isfinite(told) else 0.0
-    )  # a stranger's may be anything
+    told = 0.0 if answer is None else answer.build_s
+    # a stranger's may be anything
+    handed_over_s = told if isinstance(told, float | int) and math.isfinite(told) else 0.0
     no_answer = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
     return Solution(
         counts=verdict.counts,

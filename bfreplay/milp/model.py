@@ -111,6 +111,8 @@ def model_fault(model: LinearModel) -> str:
     if not (isinstance(model.sets, tuple | list) and all(isinstance(each, SpecialOrderedSet) for each in model.sets)):
         return "sets is no tuple of SpecialOrderedSet"
     for group in model.sets:
+        if group.kind not in (1, 2):
+            return f"a set is of type {group.kind!r}, not 1 or 2"
         columns, weights = np.asarray(group.columns), np.asarray(group.weights)
         if columns.dtype.kind not in "iu" or columns.shape != weights.shape or columns.ndim != 1:
             return "a set's columns and weights are no arrays of equal length"

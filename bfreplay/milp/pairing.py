@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 from bfreplay.errors import InputError, check_whole
 from bfreplay.milp.backends import Backend
 from bfreplay.milp.formulations import Formulation
 
 MAX_SEED = 2**31 - 2
 """Solvers take 32-bit seeds, and CBC needs one more."""
+
+MAX_TIME_LIMIT_S = 1e6
+"""Eleven days: waiting times are counted in 32-bit milliseconds."""
 
 
 def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
@@ -31,8 +32,10 @@ def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: boo
 
 def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
     """Raise ``InputError`` for an option of ``SolveOptions`` that is out of range."""
-    if not 0 < time_limit_s < math.inf:
-        raise InputError("the time limit is not positive", value=time_limit_s, expected="seconds > 0, not inf")
+    if not 0 < time_limit_s <= MAX_TIME_LIMIT_S:
+        raise InputError(
+            "the time limit is out of range", value=time_limit_s, expected=f"seconds > 0, up to {MAX_TIME_LIMIT_S:g}"
+        )
     if not 0 <= relative_gap < 1:
         raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
     check_whole("threads", threads, 1)

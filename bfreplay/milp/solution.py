@@ -60,10 +60,10 @@ class Solution:
     build_s, solve_s
         Seconds spent making the model, and solving it.
     message
-        Why the answer is not proven, for a person to read; empty when it is.
+        For a person to read: why the answer is not proven, and for a fallback's what it replaced and why.
     nodes
         Node-level formulations: for each job the abstract node numbers it gets (see
-        ``formulations.node_level``); ``None`` otherwise.
+        ``formulations.node_map``); ``None`` otherwise.
     size
         Of the linear model that was solved; ``None`` where there was none.
     rejected

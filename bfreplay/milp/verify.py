@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,5 +75,10 @@ def largest_coefficient(problem: AllocationProblem) -> float:
 
 
 def agrees(claimed: float, recomputed: float, scale: float) -> bool:
-    """Whether two objective values are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``)."""
-    return abs(claimed - recomputed) <= RELATIVE_TOLERANCE * max(scale, abs(claimed), abs(recomputed))
+    """Whether two objective values are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``).
+
+    ``recomputed`` is finite; a claim that is not agrees with nothing.
+    """
+    return math.isfinite(claimed) and abs(claimed - recomputed) <= RELATIVE_TOLERANCE * max(
+        scale, abs(claimed), abs(recomputed)
+    )

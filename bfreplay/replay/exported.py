@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
-from bfreplay.datasets.outputs import written_whole
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.lp import write_lp
 from bfreplay.milp.files.mps import write_mps
+from bfreplay.milp.files.names import file_stem
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
+from bfreplay.outputs import make_folder, remove_empty, written_whole
 from bfreplay.replay.recorded import RecordedDecision
 
 
 def decision_files(out: Path, index: int, formulations: Sequence[Formulation]) -> list[Path]:
     """Files of decision ``index``: the decision itself, then the model of each formulation as MPS and as LP."""
     stem = f"decision-{index:06d}"
-    models = [f"{stem}-{_file_name(each.name)}" for each in formulations]
+    models = [f"{stem}-{file_stem(each.name)}" for each in formulations]
     return [out / f"{stem}.json", *(out / f"{model}.{form}" for model in models for form in ("mps", "lp"))]
 
 
@@ -36,7 +36,7 @@ def check_export(
         A file is there already and ``overwrite`` is off, or ``out`` is no folder.
     """
     made = [formulation_of(name) for name in dict.fromkeys(formulations)]
-    names = [_file_name(each.name) for each in made]
+    names = [file_stem(each.name) for each in made]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError("two formulations would have the same file", column="formulation", value=twice,
@@ -91,7 +91,13 @@ def export_decisions(
     made = check_export(folder, [each.index for each in decisions], formulations, overwrite=overwrite)
     files = {each.index: decision_files(folder, each.index, made) for each in decisions}
     paths = [file for group in files.values() for file in group]
-    fresh = _make_folder(folder)
+    try:
+        fresh = make_folder(folder)
+    except OSError as error:
+        raise InputError(
+            f"the output folder cannot be made: {error.strerror or error}", file=folder,
+            expected="a folder in which you may write", fix="choose another --out",
+        ) from error  # fmt: skip
     try:
         with written_whole(paths, overwrite) as temporary:
             place = dict(zip(paths, temporary, strict=True))
@@ -106,32 +112,6 @@ def export_decisions(
                     write_mps(model, place[models[2 * k]])
                     write_lp(model, place[models[2 * k + 1]])
     except BaseException:
-        with suppress(OSError):  # not empty: somebody else has begun to use it
-            for each in fresh:
-                each.rmdir()
+        remove_empty(fresh)
         raise
     return paths
-
-
-def _make_folder(folder: Path) -> list[Path]:
-    """Make it with its parents; returns those that were not there, innermost first."""
-    fresh = list(_missing(folder))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the output folder cannot be made: {error.strerror or error}", file=folder,
-            expected="a folder in which you may write", fix="choose another --out",
-        ) from error  # fmt: skip
-    return fresh
-
-
-def _missing(folder: Path) -> Iterator[Path]:
-    for each in (folder, *folder.parents):
-        if each.exists():
-            return
-        yield each
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

@@ -108,13 +108,13 @@ def _move_into_place(partial: Path, target: Path) -> None:
         partial.rename(target)
         return
     aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.replaced-"))
-    target.rename(aside / target.name)
+    replaced = aside / target.name
     try:
+        target.rename(replaced)
         partial.rename(target)
-    except OSError:
-        (aside / target.name).rename(target)
-        raise
     finally:
+        if not target.exists():  # whatever came between, Ctrl-C too: the earlier one comes back
+            replaced.rename(target)
         shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -202,6 +202,12 @@ def test_failures_are_not_saved_where_they_would_be_lost(files):
     assert not (files / "lab").exists()
 
 
+def test_a_folder_of_failures_that_is_not_needed_is_not_made(files):
+    before = sorted(files.iterdir())
+    assert _compare(files, "--save-failures", str(files / "a" / "b")).exit_code == 0
+    assert sorted(files.iterdir()) == before
+
+
 def test_failures_that_cannot_be_saved_are_known_before_anything_is_solved(files):
     (files / "file").write_text("")
     result = _compare(files, "--save-failures", str(files / "file" / "failed"))

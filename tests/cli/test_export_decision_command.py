@@ -100,6 +100,10 @@ def test_formulations_may_be_named_or_all_be_taken(runs, tmp_path):
     _export(runs / "exact", "--decision", index, "--out", tmp_path / "two", "--formulation", "published",
             "--formulation", "bfreplay.milp.formulations.choices:Choices", "--formulation", "published")  # fmt: skip
     assert len(list((tmp_path / "two").iterdir())) == 5
+    more = _export(runs / "exact", "--decision", index, "--out", tmp_path / "more", "--formulation", "all",
+                   "--formulation", "no.such:Thing")  # fmt: skip
+    assert more.exit_code == 2
+    assert "no.such" in more.stderr
 
 
 def test_the_decision_in_force_at_a_time_can_be_asked_for(runs, tmp_path):

@@ -150,6 +150,16 @@ class LiesAboutBound(CbcMip):
         return replace(answer, bound=answer.objective - 1.0 - abs(answer.objective))
 
 
+class ClaimsInfinities(CbcMip):
+    def solve(self, model, options):
+        return replace(super().solve(model, options), objective=np.inf, bound=-np.inf)
+
+
+class BoundIsNaN(CbcMip):
+    def solve(self, model, options):
+        return replace(super().solve(model, options), bound=np.nan)
+
+
 class AnswersFractions(CbcMip):
     def solve(self, model, options):
         answer = super().solve(model, options)

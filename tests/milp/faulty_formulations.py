@@ -97,3 +97,15 @@ class NeedsArguments(Choices):
 class RaisesWhenMade(Choices):
     def __init__(self):
         raise RuntimeError("no configuration\nfound")
+
+
+class LimitsItself(Choices):
+    """No defect: as ``published``, it has a limit of its own on changes; its columns are those without the limit."""
+
+    change_limited = True
+
+    def build(self, problem):
+        model = super().build(problem)
+        limited = super().build(problem.held_to_published_limit()).column_names
+        upper = np.where(np.isin(model.column_names, limited), model.column_upper, 0.0)
+        return replace(model, column_upper=upper, start=None)

@@ -135,11 +135,19 @@ def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     broken = [EntryPoint("broken", "no.such:Thing", "any")]
     monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: broken)
     entries = {entry.name: entry for entry in solver_entries()}
-    assert list(entries) == ["exact", *BACKENDS.built_in, "broken"]
+    assert list(entries) == ["exact", *BACKENDS.built_in, "broken", "formulation broken"]
     assert entries["cbc"].formulations == tuple(FORMULATIONS.built_in)
     assert "published" not in entries["highs"].formulations  # it takes no special ordered sets
     theirs = entries["broken"]
     assert "cannot be imported" in theirs.problem
+    assert "cannot be imported" in entries["formulation broken"].problem
+
+
+@pytest.mark.parametrize("name", ["exact", "cbc"])
+def test_an_option_that_no_solver_has_is_refused(name):
+    solver_of(name, threads=1).close()
+    with pytest.raises(TypeError, match="tme_limit_s"):
+        solver_of(name, tme_limit_s=1)
 
 
 def test_an_unknown_solver_is_refused_with_all_that_exist_and_the_nearest():

@@ -42,6 +42,23 @@ def test_an_earlier_run_stays_when_its_replacement_fails(tmp_path):
     assert _names(tmp_path) == ["run"]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, OSError])
+def test_an_earlier_run_comes_back_when_the_exchange_is_interrupted(tmp_path, monkeypatch, error):
+    _write(tmp_path / "run", "old")
+    rename = Path.rename
+
+    def interrupted(self, target):
+        if ".partial-" in self.name:
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(InputError if error is OSError else error):
+        _write(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / RUN.record_file).read_text() == "old"
+    assert _names(tmp_path) == ["run"]
+
+
 def test_a_run_is_replaced_only_on_request(tmp_path):
     _write(tmp_path / "run", "old")
     with pytest.raises(OutputExistsError):

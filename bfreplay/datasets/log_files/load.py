@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.outputs import written_whole
 from bfreplay.datasets.registry import EVENT_READERS, ending_of, reader_for
 from bfreplay.errors import InputError
+from bfreplay.outputs import written_whole
 
 
 def load_events(path: str | PathLike[str]) -> NodeEvents:

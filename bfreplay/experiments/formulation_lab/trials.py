@@ -16,6 +16,7 @@ from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
+from bfreplay.milp.files.names import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
@@ -77,7 +78,7 @@ class Trials:
             self._solver(
                 pair,
                 settings.time_limit_s,
-                None if save_failures is None else FailureFolder(save_failures / _slug(pair), most_failures),
+                None if save_failures is None else FailureFolder(save_failures / file_stem(pair.name), most_failures),
             )
             for pair in plan.pairs
         ]
@@ -180,11 +181,6 @@ class Trials:
         limit_s = min(self._settings.time_limit_s, WARM_UP_LIMIT_S)
         solution: Solution = self._solver(pair, limit_s, None).solve(_tiny())
         return solution.counts is not None
-
-
-def _slug(pair: Pair) -> str:
-    """``choices-on-cbc``: its folder."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in pair.name)
 
 
 def _tiny() -> AllocationProblem:

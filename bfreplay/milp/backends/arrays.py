@@ -1,10 +1,10 @@
-"""What back ends share: compressed matrices, one-sided rows, answers that need no solver, the scale undone."""
+"""What back ends share: one-sided rows, answers that need no solver, the scale undone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,34 +16,6 @@ from bfreplay.milp.solution import SolverStatus
 TOLERANCE = 1e-9
 """Of integrality, rows and reduced costs. With the 1e-6 that is usual, CBC called 3 of 5,500 small ``published`` models
 (non-concave curves) optimal at a wrong value; with this none in 4,000."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Compressed:
-    """A sparse matrix by columns (or rows): entries ``start[i]`` to ``start[i + 1]`` are those of column (row) i."""
-
-    start: NDArray[np.int32]  # (C + 1,) or (R + 1,)
-    index: NDArray[np.int32]  # (E,): the row (column) of each entry
-    value: NDArray[np.float64]  # (E,)
-
-
-def by_column(model: LinearModel) -> Compressed:
-    """``A`` column after column."""
-    return _compressed(model.entry_column, model.entry_row, model.entry_value, model.n_columns)
-
-
-def by_row(model: LinearModel) -> Compressed:
-    """``A`` row after row."""
-    return _compressed(model.entry_row, model.entry_column, model.entry_value, model.n_rows)
-
-
-def _compressed(
-    major: NDArray[np.int64], minor: NDArray[np.int64], value: NDArray[np.float64], size: int
-) -> Compressed:
-    order = np.argsort(major, kind="stable")
-    start = np.zeros(size + 1, dtype=np.int32)
-    np.cumsum(np.bincount(major, minlength=size), out=start[1:])
-    return Compressed(start, minor[order].astype(np.int32), value[order].astype(np.float64))
 
 
 def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str_]]:

@@ -26,7 +26,8 @@ class Capabilities:
     warm_start
         A start solution may be given.
     crash_isolated
-        A crash of the solver leaves this process alive even without ``isolation``.
+        The solver runs as a process that the back end starts: a crash of it leaves this process alive even without
+        ``isolation``. The worker then ends its whole process group itself when its parent dies.
     licence
         What one needs to run it: ``"EPL-2.0"``, or a licence to buy.
     """

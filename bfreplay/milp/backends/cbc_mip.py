@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, by_column, settled, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, settled, undone
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
 from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside, unmet
 from bfreplay.milp.backends.silence import silent_stdout
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.milp.sparse import by_column
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-import re
 import tempfile
 import time
 import warnings
@@ -186,5 +185,4 @@ def _posed(model: LinearModel) -> _Posed:
         row_names=tuple(f"r{i}" for i in range(model.n_rows)),
         start=None,
     )
-    text = re.sub("^NAME .*$", "NAME bfreplay FREE", mps_text(short), count=1, flags=re.MULTILINE)
-    return _Posed(columns, text)  # without that word CBC takes bounds that have no number for fixed columns of text
+    return _Posed(columns, mps_text(short))

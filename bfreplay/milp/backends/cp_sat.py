@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, by_row, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -21,6 +21,7 @@ from bfreplay.milp.backends.backend import (
 from bfreplay.milp.backends.requirements import refuse_beside, unmet
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.milp.sparse import by_row
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, by_column, settled, told_apart, undone, with_one_sided_rows
+from bfreplay.milp.backends.arrays import TOLERANCE, settled, told_apart, undone, with_one_sided_rows
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -21,6 +21,7 @@ from bfreplay.milp.backends.backend import (
 from bfreplay.milp.backends.requirements import unmet
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.milp.sparse import by_column
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,
@@ -59,7 +60,7 @@ class Gurobi:
             return wrong
         try:
             if os.getpid() not in _environments:
-                _started().dispose()  # a token of a floating licence is held only while solving
+                _started().dispose()  # no token of a floating licence is held by a process that only asks
         except Exception as error:  # gurobipy's own error, or a broken native library
             return f"Gurobi does not start: {error}"
         return ""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.files.whole import write_whole
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.outputs import write_whole
 
 SCHEMA = "bfreplay decision, version 1"
 

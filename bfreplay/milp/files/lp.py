@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.milp.files.names import unused_name, usable_names
-from bfreplay.milp.files.whole import write_whole
 from bfreplay.milp.model import LinearModel
+from bfreplay.milp.sparse import by_row
+from bfreplay.outputs import write_whole
 
 _WIDTH = 120
 """Longest line, where a single name is not longer: some readers stop at 255 characters, CPLEX at 560."""
@@ -70,15 +71,12 @@ def lp_text(model: LinearModel) -> str:
 
 
 def _rows(model: LinearModel, rows: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
-    order = np.argsort(model.entry_row, kind="stable")
-    entry_column, entry_value = model.entry_column[order].tolist(), model.entry_value[order].tolist()
-    ends = np.cumsum(np.bincount(model.entry_row, minlength=model.n_rows)).tolist()
+    matrix = by_row(model)
+    start, entry_column, entry_value = matrix.start.tolist(), matrix.index.tolist(), matrix.value.tolist()
     taken = set(rows)
     anyone = columns[0] if columns else "nothing"
-    start = 0
-    for row, low, high, end in zip(rows, model.row_lower.tolist(), model.row_upper.tolist(), ends, strict=True):
-        terms = [f"{_signed(entry_value[e])} {columns[entry_column[e]]}" for e in range(start, end)]
-        start = end
+    for r, (row, low, high) in enumerate(zip(rows, model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
+        terms = [f"{_signed(entry_value[e])} {columns[entry_column[e]]}" for e in range(start[r], start[r + 1])]
         terms = terms or [f"0 {anyone}"]  # a row without entries may still ask for the impossible
         if low == high:
             yield from _wrapped(f" {row}:", [*terms, f"= {_number(low)}"])

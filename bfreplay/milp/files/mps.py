@@ -6,11 +6,10 @@ import math
 import re
 from pathlib import Path
 
-import numpy as np
-
 from bfreplay.milp.files.names import unused_name, usable_names
-from bfreplay.milp.files.whole import write_whole
 from bfreplay.milp.model import LinearModel
+from bfreplay.milp.sparse import by_column
+from bfreplay.outputs import write_whole
 
 _NAME = re.compile(r"[!-#%-)+-~][!-~]{0,99}")  # printable ASCII without spaces; * and $ begin a comment
 
@@ -34,25 +33,23 @@ def mps_text(model: LinearModel) -> str:
     kinds = [_kind(low, high) for low, high in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)]
     lines = [
         "* minimises the negative of bfreplay's objective",
-        "NAME bfreplay",
+        "NAME bfreplay FREE",  # without that word CBC takes bounds without a number for fixed columns of text
         "ROWS",
         f" N {objective}",
         *(f" {kind} {row}" for kind, row in zip(kinds, rows, strict=True)),
         "COLUMNS",
     ]
-    order = np.argsort(model.entry_column, kind="stable")
-    entry_row, entry_value = model.entry_row[order].tolist(), model.entry_value[order].tolist()
-    ends = np.cumsum(np.bincount(model.entry_column, minlength=model.n_columns)).tolist()
-    start, inside = 0, False
-    for column, whole, gain, end in zip(
-        columns, model.is_integer.tolist(), model.objective.tolist(), ends, strict=True
+    matrix = by_column(model)
+    start, entry_row, entry_value = matrix.start.tolist(), matrix.index.tolist(), matrix.value.tolist()
+    inside = False
+    for c, (column, whole, gain) in enumerate(
+        zip(columns, model.is_integer.tolist(), model.objective.tolist(), strict=True)
     ):
         if whole != inside:
             lines.append(f" MARK 'MARKER' '{'INTORG' if whole else 'INTEND'}'")
             inside = whole
         lines.append(f" {column} {objective} {0.0 - gain!r}")
-        lines.extend(f" {column} {rows[entry_row[e]]} {entry_value[e]!r}" for e in range(start, end))
-        start = end
+        lines.extend(f" {column} {rows[entry_row[e]]} {entry_value[e]!r}" for e in range(start[c], start[c + 1]))
     if inside:
         lines.append(" MARK 'MARKER' 'INTEND'")
     lines.append("RHS")

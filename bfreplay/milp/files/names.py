@@ -1,4 +1,4 @@
-"""Names of rows and columns that a file format can take."""
+"""Names that a file format, or a file system, can take."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def unused_name(wish: str, taken: Collection[str]) -> str:
     while wish in taken:
         wish += "_"
     return wish
+
+
+def file_stem(name: str) -> str:
+    """``"choices on cbc"`` as ``"choices-on-cbc"``: letters, digits, ``. _ -``, and ``-`` for everything else."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

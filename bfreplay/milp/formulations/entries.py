@@ -80,7 +80,7 @@ class Rows:
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close the collection; every column's lower bound is 0."""
+        """Close the collection, with columns given as arrays; every column's lower bound is 0."""
         return LinearModel(
             objective=objective,
             objective_constant=objective_constant,
@@ -106,7 +106,7 @@ class Rows:
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close both collections."""
+        """Close both collections, as ``model`` does."""
         return self.model(
             objective=np.concatenate(columns.objective),
             column_upper=np.concatenate(columns.upper),

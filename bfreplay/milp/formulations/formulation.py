@@ -43,5 +43,8 @@ class Formulation(Protocol):
         ...
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
-        """Return counts ``(J,)``, and the node map for node-level formulations, from column values ``(C,)``."""
+        """Return counts ``(J,)``, and the node map for node-level formulations, from column values ``(C,)``.
+
+        ``problem`` is the one that the model was built from.
+        """
         ...

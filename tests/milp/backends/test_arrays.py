@@ -1,4 +1,4 @@
-"""What back ends share: compressed matrices, one-sided rows, answers without a solver, the scale undone."""
+"""What back ends share: one-sided rows, answers without a solver, the scale undone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 
 from bfreplay.milp.backends import BackendAnswer, ModelRefusedError, SolveOptions
 from bfreplay.milp.backends.arrays import (
-    by_column,
-    by_row,
     refuse_sets,
     settled,
     told_apart,
@@ -33,26 +31,6 @@ def activity(model: LinearModel, x: np.ndarray) -> np.ndarray:
     sums = np.zeros(model.n_rows)
     np.add.at(sums, model.entry_row, model.entry_value * x[model.entry_column])
     return sums
-
-
-def test_a_matrix_by_column():
-    matrix = by_column(MODEL)
-    np.testing.assert_array_equal(matrix.start, [0, 3, 4, 6])
-    np.testing.assert_array_equal(matrix.index, [0, 1, 3, 2, 0, 2])
-    np.testing.assert_array_equal(matrix.value, [3, 7, 1, 8, 5, 6])
-    assert (matrix.start.dtype, matrix.index.dtype, matrix.value.dtype) == (np.int32, np.int32, np.float64)
-
-
-def test_a_matrix_by_row():
-    matrix = by_row(MODEL)
-    np.testing.assert_array_equal(matrix.start, [0, 2, 3, 5, 6, 6])
-    np.testing.assert_array_equal(matrix.index, [2, 0, 0, 1, 2, 0])
-    np.testing.assert_array_equal(matrix.value, [5, 3, 7, 8, 6, 1])
-
-
-def test_a_matrix_without_entries():
-    assert by_column(linear([1, 2])).start.tolist() == [0, 0, 0]
-    assert by_row(linear([])).start.tolist() == [0]
 
 
 def test_one_sided_rows_say_the_same():

@@ -23,7 +23,16 @@ def read_by(solver: str, file: Path) -> Answer:
 
 def _cbc(file: Path) -> Answer:
     cbcbox = pytest.importorskip("cbcbox")
-    program = Path(cbcbox.cbc_dist_dir()) / "bin" / "cbc"
+    return _cbc_program(Path(cbcbox.cbc_dist_dir()) / "bin" / "cbc", file)
+
+
+def _pulp_cbc(file: Path) -> Answer:
+    """The older build that PuLP brings: with defects of its own in LP files and in sets."""
+    pulp = pytest.importorskip("pulp")
+    return _cbc_program(Path(pulp.apis.PULP_CBC_CMD.pulp_cbc_path), file)
+
+
+def _cbc_program(program: Path, file: Path) -> Answer:
     solution = file.with_suffix(".sol")
     solution.unlink(missing_ok=True)  # CBC appends
     # its preprocessing loses special ordered sets, whatever made the model: cbcbox 2.927
@@ -83,4 +92,10 @@ def _scip(file: Path) -> Answer:
     return model.getObjVal(), [v.name for v in model.getVars() if abs(model.getVal(v)) > 1e-6]
 
 
-_READERS: dict[str, Callable[[Path], Answer]] = {"cbc": _cbc, "gurobi": _gurobi, "highs": _highs, "scip": _scip}
+_READERS: dict[str, Callable[[Path], Answer]] = {
+    "cbc": _cbc,
+    "pulp-cbc": _pulp_cbc,
+    "gurobi": _gurobi,
+    "highs": _highs,
+    "scip": _scip,
+}

@@ -78,6 +78,13 @@ BY_HAND = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("what", BY_HAND)
+def test_the_older_cbc_of_pulp_reads_mps_files_without_sets(tmp_path, what):
+    model, best = BY_HAND[what]
+    found = maximum(model, tmp_path, "mps", "pulp-cbc")
+    assert (found is None and best is None) or found == pytest.approx(best, rel=1e-9, abs=1e-7)
+
+
 @pytest.mark.parametrize("solver", sorted(READS_SETS))
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("what", BY_HAND)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bfreplay.errors import InputError, OutputExistsError
@@ -43,6 +43,43 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
     finally:
         for part in temporary:
             part.unlink(missing_ok=True)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write one text file, in UTF-8; one that is there is replaced. Raises as ``written_whole``."""
+    with written_whole([file], overwrite=True) as (part,):
+        part.write_text(text, encoding="utf-8")
+
+
+def make_folder(folder: Path) -> list[Path]:
+    """Make it with its parents; returns those that were not there, innermost first.
+
+    Raises
+    ------
+    OSError
+        It cannot be made; nothing is left of it.
+    """
+    fresh = list(_missing(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        remove_empty(fresh)
+        raise
+    return fresh
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove what ``make_folder`` made, as far as nobody has begun to use it."""
+    with suppress(OSError):
+        for each in folders:
+            each.rmdir()
+
+
+def _missing(folder: Path) -> Iterator[Path]:
+    for each in (folder, *folder.parents):
+        if each.exists():
+            return
+        yield each
 
 
 def _is_folder(path: Path) -> bool:
