@@ -86,7 +86,7 @@ class BackendContract:
         assert made.name == backend_name or ":" in backend_name, "it is registered by another name than its own"
         assert isinstance(made.capabilities, Capabilities)
         assert made.available() == ""
-        assert isinstance(version_of(made), str)
+        assert not version_of(made).startswith("version() failed")
 
     @pytest.mark.parametrize("case", SOLVABLE)
     def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, made: Backend) -> None:

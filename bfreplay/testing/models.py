@@ -94,6 +94,7 @@ def solvable_models() -> dict[str, Solvable]:
         # worth -1 by neighbours, 1.5 by the two ends
         "at most two neighbours of an SOS2": Solvable(_curve(), -1, [0, 1, 0]),
         "at most one member of an SOS1": Solvable(_one_of_three(whole=False), 9, [3, 0, 0]),
+        "an SOS2 whose columns are not in the order of their weights": Solvable(_curve(shuffled=True), -1, [0, 1, 0]),
         "an SOS1 over whole columns": Solvable(_one_of_three(whole=True), 9, [3, 0, 0]),
         "several sets of either kind": Solvable(
             linear(
@@ -201,10 +202,11 @@ def _nearly_alike() -> Solvable:
     return Solvable(model, float(worth.max()))
 
 
-def _curve() -> LinearModel:
-    """Weights on (0, 0), (1, -1), (2, 3), at 1."""
+def _curve(*, shuffled: bool = False) -> LinearModel:
+    """Weights on (0, 0), (1, -1), (2, 3), at 1; columns in the set's order, or in another (which would give 1.5)."""
     rows: list[tuple[float, dict[int, float], float]] = [(1, {0: 1, 1: 1, 2: 1}, 1), (1, {1: 1, 2: 2}, 1)]
-    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, [0, 1, 2], [0.0, 1.0, 2.0])])
+    order = [2, 0, 1] if shuffled else [0, 1, 2]
+    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(c) for c in order])])
 
 
 def _one_of_three(*, whole: bool) -> LinearModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -249,3 +250,21 @@ class _Unreadable:
 class CannotBeRead(CbcMip):
     def solve(self, model, options):
         return replace(super().solve(model, options), message=_Unreadable())
+
+
+class TellsItsOptions(CbcMip):
+    """Has no answer, and says what it was asked with."""
+
+    def solve(self, model, options):
+        memory = resource.getrlimit(resource.RLIMIT_AS)[0]
+        return BackendAnswer(SolverStatus.NO_SOLUTION, message=f"{options}, start {model.start is not None}, {memory}")
+
+
+class TakesItsTimeToBuild(CbcMip):
+    def solve(self, model, options):
+        time.sleep(0.3)
+        return replace(super().solve(model, options), build_s=0.3)
+
+
+class AnswersTooFewColumnsWithoutSets(AnswersTooFewColumns):
+    capabilities = Capabilities(sos=False)

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation
+from tests.milp.backends.present import present
 from tests.milp.faulty_backends import Raises
 from tests.milp.small_problems import (
     EnumeratingSolver,
@@ -326,7 +328,9 @@ def test_a_decision_that_no_model_was_made_of_is_saved_too(tmp_path):
 
 @pytest.mark.parametrize("formulation", ["choices", "node_level"])
 def test_a_saved_model_read_by_another_solver_has_the_same_optimum(tmp_path, formulation):
-    highspy = pytest.importorskip("highspy")
+    present("highs")
+    import highspy
+
     from bfreplay.milp.formulations import formulation_of
 
     model = formulation_of(formulation).build(problem_of_two())
@@ -448,3 +452,39 @@ def test_a_worker_of_another_back_end_is_refused():
 def test_options_out_of_range_are_refused_before_anything_is_solved(option, value):
     with pytest.raises(InputError, match="out of range"):
         solver("choices", "cbc", **{option: value})
+
+
+def test_after_a_wrong_answer_too_the_fallback_answers_the_true_problem():
+    solution = solve(one_hungry_job(), "published", FAULTY + "CallsSuboptimalOptimal")
+    assert solution.rejected.quality is Quality.WRONG
+    assert solution.counts.tolist() == [6]
+
+
+@pytest.mark.parametrize("warm_start", [True, False])
+def test_a_start_is_given_unless_it_is_not_wanted(warm_start):
+    solution = solve(problem_of_two(), "choices", FAULTY + "TellsItsOptions", warm_start=warm_start)
+    assert f"start {warm_start}" in solution.rejected.message
+
+
+def test_seconds_of_handing_over_are_counted_once():
+    made = solver("choices", FAULTY + "TakesItsTimeToBuild")
+    made.solve(problem_of_two())  # starts the worker
+    started = time.perf_counter()
+    solution = made.solve(problem_of_two())
+    elapsed_s = time.perf_counter() - started
+    made.close()
+    assert solution.build_s >= 0.3
+    assert solution.build_s + solution.solve_s <= elapsed_s
+
+
+def test_a_job_that_keeps_more_nodes_than_its_table_has_is_worth_nothing():
+    problem = problem_of_two(current=np.array([0, 5]))
+    solution = solve(problem, "choices", FAULTY + "Aborts", fallback="keep")
+    assert solution.counts.tolist() == [0, 5]
+    assert solution.objective == 0.0
+
+
+def test_an_answer_of_the_wrong_length_is_not_cut_to_fit():
+    solution = solve(problem_of_two(), "node_level", FAULTY + "AnswersTooFewColumnsWithoutSets", reformulate_sets=True)
+    assert solution.rejected.quality is Quality.WRONG
+    assert "column values for" in solution.rejected.message

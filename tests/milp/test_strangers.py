@@ -138,6 +138,8 @@ def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     assert list(entries) == ["exact", *BACKENDS.built_in, "broken", "formulation broken"]
     assert entries["cbc"].formulations == tuple(FORMULATIONS.built_in)
     assert "published" not in entries["highs"].formulations  # it takes no special ordered sets
+    assert entries["highs"].reformulated == ("published", "node_level", "counts_sos2")
+    assert entries["cbc"].reformulated == ()
     theirs = entries["broken"]
     assert "cannot be imported" in theirs.problem
     assert "cannot be imported" in entries["formulation broken"].problem

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.formulation_lab.answers import Outcome
+from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
 from bfreplay.experiments.formulation_lab.summary import summarise
 from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
-from bfreplay.report import draw_lab
+from bfreplay.report import draw_lab, figures_lab
 from bfreplay.report.figures_lab import (
     ONE_PANEL,
     OUTCOMES,
@@ -33,6 +35,7 @@ from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer
 
 
 def _save(folder, answers, pairs):
+    folder.mkdir(exist_ok=True)
     sizes = {decision: (3, 5 * (decision + 1)) for decision in {each.decision for each in answers}}
     tables = {
         "summary": pa.Table.from_pylist(summarise(answers, pairs, 1.0), schema=SUMMARY),
@@ -82,12 +85,34 @@ def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
     assert curves["exact"].y.tolist() == pytest.approx([0.001, 0.001, 0.002])
 
 
-def test_shares_of_outcomes_add_up_and_the_best_come_first(worked):
-    pairs, shares = outcome_shares(SavedLab(worked))
-    assert pairs == ["exact", "a on x", "b on x"]
-    assert shares.sum(axis=1).tolist() == pytest.approx([1, 1, 1])
-    assert shares[1, OUTCOMES.index("feasible")] == pytest.approx(1 / 3)
-    assert shares[2, OUTCOMES.index("crashed")] == pytest.approx(1 / 3)
+def test_shares_of_outcomes_add_up_and_the_best_come_first(worked, tmp_path):
+    backwards = _save(tmp_path / "backwards", ANSWERS, PAIRS[::-1])
+    for folder in (worked, backwards):
+        pairs, shares = outcome_shares(SavedLab(folder))
+        assert pairs == ["exact", "a on x", "b on x"]
+        counts = [
+            {name: round(3 * share, 9) for name, share in zip(OUTCOMES, row, strict=True) if share} for row in shares
+        ]
+        assert counts == [{"proven": 3}, {"proven": 2, "feasible": 1}, {"proven": 2, "crashed": 1}]
+
+
+def test_pictures_know_every_outcome_and_the_exact_solver():
+    assert sorted(OUTCOMES) == sorted(Outcome)
+    assert figures_lab.EXACT == EXACT
+
+
+def test_bars_are_stacked_to_the_whole_and_profiles_are_steps_to_the_edge(worked):
+    lab = SavedLab(worked)
+    (axes,) = draw_outcomes(*outcome_shares(lab), 3).axes
+    ends: dict[int, float] = {}
+    for bar in axes.patches:
+        row = round(bar.get_y() + bar.get_height() / 2)
+        assert bar.get_x() == pytest.approx(ends.get(row, 0.0))
+        ends[row] = bar.get_x() + bar.get_width()
+    assert list(ends.values()) == pytest.approx([1, 1, 1])
+    (axes,) = draw_profile(profile_curves(lab), 3).axes
+    assert {line.get_drawstyle() for line in axes.get_lines()} == {"steps-post"}
+    assert {line.get_xdata()[-1] for line in axes.get_lines()} == {axes.get_xlim()[1]}
 
 
 def test_a_lab_is_drawn_as_png_and_svg(worked):

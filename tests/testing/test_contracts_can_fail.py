@@ -1,4 +1,4 @@
-"""A contract that nothing can break is none: each clause is broken once."""
+"""A contract that nothing can break is none: what it asks for is broken, one thing at a time."""
 
 from __future__ import annotations
 
@@ -45,6 +45,30 @@ class NamesColumnsTwice(Choices):
         return replace(model, column_names=("y",) * model.n_columns)
 
 
+class NamesRowsTwice(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, row_names=("row",) * model.n_rows)
+
+
+class PutsAnEntryTwice(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        twice = {
+            name: np.append(getattr(model, name), getattr(model, name)[:1]) for name in ("entry_row", "entry_column")
+        }
+        return replace(model, **twice, entry_value=np.append(model.entry_value, 0.0))
+
+
+class BuildsOtherSetsEachTime(NodeLevel):
+    made = itertools.count()
+
+    def build(self, problem):
+        model = super().build(problem)
+        moved = next(self.made)
+        return replace(model, sets=tuple(replace(each, weights=each.weights + moved) for each in model.sets))
+
+
 class ChangesTheDecision(Choices):
     def build(self, problem):
         problem.gain[:, 0] -= 1.0
@@ -88,6 +112,14 @@ def test_a_formulation_without_a_name_fails():
         (HidesItsSets, "test_models_are_well_formed_and_as_announced", "a dent in the curve", "needs_sos"),
         (HidesItsContinuousColumns, "test_models_are_well_formed_and_as_announced", "all jobs alike", "continuous"),
         (NamesColumnsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "same name"),
+        (NamesRowsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "two rows have the same"),
+        (PutsAnEntryTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "stands twice"),
+        (
+            BuildsOtherSetsEachTime,
+            "test_building_changes_nothing_and_is_repeatable",
+            "a dent in the curve",
+            "different",
+        ),
         (ChangesTheDecision, "test_building_changes_nothing_and_is_repeatable", "all jobs alike", "changed gain"),
         (BuildsAnotherModelEachTime, "test_building_changes_nothing_and_is_repeatable", "all jobs alike", "different"),
         (StartsOutside, "test_a_start_is_feasible", "all jobs alike", "row one"),
@@ -142,6 +174,39 @@ class ForgetsItsLicence(CbcMip):
 class ForgetsSets(CbcMip):
     def solve(self, model, options):
         return super().solve(replace(model, sets=()), options)
+
+
+class ForgetsWeights(CbcMip):
+    def solve(self, model, options):
+        sets = tuple(replace(each, weights=np.arange(1.0, each.columns.size + 1)) for each in model.sets)
+        return super().solve(replace(model, sets=sets), options)
+
+
+class HasNoIdeaHowGoodItCouldBe(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return replace(answer, bound=answer.bound + 100.0)
+
+
+class IsNeverSure(CbcMip):
+    def solve(self, model, options):
+        answer = super().solve(model, options)
+        return answer if answer.x is None else replace(answer, solver_status=SolverStatus.FEASIBLE)
+
+
+class AnswersWhatIsInfeasible(CbcMip):
+    def solve(self, model, options):
+        return super().solve(replace(model, row_lower=np.full(model.n_rows, -np.inf)), options)
+
+
+class AnswersAndDeniesIt(CbcMip):
+    def solve(self, model, options):
+        return replace(super().solve(model, options), solver_status=SolverStatus.INFEASIBLE)
+
+
+class FailsToTellItsVersion(CbcMip):
+    def version(self):
+        raise OSError("no library")
 
 
 class RelaxesSilently(CbcMip):
@@ -280,6 +345,9 @@ UNBOUNDED, TIME = "test_it_calls_an_unbounded_model_unbounded", "test_a_time_lim
         (TakesOnlyPositiveColumns, OPTIMUM, "infinite lower bounds", "== 35"),
         (ForgetsSets, OPTIMUM, "at most two neighbours of an SOS2", "set 0 has 2 members"),
         (ForgetsSets, OPTIMUM, "an SOS1 over whole columns", "set 0 has"),
+        (ForgetsWeights, OPTIMUM, "an SOS2 whose columns are not in the order of their weights", "set 0 has 2 members"),
+        (HasNoIdeaHowGoodItCouldBe, OPTIMUM, "whole columns", "== 11"),
+        (AnswersAndDeniesIt, OPTIMUM, "whole columns", "says infeasible, and has an answer"),
         (RoundsItsCoefficients, OPTIMUM, "an objective of size 1e-07", "== 7.6"),
         (RoundsItsCoefficients, OPTIMUM, "differences of a millionth", "== 1.0000"),
         (BelievesItsStart, OPTIMUM, "a start that is feasible", "2.0 == 11"),
@@ -326,6 +394,7 @@ def test_a_broken_answer_fails(backend, test, case, why):
         (NeverTwiceTheSame, "test_the_same_model_and_seed_give_the_same_answer", "=="),
         (TakesOneThread, "test_several_threads_and_one_again", "one thread only"),
         (ForgetsWhatTheGapLeavesOpen, "test_a_gap_bounds_what_may_be_called_optimal", "excludes the optimum"),
+        (IsNeverSure, "test_a_gap_bounds_what_may_be_called_optimal", "feasible"),
         (faulty.CallsSuboptimalOptimal, "test_a_gap_bounds_what_may_be_called_optimal", "worse than the gap allows"),
     ],
 )
@@ -342,9 +411,21 @@ def test_a_wrong_optimum_of_a_random_decision_fails(formulation):
         BackendContract().test_random_decisions_get_their_optimum(formulation, Here(broken), broken)
 
 
+def test_an_answer_to_an_infeasible_decision_fails():
+    broken = AnswersWhatIsInfeasible()
+    with pytest.raises(AssertionError):
+        BackendContract().test_random_decisions_get_their_optimum("choices", Here(broken), broken)
+
+
 @pytest.mark.parametrize(
     ("backend", "name"),
-    [(NamelessBackend, "tests.somewhere:Nameless"), (ForgetsItsLicence, "cbc"), (CbcMip, "another"), (Choices, "cbc")],
+    [
+        (NamelessBackend, "tests.somewhere:Nameless"),
+        (FailsToTellItsVersion, "cbc"),
+        (ForgetsItsLicence, "cbc"),
+        (CbcMip, "another"),
+        (Choices, "cbc"),
+    ],
 )
 def test_a_back_end_that_does_not_say_what_it_is_fails(backend, name):
     with pytest.raises(AssertionError):
@@ -436,6 +517,17 @@ class AnswersFloats(Sound):
         return Decision(super().decide(state).counts * 1.0)
 
 
+class AnswersForOneJobMore(Sound):
+    def decide(self, state):
+        return Decision(np.append(super().decide(state).counts, 0))
+
+
+class GivesLessThanTheMinimum(Sound):
+    def decide(self, state):
+        counts = super().decide(state).counts
+        return Decision(np.where((counts > 0) & (state.min_nodes > 1), 1, counts))
+
+
 class WritesIntoTheState(Sound):
     def decide(self, state):
         state.current[:] = 0
@@ -461,6 +553,9 @@ class TrainsNothing(Sound):
         (Indescribable, "test_it_says_what_it_is", (), ValueError),
         (GivesTooMuch, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersFloats, "test_its_counts_are_allowed", (), AssertionError),
+        (AnswersForOneJobMore, "test_its_counts_are_allowed", (), AssertionError),
+        (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),
+        (Fickle, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),
         (TrainsNothing, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),

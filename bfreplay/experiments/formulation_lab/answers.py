@@ -12,7 +12,7 @@ from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatu
 class Outcome(StrEnum):
     """What became of one answer: exactly one of these."""
 
-    PROVEN = "proven"  # feasible, objective recomputed, optimal: the exact solver agrees
+    PROVEN = "proven"  # feasible, objective recomputed, optimal (with --gap, within it): the exact solver agrees
     FEASIBLE = "feasible"  # feasible and objective recomputed, not proven
     WRONG = "wrong"  # breaks a bound, is not worth what it claims, "optimal" and is not, "infeasible" and is not
     CRASHED = "crashed"  # the worker died
@@ -111,7 +111,7 @@ class Answer:
 
     @property
     def is_proven(self) -> bool:
-        """Whether that answer is a verified optimum of the decision as posed."""
+        """Whether that answer is a verified optimum of the decision as posed, to within ``--gap``."""
         return self.outcome is Outcome.PROVEN
 
 
@@ -143,7 +143,7 @@ def answer_of(
         gap=known(solution.gap),
         posed_optimum=posed_optimum,
         optimum=optimum,
-        relative_loss=None if objective is None or optimum is None else (optimum - objective) / max(1.0, abs(optimum)),
+        relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
         build_s=solution.build_s,
         solve_s=solution.solve_s,
         total_s=solution.build_s + solution.solve_s,
@@ -155,6 +155,11 @@ def answer_of(
         worker_lost=worker_lost,
         message=solution.message,
     )
+
+
+def relative_loss(objective: float, optimum: float) -> float:
+    """``(optimum - objective) / max(1, |optimum|)``."""
+    return (optimum - objective) / max(1.0, abs(optimum))
 
 
 def known(number: float) -> float | None:

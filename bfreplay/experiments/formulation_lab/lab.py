@@ -31,7 +31,7 @@ from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet
 
 KEPT_FAILURES = 5
-"""So many of one pair and outcome are kept there."""
+"""So many of one pair and outcome are kept in ``failures`` of the lab folder."""
 
 LabProgress = Callable[[str, int, int, str], None]
 """Called with (stage, done, to do, what is next). Stages: ``count`` and ``capture``, the two replays, in microseconds;

@@ -13,13 +13,15 @@ from bfreplay.errors import InputError, OutputExistsError, SolverUnavailableErro
 from bfreplay.experiments import LabResult, LabSettings, compare_formulations
 from bfreplay.experiments.formulation_lab import lab as lab_module
 from bfreplay.experiments.formulation_lab import trials as trials_module
+from bfreplay.experiments.formulation_lab.sampling import sample_decisions
 from bfreplay.experiments.formulation_lab.tables import SCHEMAS
-from bfreplay.experiments.formulation_lab.text import render
+from bfreplay.experiments.formulation_lab.text import milliseconds, render
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
+from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.workload import JobSet
-from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS
+from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS, OPTIONS
 from tests.replay.tiny import job, log
 
 FAULTY = "tests.milp.faulty_backends:"
@@ -170,6 +172,9 @@ def test_a_hanging_solver_is_killed_and_counted():
     settings = LabSettings(sample=2, time_limit_s=0.2, grace_s=0.2)
     result = _tiny(settings=settings, backends=["cbc", FAULTY + "Hangs"])
     assert _outcomes(result, "choices on faulty") == ["timed_out"] * 2
+    told = result.answers[result.answers["pair"] == "choices on faulty"]["message"]
+    assert told.str.contains("no answer after 0.4 s").all()
+    assert result.summary.set_index("pair").loc["choices on faulty", "workers_lost"] == 2
     assert _outcomes(result, "exact") == ["proven"] * 2
     assert "2 answers killed at the deadline" in render(result)
     assert result.summary.set_index("pair").loc["choices on faulty", "sgm_s"] >= 0.2
@@ -309,3 +314,78 @@ def test_within_the_gap_that_was_asked_for_is_what_was_asked_for():
     for backend in ("highs", "scip"):
         assert _outcomes(result, f"choices on {backend}") == ["proven"] * 4
     assert (result.answers["relative_loss"] <= 0.5).all()
+
+
+def test_what_a_gap_leaves_open_is_not_blamed_on_the_published_limit():
+    """At most one node: the limit never binds, and a back end that stays at the start loses half within the gap."""
+    few = log(6, [(10, 1, True), (20, 2, True), (30, 3, True)], 60, idle_first=range(1))
+    one = JobSet([job(rates=tuple(10.0 * n for n in range(7)))])
+    result = compare_formulations(
+        few, one, LabSettings(sample=10, relative_gap=0.9),
+        formulations=["published"], backends=[FAULTY + "CallsTheStartOptimal"],
+    )  # fmt: skip
+    row = result.summary.set_index("pair").loc["published on cbc"]
+    assert row["proven"] > 0
+    assert row["loss_worst"] > 0.1
+    assert row["loss_proven_worst"] == 0.0
+    assert "costs up to" not in render(result)
+
+
+def test_every_option_reaches_the_back_end():
+    settings = LabSettings(
+        sample=2, time_limit_s=3.0, relative_gap=0.25, threads=2, solver_seed=7, warm_start=False,
+        memory_limit_bytes=1 << 34,
+    )  # fmt: skip
+    result = _tiny(settings=settings, backends=[FAULTY + "TellsItsOptions"])
+    told = result.answers[result.answers["pair"] != "exact"]["message"].tolist()
+    said = "time_limit_s=3.0, relative_gap=0.25, threads=2, seed=7), start False, 17179869184"
+    assert [said in message for message in told] == [True] * 2
+    started = _tiny(settings=LabSettings(sample=2), backends=[FAULTY + "TellsItsOptions"])
+    assert started.answers[started.answers["pair"] != "exact"]["message"].str.contains("start True").all()
+
+
+def test_every_pair_gets_a_decision_whose_table_is_still_to_be_made():
+    """Making it is a part of the build, and the pair that comes first would pay for all."""
+    tables = []
+
+    class Notes(Choices):
+        name = "notes"
+
+        def build(self, problem):
+            tables.append(len(problem._value))
+            return super().build(problem)
+
+    _tiny(formulations=[Notes(), "choices"], backends=["cbc"])
+    assert tables
+    assert set(tables) == {0}
+
+
+def test_optima_are_told_with_and_without_the_limit():
+    six, one = log(6, [], 60, idle_first=range(6)), JobSet([job(rates=tuple(10.0 * n for n in range(7)))])
+    result = compare_formulations(six, one, QUICK, formulations=["published"], backends=["cbc"])
+    # 10 samples a node and second for 120 s, on 6 nodes or on the 3 of the limit
+    assert result.answers.set_index("pair")["posed_optimum"].to_dict() == {"exact": 7200.0, "published on cbc": 3600.0}
+
+
+def test_the_table_of_decisions_tells_their_sizes():
+    sample = sample_decisions(EVENTS, JOBS, sample=100, **OPTIONS)
+    result = _tiny(settings=LabSettings(sample=100), backends=["cbc"])
+    sizes = result.decisions[["n_idle", "n_jobs", "n_held"]].to_numpy().tolist()
+    assert sizes == [[d.problem.capacity, d.problem.n_jobs, d.problem.current.sum()] for d in sample.decisions]
+    assert any(held for *_, held in sizes)
+
+
+def test_an_answer_better_than_the_optimum_is_called_a_defect_and_a_slow_exact_solver_slow():
+    result = _tiny(backends=["cbc"])
+    result.record["summary"][1]["better_than_exact"] = 2
+    assert "Defect      2 answers of choices on cbc better than the exact optimum" in render(result)
+    result.record["winner"]["times_exact"] = 0.25
+    assert "exact takes 4.0 x its time" in render(result)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(4.2e-5, "0.042"), (7.1e-4, "0.71"), (7.31e-3, "7.31"), (0.0152, "15.2"), (10.0, "10,000"), (None, "-")],
+)
+def test_milliseconds_have_three_digits(seconds, text):
+    assert milliseconds(seconds) == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of
+from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of, relative_loss
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
 from bfreplay.experiments.formulation_lab.summary import shifted_geometric_mean, summarise, winner
 from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
@@ -68,7 +68,7 @@ def test_the_fastest_proof_wins_and_exact_does_not_compete():
     assert (rows["exact"]["fastest"], rows["a on x"]["fastest"], rows["b on x"]["fastest"]) == (0, 1, 1)
     assert rows["a on x"]["times_exact"] == 7.0  # 2 and 12 times
     assert rows["b on x"]["times_exact"] == 6.0  # 8 and 4 times
-    # both won once; a's mean is smaller: 3 x 13 against 9 x 5 ms2
+    # both won once; a's mean is smaller: 3 x 13 against 9 x 5 ms2 (and it comes first by name: see below)
     assert winner(list(rows.values())) == {"pair": "a on x", "fastest": 1, "decisions": 3, "times_exact": 7.0}
 
 
@@ -134,3 +134,23 @@ def test_time_is_binned_by_jobs_times_nodes_in_powers_of_two():
 def test_every_end_has_one_word(process, status, quality, has_optimum, outcome):
     solution = Solution(None, float("nan"), float("inf"), process, status, quality, "some solver")
     assert outcome_of(solution, has_optimum=has_optimum) is outcome
+
+
+@pytest.mark.parametrize(("bound", "outcome"), [(5.0, Outcome.PROVEN), (float("inf"), Outcome.FEASIBLE)])
+def test_within_a_gap_counts_as_proven_only_with_a_bound(bound, outcome):
+    """Without one the exact solver could not check it."""
+    solution = Solution(None, 4.0, bound, ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.FEASIBLE, "some solver")
+    assert outcome_of(solution, has_optimum=True) is outcome
+
+
+def test_of_two_that_won_as_often_the_one_of_smaller_mean_wins():
+    rows = [
+        {"pair": pair, "proven": 1, "fastest": 1, "sgm_s": mean, "decisions": 2, "times_exact": None}
+        for pair, mean in (("a", 2.0), ("b", 1.0))
+    ]
+    assert winner(rows)["pair"] == "b"
+
+
+@pytest.mark.parametrize(("objective", "optimum", "loss"), [(9.0, 10.0, 0.1), (0.1, 0.2, 0.1), (-30.0, -20.0, 0.5)])
+def test_losses_are_relative_to_the_optimum_or_to_1(objective, optimum, loss):
+    assert relative_loss(objective, optimum) == pytest.approx(loss)

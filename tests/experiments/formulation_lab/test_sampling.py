@@ -139,3 +139,12 @@ def test_a_log_that_changes_between_the_passes_is_noticed(monkeypatch):
 def test_a_replay_without_decisions_is_refused():
     with pytest.raises(InputError, match="no decision of this replay needs a solver"):
         sample_decisions(log(1, [], 60), JOBS, sample=1, **OPTIONS)
+
+
+def test_unlimited_work_reaches_the_replay():
+    short = JobSet([job("a", work=50.0), job("b", work=50.0)])
+    limited, endless = (
+        sample_decisions(EVENTS, short, sample=1, unlimited_work=unlimited, **OPTIONS).available
+        for unlimited in (False, True)
+    )
+    assert limited < endless

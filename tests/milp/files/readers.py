@@ -8,9 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.milp.backends.present import present
 
 READS_SETS = {"cbc": True, "gurobi": True, "highs": False, "scip": True}
+
+TIGHT = 1e-9
+"""What solvers allow themselves by default (1e-5, even) is a difference between two small numbers."""
 
 Answer = tuple[float | None, list[str]]
 """Objective (maximised or minimised as the file says), and the names of the columns that are not 0."""
@@ -22,13 +25,17 @@ def read_by(solver: str, file: Path) -> Answer:
 
 
 def _cbc(file: Path) -> Answer:
-    cbcbox = pytest.importorskip("cbcbox")
+    present("cbc")
+    import cbcbox
+
     return _cbc_program(Path(cbcbox.cbc_dist_dir()) / "bin" / "cbc", file)
 
 
 def _pulp_cbc(file: Path) -> Answer:
     """The older build that PuLP brings: with defects of its own in LP files and in sets."""
-    pulp = pytest.importorskip("pulp")
+    present("pulp-cbc")
+    import pulp
+
     return _cbc_program(Path(pulp.apis.PULP_CBC_CMD.pulp_cbc_path), file)
 
 
@@ -36,7 +43,8 @@ def _cbc_program(program: Path, file: Path) -> Answer:
     solution = file.with_suffix(".sol")
     solution.unlink(missing_ok=True)  # CBC appends
     # its preprocessing loses special ordered sets, whatever made the model: cbcbox 2.927
-    commands = ["-preprocess", "off", "-solve", "-solution", str(solution)]
+    tolerances = [word for name in ("integerTolerance", "primalTolerance") for word in (f"-{name}", str(TIGHT))]
+    commands = [*tolerances, "-preprocess", "off", "-solve", "-solution", str(solution)]
     done = subprocess.run([str(program), str(file), *commands], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "default column names" not in done.stdout
@@ -51,12 +59,16 @@ def _cbc_program(program: Path, file: Path) -> Answer:
 
 @cache
 def _gurobi_environment() -> Any:
-    gurobipy = pytest.importorskip("gurobipy")
-    return gurobipy.Env(params={"OutputFlag": 0, "MIPGap": 0})
+    present("gurobi")
+    import gurobipy
+
+    return gurobipy.Env(params={"OutputFlag": 0, "MIPGap": 0, "IntFeasTol": TIGHT, "FeasibilityTol": TIGHT})
 
 
 def _gurobi(file: Path) -> Answer:
-    gurobipy = pytest.importorskip("gurobipy")
+    present("gurobi")
+    import gurobipy
+
     with gurobipy.read(str(file), _gurobi_environment()) as model:
         model.setParam("DualReductions", 0)  # infeasible and unbounded told apart
         model.optimize()
@@ -67,10 +79,14 @@ def _gurobi(file: Path) -> Answer:
 
 
 def _highs(file: Path) -> Answer:
-    highspy = pytest.importorskip("highspy")
+    present("highs")
+    import highspy
+
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.setOptionValue("mip_feasibility_tolerance", TIGHT)
+    highs.setOptionValue("primal_feasibility_tolerance", TIGHT)
     assert highs.readModel(str(file)) == highspy.HighsStatus.kOk
     highs.run()
     if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
@@ -81,9 +97,12 @@ def _highs(file: Path) -> Answer:
 
 
 def _scip(file: Path) -> Answer:
-    pyscipopt = pytest.importorskip("pyscipopt")
+    present("scip")
+    import pyscipopt
+
     model = pyscipopt.Model()
     model.hideOutput()
+    model.setParam("numerics/feastol", TIGHT)
     model.readProblem(str(file))
     model.optimize()
     if model.getStatus() == "infeasible":
