@@ -31,6 +31,11 @@ PAIRS = [
 ]  # fmt: skip
 
 
+def _times(ratio: float) -> str:
+    """Three digits, written out."""
+    return f"{float(f'{ratio:.3g}'):,.{0 if ratio >= 100 else 1 if ratio >= 10 else 2}f}"
+
+
 def main(time_limit_s: float) -> None:
     """Print one table."""
     print(heading("Formulations and back ends: milliseconds a decision, build and solve"))
@@ -66,12 +71,12 @@ def main(time_limit_s: float) -> None:
             if (formulation, backend) == PAIRS[0]:
                 published[size] = median
             ratio = published.get(size, 0.0) / median if median else 0.0
-            cells.append(f"{cell}, x {ratio:,.3g}" if ratio and (formulation, backend) != PAIRS[0] else cell)
+            cells.append(f"{cell}, x {_times(ratio)}" if ratio and (formulation, backend) != PAIRS[0] else cell)
         table_row(f"{formulation} on {backend}", *cells)
     cells = []
     for size, problems in decisions.items():
         median = statistics.median(_seconds(exact, problem) for problem in problems) * 1e3
-        cells.append(f"{median:.3f}" + (f", x {published[size] / median:,.3g}" if size in published else ""))
+        cells.append(f"{median:.3f}" + (f", x {_times(published[size] / median)}" if size in published else ""))
     table_row("exact", *cells)
     for worker in workers.values():
         worker.close()
