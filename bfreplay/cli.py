@@ -11,8 +11,10 @@ import rich_click as click
 
 from bfreplay import __version__
 from bfreplay.commands.compare import compare
+from bfreplay.commands.datasets import datasets
 from bfreplay.commands.describe import describe
 from bfreplay.commands.export_decision import export_decision
+from bfreplay.commands.ingest import ingest
 from bfreplay.commands.replay import replay
 from bfreplay.commands.solvers import solvers
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
@@ -58,15 +60,17 @@ def main() -> None:
     """Replay a batch-scheduler log into an exact allocator of elastic training jobs.
 
     \b
+    A scheduler's log to events:  bfreplay ingest auto FILES... -o events.parquet
     What would idle nodes give?   bfreplay describe EVENTS
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
     Which solvers work here?      bfreplay solvers
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 --out DIR
+    Public logs to try:           bfreplay datasets list
     """
 
 
-for command in (replay, describe, solvers, compare, export_decision):
+for command in (ingest, describe, replay, compare, solvers, export_decision, datasets):
     main.add_command(command)
 
 

@@ -3,30 +3,69 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import rich_click as click
 
 from bfreplay.commands.inputs import or_bundled, restricted
 from bfreplay.commands.log_options import events_argument, window_option
+from bfreplay.errors import InputError
+
+_FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 
 @click.command()
 @events_argument
 @window_option
+@click.option(
+    "--tz",
+    "time_zone",
+    metavar="ZONE",
+    default=None,
+    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  [default: that of the log's source "
+    "where it is known, else UTC]",
+)
+@click.option(
+    "--pictures", type=click.Path(path_type=Path), metavar="FOLDER", default=None, help="Draw pictures into FOLDER."
+)
+@click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Of the pictures.")
+@click.option("--force", is_flag=True, help="Replace pictures that are there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def describe(events: Path, window: tuple[str, str] | None, as_json: bool) -> None:
-    """How much is idle in EVENTS, in holes of what length, and how often nodes come and go.
+def describe(
+    events: Path, window: tuple[str, str] | None, time_zone: str | None, pictures: Path | None, picture_format: str,
+    force: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """How much is idle in EVENTS, when, how wide, in holes of what length, and how often nodes come and go.
+
+    Pictures appear all or none: idle-over-time, hour-and-weekday, hole-lengths, widths, bursts.
 
     \b
     Examples:
       bfreplay describe sample
-      bfreplay describe log.parquet
+      bfreplay describe log.parquet --tz Europe/Paris --pictures idle
       bfreplay describe log.parquet --window 2021-02-12 2021-02-14 --json
     """
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.text import render
 
-    idleness = characterise(restricted(load_events(or_bundled(events, "events")), window))
-    click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness))
+    endings = _FORMATS[picture_format]
+    if pictures is not None:
+        _check_pictures(pictures, endings, force)  # better said before the log is read than after
+    idleness = characterise(restricted(load_events(or_bundled(events, "events")), window), time_zone)
+    if pictures is not None:
+        from bfreplay.report import draw_idleness
+
+        draw_idleness(idleness, pictures, endings, overwrite=force)
+    click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)
+
+
+def _check_pictures(folder: Path, endings: tuple[str, ...], force: bool) -> None:
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            "--pictures: matplotlib is not installed", value=str(folder), fix="pip install matplotlib, or leave it out"
+        )
+    from bfreplay.report import check_idleness_pictures
+
+    check_idleness_pictures(folder, endings, overwrite=force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import amount, count, duration
@@ -57,11 +58,13 @@ def _header(record: dict[str, Any]) -> list[str]:
     seen = " seen in it" if record["inputs"]["events"]["metadata"]["node_inventory"] == "seen" else ""
     n_nodes = count(record["inputs"]["events"]["n_nodes"], "node") + seen
     idle = amount(summary["ledger"]["node_hours"]["idle"])
+    simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
     return [
         _line("Policy", ", ".join(details)),
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
         _line("Window", f"{start} to {end} ({duration(summary['duration_s'])}), {n_nodes}"),
         _line("Idle", f"{idle} node-hours, as much as {amount(summary['equivalent_nodes'])} dedicated nodes"),
+        *([] if simulated is None else [_line("Nodes", simulated)]),
     ]
 
 

@@ -76,6 +76,11 @@ class EventsMetadata:
                 fix="correct the value",
             )
 
+    @property
+    def assignment(self) -> str | None:
+        """``"lowest-id"``, ``"random, seed 3"``: the rule that chose nodes; ``None`` where the source says them all."""
+        return assignment_words(self.allocator)
+
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
@@ -115,3 +120,19 @@ class EventsMetadata:
                 expected="metadata as write_events writes it",
                 fix="write the log again",
             ) from error
+
+
+def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:
+    """Name the rule that chose nodes, with its seed if it has one; ``None`` for no allocator."""
+    if not allocator:
+        return None
+    seed = allocator.get("seed")
+    return str(allocator.get("name")) + ("" if seed is None else f", seed {seed}")
+
+
+def simulated_nodes(metadata: Mapping[str, Any]) -> str | None:
+    """What every result made from such a log has to say, from the metadata as JSON; ``None`` where nodes are known."""
+    words = assignment_words(metadata.get("allocator"))
+    if words is None:
+        return None
+    return f"simulated ({words}): the log has only counts, and how long each node stays idle depends on the rule"

@@ -58,6 +58,17 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
         The ending of the name is none of these, or the log has a fault.
     """
     file = Path(path)
+    _WRITERS[writable_ending(file)](events, file, overwrite)
+
+
+def writable_ending(file: Path) -> str:
+    """Return which of the endings that logs can be written to a name has.
+
+    Raises
+    ------
+    InputError
+        None of them.
+    """
     ending = ending_of(file, _WRITERS)
     if ending is None:
         raise InputError(
@@ -66,7 +77,7 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
             value=file.name,
             expected="a name ending in " + ", ".join(_WRITERS),
         )
-    _WRITERS[ending](events, file, overwrite)
+    return ending
 
 
 def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:

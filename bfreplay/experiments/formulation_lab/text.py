@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.result import LabResult
@@ -57,10 +58,12 @@ def _header(record: dict[str, Any]) -> list[str]:
     if taken == available:
         chosen = f"all {available:,} that need a solver ({sampling['asked']:,} were asked for)"
     limit = f"{config['time_limit_s']:g} s a decision, {count(config['threads'], 'thread')}"
+    simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
     return [
         _line("Window", f"{window} ({duration((config['window_end_us'] - config['window_start_us']) / 1e6)})"),
         _line("Decisions", chosen),
         _line("Solvers", f"{count(len(record['pairs']), 'pair')}, {limit}, relative gap {config['relative_gap']:g}"),
+        *([] if simulated is None else [_line("Nodes", simulated)]),
     ]
 
 

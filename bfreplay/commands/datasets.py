@@ -1,0 +1,159 @@
+"""``bfreplay datasets``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from bfreplay.datasets.public_logs import LogFile
+
+
+@click.group()
+def datasets() -> None:
+    """Public scheduler logs to try: which there are, what they are good for, and how to get them.
+
+    They are kept in the user's cache folder; the environment variable BFREPLAY_DATA names another.
+    """
+
+
+@datasets.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def list_logs(as_json: bool) -> None:
+    """Every log of the catalogue in one line, and whether it is here.
+
+    \b
+    Classes:
+      A  which nodes each job had is known
+      B  only how many: an allocator places the jobs, and shapes the gaps
+      C  states of nodes or of the machine, without jobs
+
+    \b
+    Example:
+      bfreplay datasets list
+    """
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+    from bfreplay.datasets.public_logs.text import render_list
+
+    folder = data_folder()
+    rows = [(log, fetched(log, folder)) for log in catalogue()]
+    if as_json:
+        click.echo(
+            json.dumps([log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows], indent=1)
+        )
+    else:
+        click.echo(render_list(rows, folder))
+
+
+@datasets.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def info(name: str, as_json: bool) -> None:
+    """Everything about the log NAME: source, licence, what to cite, traps, and the command that ingests it.
+
+    \b
+    Example:
+      bfreplay datasets info kth-sp2-1996
+    """
+    from bfreplay.datasets.public_logs import data_folder, fetched, public_log
+    from bfreplay.datasets.public_logs.text import ingest_command, render_info
+
+    log, folder = public_log(name), data_folder()
+    state = fetched(log, folder)
+    if as_json:
+        here = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
+        click.echo(json.dumps(log.to_dict() | here, indent=1))
+    else:
+        click.echo(render_info(log, state, folder))
+
+
+@datasets.command()
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option("--all", "everything", is_flag=True, help="Every log of the catalogue.")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder to put them into.  [default: BFREPLAY_DATA, or the user's cache folder]",
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder to take them from instead of the network; files are found by name or by hash.",
+)
+@click.option("--force", is_flag=True, help="Replace a file of the right name and wrong content.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+def fetch(
+    names: tuple[str, ...], everything: bool, folder: Path | None, source: Path | None, force: bool, quiet: bool
+) -> None:  # fmt: skip
+    """Get logs by NAME, check their hashes, and print where they are.
+
+    What is there already and right is not fetched again. A log comes whole or not at all.
+
+    \b
+    Examples:
+      bfreplay datasets fetch kth-sp2-1996
+      bfreplay datasets fetch xdmod-phillips xdmod-pozidriv --to logs
+      bfreplay datasets fetch --all --from Downloads
+    """
+    from bfreplay.datasets.public_logs import fetch_all
+
+    if everything == bool(names):
+        raise click.UsageError("Give names of logs, or --all (bfreplay datasets list shows them).")
+    chosen = _everything(folder, source, quiet=quiet) if everything else list(names)
+    with _download_bars(hidden=quiet or source is not None) as progress:
+        there = fetch_all(chosen, folder, source=source, overwrite=force, progress=progress)
+    for paths in there.values():
+        for path in paths:
+            click.echo(path)
+
+
+def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> list[str]:
+    """Names of all logs that can be had here; a note names those that cannot."""
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+
+    target = folder or data_folder()
+    chosen = []
+    for log in catalogue():
+        if source is not None or log.downloadable or fetched(log, target) == "yes":
+            chosen.append(log.name)
+        elif not quiet:
+            click.echo(
+                f"Note: {log.name} is left out: it cannot be downloaded (bfreplay datasets info {log.name}).", err=True
+            )
+    return chosen
+
+
+@contextmanager
+def _download_bars(*, hidden: bool) -> Iterator[Callable[[LogFile, int], None] | None]:
+    """One bar a file on a terminal's stderr: share, speed, time left."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks = {}
+
+        def update(file: LogFile, done: int) -> None:
+            if file.name not in tasks:
+                tasks[file.name] = bars.add_task(file.name, total=file.bytes)
+            # published uncompressed, it is longer than the file it becomes
+            total = file.bytes if done <= file.bytes else file.content_bytes
+            bars.update(tasks[file.name], completed=done, total=total)
+
+        yield update

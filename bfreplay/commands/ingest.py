@@ -1,0 +1,143 @@
+"""``bfreplay ingest``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from bfreplay.commands.ingest_options import occupancy_rules, read_options, reading_options, rule_options
+from bfreplay.errors import InputError, OutputExistsError
+
+
+@click.command()
+@click.argument("reader", metavar="FORMAT")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), default=None,
+    help="Events to write: .parquet, .csv or .csv.gz.  [default: write nothing, show the report]",
+)  # fmt: skip
+@reading_options
+@rule_options
+@click.option("--strict", is_flag=True, help="Doubts are errors.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no report.")
+def ingest(
+    reader: str, files: tuple[Path, ...], out: Path | None, inventory: Path | None, strict: bool, force: bool,
+    as_json: bool, quiet: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
+
+    FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, or table (any CSV or Parquet of jobs); 'auto' looks at the
+    files and says why; or package.module:Class of your own. FILES may be compressed (gz, bz2, xz, zst), tar archives,
+    or folders, in any order.
+
+    \b
+    On the cluster:
+      TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o JobIDRaw,State,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NodeList
+      sacctmgr -P show event All_Time format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason
+      tar czf accounting.tar.gz -C /var/spool/pbs/server_priv accounting
+    \b
+    Examples:
+      bfreplay ingest slurm jobs.psv events.psv --tz UTC -o events.parquet
+      bfreplay ingest pbs accounting.tar.gz -o events.parquet
+      bfreplay ingest swf KTH-SP2-1996-2.1-cln.swf.gz -o kth.parquet --assignment all
+      bfreplay ingest table jobs.csv --map start=begin --map end=finish --map nodes=hosts --tz UTC -o events.parquet
+      bfreplay ingest auto FILES... --strict
+    """
+    from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
+    from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
+
+    is_spread = given["assignment"] == "all"
+    rules, options = occupancy_rules(given), read_options(given)
+    outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
+    with _progress(hidden=quiet) as progress:
+        log = read_log(files, reader, options, inventory=inventory, progress=progress)
+    if is_spread and not log.is_assigned:
+        raise InputError(
+            "--assignment all has nothing to compare: the log says which nodes every job had",
+            fix="leave --assignment out",
+        )
+    built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
+    if strict:
+        built[0].lint.refuse_doubts()
+    _write(built, outputs, force, quiet)
+    if quiet:
+        return
+    if as_json:
+        click.echo(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
+    else:
+        click.echo(_text(built, log.reader, outputs, is_spread))
+
+
+def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> list[Path]:
+    """Files to write, refused before anything is read if they cannot be: one, or one for each rule."""
+    if out is None:
+        return []
+    from bfreplay.datasets.log_files.load import writable_ending
+
+    ending = writable_ending(out)
+    stem = out.name[: -len(ending)]
+    outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
+    for file in outputs:
+        if file.exists() and not force:
+            raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+    return outputs
+
+
+def _write(built: list[Any], outputs: list[Path], force: bool, quiet: bool) -> None:
+    from bfreplay import write_events
+
+    for each, file in zip(built, outputs, strict=False):
+        write_events(each.events, file, overwrite=force)
+        if not quiet:
+            click.echo(f"wrote {file}", err=True)
+
+
+def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
+    from bfreplay.datasets.occupancy.spread import measured
+
+    document: dict[str, Any] = {
+        **built[0].events.metadata.notes["ingest"],
+        "metadata": built[0].events.metadata.to_json(),
+        "outputs": [str(file) for file in outputs],
+    }
+    if is_spread:
+        document["spread"] = [measured(each) for each in built]
+    return document
+
+
+def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
+    from bfreplay.datasets.occupancy.report_text import render
+    from bfreplay.datasets.occupancy.spread import measured, spread_text
+
+    text = render(built[0], reader)
+    if is_spread:
+        text += "\n" + spread_text([measured(each) for each in built])
+    if outputs:
+        text += f"\nnext        bfreplay describe {outputs[0]}"
+    return text
+
+
+@contextmanager
+def _progress(*, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal's stderr: bytes read, rate, time left."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("Reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TextColumn("left"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("read", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,177 @@
+"""Options of ``bfreplay ingest``: what a log does not say, and the rules by which states are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import rich_click as click
+
+from bfreplay.errors import InputError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_READING = (
+    click.option("--tz", "timezone", metavar="ZONE", help="Zone of local times in the log, e.g. Europe/Paris or UTC."),
+    click.option(
+        "--dst-fold",
+        type=click.Choice(["reject", "earlier", "later"]),
+        default="reject",
+        help="Local times that occur twice when summer time ends and that nothing settles.",
+    ),
+    click.option(
+        "--nodes", "n_nodes", type=click.IntRange(min=1), help="Nodes of the machine, if the log has counts only."
+    ),
+    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
+    click.option("--inventory", type=click.Path(path_type=Path), help="File with the names of all nodes, used or not."),
+    click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
+    click.option("--delimiter", metavar="CHARACTER", help="What separates the columns."),
+    click.option(
+        "--map",
+        "mapping",
+        metavar="ROLE=COLUMN",
+        multiple=True,
+        help="For 'table': which column is start, end, nodes, node_count, job, ...; several times.",
+    ),
+    click.option(
+        "--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), default="s", help="Of numeric times in a table."
+    ),
+    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
+    click.option(
+        "--reservations",
+        type=click.Choice(["idle", "reserved"]),
+        default="idle",
+        help="Whether reservations, other than for maintenance, take nodes away.",
+    ),
+)
+
+_RULES = (
+    click.option(
+        "--assignment",
+        type=click.Choice(["lowest-id", "most-recently-used", "least-recently-used", "random", "all"]),
+        default="lowest-id",
+        help="Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --assignment random."),
+    click.option(
+        "--over-capacity",
+        type=click.Choice(["clip", "drop", "delay"]),
+        default="clip",
+        help="A job that needs more nodes than are free gets those that are, is left out, or starts later.",
+    ),
+    click.option(
+        "--shared-nodes",
+        type=click.Choice(["count", "refuse"]),
+        default="count",
+        help="A node is idle when no job is left on it; or jobs that share a node are an error.",
+    ),
+    click.option(
+        "--empty-machine",
+        type=click.Choice(["auto", "down", "idle"]),
+        default="auto",
+        help="Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
+    ),
+    click.option(
+        "--empty-after", "empty_after_min", type=float, default=60.0, help="... if it is longer than this, in minutes."
+    ),
+    click.option("--min-gap", "min_gap_s", type=float, default=10.0, help="Shorter holes are no events, in seconds."),
+    click.option(
+        "--release-delay",
+        "release_delay_s",
+        type=float,
+        default=0.0,
+        help="From a job's end to free nodes, in seconds.",
+    ),
+    click.option(
+        "--window",
+        nargs=2,
+        metavar="START END",
+        default=None,
+        help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
+    ),
+    click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
+    click.option(
+        "--log-end", metavar="TIME", default=None, help="When the log was written: running jobs end there or later."
+    ),
+    click.option(
+        "--limit-grace",
+        "limit_grace_min",
+        type=float,
+        default=60.0,
+        help="A job without an end is over so long after its time limit, in minutes.",
+    ),
+    click.option(
+        "--absent-after",
+        "absent_after_days",
+        type=float,
+        default=7.0,
+        help="A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
+    ),
+)
+
+
+def reading_options(command: _Command) -> _Command:
+    """Add the options of ``ReadOptions``."""
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+def rule_options(command: _Command) -> _Command:
+    """Add the options of ``OccupancyRules``."""
+    for option in reversed(_RULES):
+        command = option(command)
+    return command
+
+
+def read_options(given: dict[str, Any]) -> Any:
+    """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
+    from bfreplay.datasets.scheduler_logs.options import ReadOptions
+
+    columns, mapping = given.pop("columns"), {}
+    for text in given.pop("mapping"):
+        role, sign, column = text.partition("=")
+        if not sign or not role.strip() or not column.strip():
+            raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
+        mapping[role.strip()] = column.strip()
+    names = ("timezone", "dst_fold", "n_nodes", "procs_per_node", "delimiter", "time_unit", "missing_wait_is_zero")
+    return ReadOptions(
+        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        mapping=mapping,
+        **{name: given.pop(name) for name in (*names, "reservations")},
+    )
+
+
+def occupancy_rules(given: dict[str, Any]) -> Any:
+    """``OccupancyRules`` of what the user gave, which is taken out of ``given``; of ``all`` rules the first."""
+    from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
+
+    window, full = given.pop("window"), given.pop("full_window")
+    if window is not None and full:
+        raise InputError("--window and --full-window cannot both be", fix="give one of them")
+    log_end, assignment = given.pop("log_end"), given.pop("assignment")
+    return OccupancyRules(
+        assignment="lowest-id" if assignment == "all" else assignment,
+        window="full" if full else "estimate" if window is None else _times("--window", window),
+        log_end_us=None if log_end is None else _times("--log-end", [log_end])[0],
+        empty_after_s=given.pop("empty_after_min") * 60,
+        limit_grace_s=given.pop("limit_grace_min") * 60,
+        absent_after_s=given.pop("absent_after_days") * DAY_S,
+        **{
+            name: given.pop(name)
+            for name in ("seed", "over_capacity", "shared_nodes", "empty_machine", "min_gap_s", "release_delay_s")
+        },
+    )
+
+
+def _times(option: str, texts: Any) -> Any:
+    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+
+    times = []
+    for text in texts:
+        try:
+            times.append(parse_time_us(text))
+        except ValueError as error:
+            raise InputError(f"{option}: {error}", value=text, expected=EXPECTED_TIME) from error
+    return tuple(times)

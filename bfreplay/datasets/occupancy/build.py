@@ -1,0 +1,146 @@
+"""ScheduleRecord to NodeEvents, by rules, with a report of what the rules did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.findings import report_survey
+from bfreplay.datasets.occupancy.inventory import absences, inventory_known, positions
+from bfreplay.datasets.occupancy.lint import Lint, dropped_counts
+from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_nodes
+from bfreplay.datasets.occupancy.rules import OccupancyRules
+from bfreplay.datasets.occupancy.source import OccupancySource, Survey
+from bfreplay.datasets.occupancy.sweep import Outages, Plan
+from bfreplay.datasets.occupancy.window import Window, chosen_window
+from bfreplay.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltLog:
+    """A log of node states, the report of how it came about, and its window."""
+
+    events: NodeEvents
+    lint: Lint
+    window: Window
+
+
+def build_events(
+    record: ScheduleRecord, rules: OccupancyRules | None = None, sources: Sequence[SourceFile] = ()
+) -> BuiltLog:
+    """Make the log of node states of a schedule.
+
+    The rows are computed anew by each pass, in memory of O(nodes + running jobs). ``record`` must not change any more.
+
+    Parameters
+    ----------
+    record
+        Filled by a reader.
+    rules
+        ``None``: the defaults.
+    sources
+        The files it was read from, for the metadata.
+
+    Raises
+    ------
+    InputError
+        No interval, no node, a machine whose size is not known, or a window that the log does not have.
+    """
+    rules = OccupancyRules() if rules is None else rules
+    lint = record.lint.copy()
+    names = machine_nodes(record)
+    _check_machine(record, names, lint)
+    log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
+    if record.coverage is not None and rules.log_end_us is None:
+        log_end_us = max(log_end_us, record.coverage.end_us)
+    window = chosen_window(record, rules, log_end_us)
+    absent, left_out = absences(record, names, rules, window, lint.facts)
+    position = positions(names, left_out)
+    plan = Plan(
+        position=position,
+        n_kept=int(np.count_nonzero(~left_out)),
+        outages=_sorted_outages([*record.outages, *absent], position),
+        rules=rules,
+        window_us=(window.start_us, window.end_us),
+        log_end_us=max(log_end_us, window.end_us),
+        empty_is_down=_empty_is_down(record, rules),
+    )
+    survey = Survey(record, plan)
+    report_survey(lint, plan, survey)
+    allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
+    metadata = EventsMetadata(
+        cluster=record.cluster,
+        source_format=record.source_format or "schedule",
+        source_files=tuple(sources),
+        source_timezone=record.timezone,
+        time_origin=record.time_origin,
+        node_inventory="metadata" if inventory_known(record) else "seen",
+        allocator=allocator if record.n_counted else None,
+        dropped=dropped_counts(lint),
+        notes={"ingest": {**lint.to_json(), "rules": _plain(rules.to_json()), "window": window.to_json()}},
+    )
+    inventory = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
+    source = OccupancySource(record, plan, survey.start)
+    events = NodeEvents(inventory, source, window.start_us, window.end_us, metadata, tuple(sources))
+    return BuiltLog(events, lint, window)
+
+
+def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> None:
+    if not record.jobs.n_rows and not any(outage.state == NodeState.BUSY for outage in record.outages):
+        largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:3]
+        reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
+        example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+        raise InputError(
+            f"no job in this log ever held a node ({reasons})",
+            file=example.file if example else None,
+            row=f"line {example.line}" if example and example.line else None,
+            value=example.value if example else None,
+            expected="jobs with a start, an end and nodes",
+            fix="check the export: it needs start and end times and node lists (or counts) of jobs that ran; records "
+            "of outages alone say nothing about idle nodes",
+        )
+    if record.n_counted and record.machine_size is None and not record.inventory_known:
+        raise InputError(
+            "the log has only numbers of nodes for some jobs, and nobody said how many nodes the machine has",
+            expected="the size of the machine: idle nodes are those that are left",
+            fix="give --nodes N, or --inventory FILE with the names of all nodes",
+        )
+    if record.machine_size is not None and len(record.nodes) > record.machine_size:
+        lint.doubt(
+            "the log lists more nodes than the machine is said to have; all that are listed count",
+            value=f"{len(record.nodes)} listed, {record.machine_size} said",
+        )
+    if not names:
+        raise InputError(
+            "the log has no nodes", expected="node lists, or the size of the machine", fix="give --nodes N"
+        )
+
+
+def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
+    if any(outage.state == NodeState.BUSY for outage in record.outages):
+        return False  # states were seen, they need not be assumed
+    return rules.empty_machine == "down" or (rules.empty_machine == "auto" and not record.outages)
+
+
+def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
+    everything = np.arange(len(position), dtype=np.int32)
+    ordered = sorted(outages, key=lambda outage: outage.start_us)
+    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in ordered]
+    return Outages(
+        np.array([outage.start_us for outage in ordered], dtype=np.int64),
+        np.array([outage.end_us for outage in ordered], dtype=np.int64),
+        np.array([int(outage.state) for outage in ordered], dtype=np.int8),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in nodes], dtype=np.int64)]),
+        np.concatenate([np.empty(0, np.int32), *nodes]),
+    )
+
+
+def _plain(rules: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in rules.items()}

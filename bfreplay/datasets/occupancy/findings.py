@@ -1,0 +1,69 @@
+"""What the rules found and did, as facts and doubts of the report."""
+
+from __future__ import annotations
+
+from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.datasets.occupancy import machine
+from bfreplay.datasets.occupancy.inventory import HOUR_US
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.source import Survey
+from bfreplay.datasets.occupancy.sweep import Plan
+from bfreplay.errors import InputError
+
+
+def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
+    """Add to ``lint`` what a first pass found.
+
+    Raises
+    ------
+    InputError
+        Jobs share nodes, and the rules refuse that.
+    """
+    tallies = survey.sweep.tallies
+    hours = tallies / HOUR_US
+    facts = lint.facts
+    facts["nodes"] = len(survey.start)
+    facts["node_hours"] = {
+        word: node_us / HOUR_US for word, node_us in zip(STATE_WORDS, survey.node_us.tolist(), strict=True) if node_us
+    }
+    facts["rows of events"] = survey.n_rows
+    if survey.holes.n_closed:
+        facts["holes too short to be events"] = {
+            "count": survey.holes.n_closed,
+            "node_hours": survey.holes.closed_us / HOUR_US,
+            "shorter_than_s": plan.rules.min_gap_s,
+        }
+    span_us = plan.window_us[1] - plan.window_us[0]
+    facts["no job on the whole machine"] = {
+        "share_of_window": int(tallies[machine.EMPTY_US]) / span_us,
+        "assumed_down_periods": int(tallies[machine.ASSUMED_PERIODS]),
+        "assumed_down_hours": float(hours[machine.ASSUMED_US]),
+    }
+    running, runaway = survey.sweep.ended_open
+    if running:
+        facts["jobs running at the end of the log"] = running
+    if runaway:
+        lint.doubt("jobs without an end are long over their time limit; they are ended there (runaway jobs)", n=runaway)
+    if tallies[machine.OVERLAPS] and plan.rules.shared_nodes == "refuse":
+        raise InputError(
+            "jobs share nodes: some start on a node that another job still holds",
+            value=f"{int(tallies[machine.OVERLAPS]):,} starts within the window",
+            expected="nodes that one job holds at a time (--shared-nodes refuse)",
+            fix="leave --shared-nodes at 'count': a node is then idle when no job is left on it",
+        )
+    if tallies[machine.OVERLAPS]:
+        facts["starts on a node that is in use (shared nodes)"] = int(tallies[machine.OVERLAPS])
+    for sentence, jobs, amount in (
+        ("jobs needed more nodes than were free; they got those that were", machine.CLIPPED, machine.CLIPPED_NODE_US),
+        ("jobs needed more nodes than were free; they were left out", machine.LEFT_OUT, machine.LEFT_OUT_NODE_US),
+    ):
+        if tallies[jobs]:
+            lint.doubt(sentence, value=f"{hours[amount]:,.1f} node-hours missing", n=int(tallies[jobs]))
+    if tallies[machine.DELAYED]:
+        lint.doubt(
+            "jobs needed more nodes than were free; they were delayed",
+            value=f"{hours[machine.DELAY_US] / int(tallies[machine.DELAYED]):,.2f} hours on average",
+            n=int(tallies[machine.DELAYED]),
+        )
+    if survey.sweep.never_began:
+        lint.doubt("delayed jobs never found enough nodes; they were left out", n=survey.sweep.never_began)

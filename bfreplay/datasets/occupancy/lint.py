@@ -1,0 +1,138 @@
+"""The lint report: what an import kept, what it left out and why, and what is doubtful about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bfreplay.errors import InputError
+
+MOST_EXAMPLES = 3
+_LONGEST_VALUE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One place in the input: file, line or row in it (``None`` where there is none), and what stands there."""
+
+    file: str
+    line: int | None
+    value: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (where, self.value) if part)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often something was met, and the first few places."""
+
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+    def add(self, example: Example | None, n: int) -> None:
+        """Count it ``n`` times more."""
+        self.count += n
+        if example is not None and len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(example)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        # without folders: the same log says the same wherever it lies
+        examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
+        return {"count": self.count, "examples": examples}
+
+
+class Lint:
+    """What readers and rules find while a log is imported.
+
+    Attributes
+    ----------
+    rows_read
+        Rows (lines, records) of the input that were looked at, without comments, headers and blank lines.
+    kept
+        What was made of them: ``"job intervals"``, ``"outage intervals"``, ... -> how many.
+    dropped
+        Rows that were left out: reason -> tally. Reasons are short phrases: ``"never started"``. Those that a whole log
+        has by its nature (pending jobs, job steps) are dropped too, and counted; they are no doubts.
+    doubts
+        What may make the result wrong: a full sentence -> tally. ``--strict`` makes errors of them.
+    facts
+        What is worth knowing and no doubt: key -> plain JSON value (time-zone evidence, window, shares).
+    """
+
+    def __init__(self) -> None:
+        self.rows_read = 0
+        self.kept: dict[str, int] = {}
+        self.dropped: dict[str, Tally] = {}
+        self.doubts: dict[str, Tally] = {}
+        self.facts: dict[str, Any] = {}
+
+    def copy(self) -> Lint:
+        """Return another report that says the same, to go on with."""
+        return deepcopy(self)
+
+    def read(self, rows: int = 1) -> None:
+        """Count rows of the input."""
+        self.rows_read += rows
+
+    def keep(self, what: str, n: int = 1) -> None:
+        """Count what was made of rows."""
+        self.kept[what] = self.kept.get(what, 0) + n
+
+    def drop(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
+        """Count rows that are left out, by reason; ``n`` 0 is nothing. The first few are kept as examples."""
+        _count(self.dropped, reason, file, line, value, n)
+
+    def doubt(self, sentence: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
+        """Count something that may make the result wrong. The sentence is the same for all cases of a kind."""
+        _count(self.doubts, sentence, file, line, value, n)
+
+    @property
+    def rows_dropped(self) -> int:
+        """All rows that were left out."""
+        return sum(tally.count for tally in self.dropped.values())
+
+    def refuse_doubts(self) -> None:
+        """Raise ``InputError`` if there are doubts (``--strict``)."""
+        if not self.doubts:
+            return
+        shown = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.doubts.items()]
+        first = next((tally.examples[0] for tally in self.doubts.values() if tally.examples), None)
+        raise InputError(
+            f"--strict: {len(shown)} doubt{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
+            file=first.file if first and first.file else None,
+            row=None if first is None or first.line is None else f"line {first.line}",
+            value=first.value if first else None,
+            expected="a log without doubts",
+            fix="mend the export, choose the option that settles the doubt, or import without --strict",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers, for the metadata of the events."""
+        return {
+            "rows_read": self.rows_read,
+            "kept": dict(self.kept),
+            "rows_dropped": self.rows_dropped,
+            "dropped": {reason: tally.to_json() for reason, tally in self.dropped.items()},
+            "doubts": {sentence: tally.to_json() for sentence, tally in self.doubts.items()},
+            "facts": dict(self.facts),
+        }
+
+
+def _count(tallies: dict[str, Tally], key: str, file: str, line: int | None, value: object, n: int) -> None:
+    if n == 0:
+        return
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    if len(text) > _LONGEST_VALUE:
+        text = text[: _LONGEST_VALUE - 3] + "..."
+    known = bool(file) or bool(text)
+    tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n)
+
+
+def dropped_counts(lint: Lint) -> Mapping[str, int]:
+    """Reason -> rows, as ``EventsMetadata.dropped`` has them."""
+    return {reason: tally.count for reason, tally in lint.dropped.items()}

@@ -1,0 +1,338 @@
+"""A machine on which intervals begin and end: the compiled sweep that turns them into changes of node states.
+
+Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then every node that was
+touched is looked at, and a row is written for those in another state than before. A node may be under several intervals
+(shared nodes, an outage on a busy node): it is idle when none is left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.free_nodes import LOWEST_ID, RANDOM, add_free, next_free, remove_free
+
+IDLE, BUSY, DOWN, DRAIN, RESERVED, OFF, UNKNOWN = (int(state) for state in NodeState)
+
+NEVER = int(np.iinfo(np.int64).max)
+
+DONE, ROWS_FULL, HOLDINGS_FULL = range(3)
+"""Why ``advance`` returned."""
+
+(
+    NOW, TOUCHED, ACTIVE, FREE, ENDS, SPARE_SLOTS, SPARE_HOLDING, ASSUMED, LOWEST, NEXT_JOB, NEXT_OUTAGE, QUEUE_FIRST,
+    QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, N_SCALARS,
+) = range(16)  # fmt: skip
+"""Positions in the machine's ``scalars (N_SCALARS,) int64``: counts, but ``NOW`` a time, ``SPARE_HOLDING`` the first of
+the spare holdings, ``ASSUMED`` whether the machine is assumed down, ``LOWEST`` a node below which none is free."""
+
+(
+    OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, ASSUMED_PERIODS, ASSUMED_US,
+    EMPTY_US, N_TALLIES,
+) = range(11)  # fmt: skip
+"""Positions in ``tallies (N_TALLIES,) float64``: what the rules did, in jobs, node-microseconds and microseconds."""
+
+JOB_KIND = 0
+"""What a slot says of a job; other slots have the ``NodeState`` of their outage."""
+
+CLIP, DROP, DELAY = range(3)
+"""Codes of ``rules.OVER_CAPACITY``."""
+
+
+@compiled
+def _sift_up(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], at: int) -> None:
+    while at > 0:
+        parent = (at - 1) // 2
+        if heap_end[parent] <= heap_end[at]:
+            return
+        heap_end[parent], heap_end[at] = heap_end[at], heap_end[parent]
+        heap_slot[parent], heap_slot[at] = heap_slot[at], heap_slot[parent]
+        at = parent
+
+
+@compiled
+def _sift_down(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], size: int) -> None:
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and heap_end[child + 1] < heap_end[child]:
+            child += 1
+        if heap_end[at] <= heap_end[child]:
+            return
+        heap_end[child], heap_end[at] = heap_end[at], heap_end[child]
+        heap_slot[child], heap_slot[at] = heap_slot[at], heap_slot[child]
+        at = child
+
+
+@compiled
+def _state(node: int, cover: NDArray[np.int32], total: NDArray[np.int32], assumed: bool) -> int:
+    """Strongest of what is on a node: down, off, busy, drain, reserved, unknown; else idle."""
+    if total[node] == 0:
+        return DOWN if assumed else IDLE
+    if total[node] == cover[BUSY, node]:
+        return BUSY
+    if cover[DOWN, node] > 0:
+        return DOWN
+    if cover[OFF, node] > 0:
+        return OFF
+    if cover[BUSY, node] > 0:
+        return BUSY
+    if cover[DRAIN, node] > 0:
+        return DRAIN
+    if cover[RESERVED, node] > 0:
+        return RESERVED
+    return UNKNOWN
+
+
+@compiled
+def _touch(node: int, scalars: NDArray[np.int64], touched: NDArray[np.int32], is_touched: NDArray[np.bool_]) -> None:
+    if not is_touched[node]:
+        is_touched[node] = True
+        touched[scalars[TOUCHED]] = node
+        scalars[TOUCHED] += 1
+
+
+@compiled
+def _cover(
+    node: int, kind: int, slot: int, scalars: NDArray[np.int64], cover: NDArray[np.int32], total: NDArray[np.int32],
+    slot_first: NDArray[np.int32], holding: NDArray[np.int32], free: NDArray[np.int32], dense: NDArray[np.int32],
+    touched: NDArray[np.int32], is_touched: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Put a node under the interval in ``slot``."""
+    entry = scalars[SPARE_HOLDING]
+    scalars[SPARE_HOLDING] = holding[1, entry]
+    holding[0, entry] = node
+    holding[1, entry] = slot_first[slot]
+    slot_first[slot] = entry
+    if total[node] == 0:
+        scalars[FREE] = remove_free(node, scalars[FREE], free, dense)
+    total[node] += 1
+    cover[kind, node] += 1
+    _touch(node, scalars, touched, is_touched)
+
+
+@compiled
+def _begin(
+    kind: int, end_us: int, scalars: NDArray[np.int64], heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32],
+    slot_kind: NDArray[np.int8], slot_first: NDArray[np.int32], spare_slots: NDArray[np.int32],
+) -> int:  # fmt: skip
+    """Take a slot for an interval that ends at ``end_us``."""
+    scalars[SPARE_SLOTS] -= 1
+    slot = spare_slots[scalars[SPARE_SLOTS]]
+    slot_kind[slot] = kind
+    slot_first[slot] = -1
+    at = scalars[ENDS]
+    heap_end[at] = end_us
+    heap_slot[at] = slot
+    scalars[ENDS] += 1
+    _sift_up(heap_end, heap_slot, at)
+    return int(slot)
+
+
+@compiled
+def advance(
+    until_us: int, log_end_us: int, empty_after_us: int, window_start_us: int, window_end_us: int,
+    rule: int, over_capacity: int, chances: NDArray[np.float64],
+    start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64], first_node: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    outage_start_us: NDArray[np.int64], outage_end_us: NDArray[np.int64], outage_kind: NDArray[np.int8],
+    outage_first: NDArray[np.int64], outage_nodes: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    scalars: NDArray[np.int64], tallies: NDArray[np.float64], cover: NDArray[np.int32], total: NDArray[np.int32],
+    shown: NDArray[np.int8], touched: NDArray[np.int32], is_touched: NDArray[np.bool_], free: NDArray[np.int32],
+    dense: NDArray[np.int32], heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], slot_kind: NDArray[np.int8],
+    slot_first: NDArray[np.int32], spare_slots: NDArray[np.int32], holding: NDArray[np.int32],
+    row_time: NDArray[np.int64], row_node: NDArray[np.int32], row_state: NDArray[np.int8],
+) -> tuple[int, int]:  # fmt: skip
+    """Go on through all instants before ``until_us``; returns why it stopped, and how many rows were written.
+
+    Parameters
+    ----------
+    until_us
+        Where this slice of jobs ends: the first start after it.
+    log_end_us
+        When the log ends: an empty machine is looked at up to there.
+    empty_after_us
+        An empty machine is assumed down when it stays empty longer than this; ``NEVER``: it is idle.
+    window_start_us, window_end_us
+        What counts for the tallies.
+    rule, over_capacity, chances
+        Codes of the rules, and a random number for each node that this slice may have to choose.
+    start_us, end_us, count, first_node, nodes
+        The slice, as in ``JobIntervals``; ``scalars[NEXT_JOB]`` is the next of them.
+    outage_start_us, outage_end_us, outage_kind, outage_first, outage_nodes
+        All outages by start; ``scalars[NEXT_OUTAGE]`` is the next of them.
+    queue
+        Delayed jobs, ``(3, Q)``: start, end, count; from ``scalars[QUEUE_FIRST]`` to ``scalars[QUEUE_END]``.
+    scalars ... holding
+        The machine (see ``Machine``), changed in place.
+    row_time, row_node, row_state
+        Where rows go.
+    """
+    n_nodes = len(shown)
+    n_rows = 0
+    while True:
+        now = NEVER
+        if scalars[ENDS] > 0:
+            now = heap_end[0]
+        if scalars[NEXT_JOB] < len(start_us) and start_us[scalars[NEXT_JOB]] < now:
+            now = start_us[scalars[NEXT_JOB]]
+        if scalars[NEXT_OUTAGE] < len(outage_start_us) and outage_start_us[scalars[NEXT_OUTAGE]] < now:
+            now = outage_start_us[scalars[NEXT_OUTAGE]]
+        if now >= until_us:
+            return DONE, n_rows
+        if n_rows + n_nodes > len(row_time):
+            return ROWS_FULL, n_rows
+        # what may begin now must find slots and holdings, so that an instant is never left half done
+        holdings, slots = n_nodes, scalars[QUEUE_END] - scalars[QUEUE_FIRST]
+        ahead = scalars[NEXT_JOB]
+        while ahead < len(start_us) and start_us[ahead] == now:
+            holdings += first_node[ahead + 1] - first_node[ahead]
+            slots += 1
+            ahead += 1
+        ahead = scalars[NEXT_OUTAGE]
+        while ahead < len(outage_start_us) and outage_start_us[ahead] == now:
+            holdings += outage_first[ahead + 1] - outage_first[ahead]
+            slots += 1
+            ahead += 1
+        if slots > scalars[SPARE_SLOTS] or holdings > scalars[HOLDINGS_LEFT]:
+            return HOLDINGS_FULL, n_rows
+        scalars[NOW] = now
+
+        while scalars[ENDS] > 0 and heap_end[0] == now:
+            slot = heap_slot[0]
+            scalars[ENDS] -= 1
+            heap_end[0] = heap_end[scalars[ENDS]]
+            heap_slot[0] = heap_slot[scalars[ENDS]]
+            _sift_down(heap_end, heap_slot, scalars[ENDS])
+            kind = slot_kind[slot]
+            if kind == JOB_KIND:
+                scalars[ACTIVE] -= 1
+                kind = BUSY
+            entry = slot_first[slot]
+            while entry >= 0:
+                node = holding[0, entry]
+                cover[kind, node] -= 1
+                total[node] -= 1
+                if total[node] == 0:
+                    scalars[FREE] = add_free(node, scalars[FREE], free, dense)
+                    if node < scalars[LOWEST]:
+                        scalars[LOWEST] = node
+                _touch(node, scalars, touched, is_touched)
+                after = holding[1, entry]
+                holding[1, entry] = scalars[SPARE_HOLDING]
+                scalars[SPARE_HOLDING] = entry
+                scalars[HOLDINGS_LEFT] += 1
+                entry = after
+            spare_slots[scalars[SPARE_SLOTS]] = slot
+            scalars[SPARE_SLOTS] += 1
+
+        while scalars[NEXT_OUTAGE] < len(outage_start_us) and outage_start_us[scalars[NEXT_OUTAGE]] == now:
+            o = scalars[NEXT_OUTAGE]
+            scalars[NEXT_OUTAGE] += 1
+            kind = outage_kind[o]
+            slot = _begin(kind, outage_end_us[o], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
+            for i in range(outage_first[o], outage_first[o + 1]):
+                scalars[HOLDINGS_LEFT] -= 1
+                _cover(
+                    outage_nodes[i], kind, slot, scalars, cover, total, slot_first, holding, free, dense, touched,
+                    is_touched,
+                )  # fmt: skip
+
+        while scalars[QUEUE_FIRST] < scalars[QUEUE_END] and queue[2, scalars[QUEUE_FIRST]] <= scalars[FREE]:
+            q = scalars[QUEUE_FIRST]
+            scalars[QUEUE_FIRST] += 1
+            late = now - queue[0, q]
+            slot = _begin(
+                JOB_KIND, queue[1, q] + late, scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots
+            )
+            scalars[ACTIVE] += 1
+            if now < window_end_us:
+                tallies[DELAYED] += 1
+                tallies[DELAY_US] += late
+            for _ in range(queue[2, q]):
+                chance = chances[scalars[NEXT_CHANCE]] if rule == RANDOM else 0.0
+                node = next_free(rule, scalars[LOWEST], chance, scalars[FREE], free, dense)
+                scalars[NEXT_CHANCE] += 1
+                scalars[HOLDINGS_LEFT] -= 1
+                scalars[LOWEST] = node if rule == LOWEST_ID else 0
+                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
+
+        while scalars[NEXT_JOB] < len(start_us) and start_us[scalars[NEXT_JOB]] == now:
+            j = scalars[NEXT_JOB]
+            scalars[NEXT_JOB] += 1
+            listed = first_node[j + 1] - first_node[j]
+            chosen = count[j] - listed
+            inside = float(max(min(end_us[j], window_end_us) - max(now, window_start_us), 0))
+            if (
+                chosen > 0
+                and listed == 0
+                and over_capacity == DELAY
+                and (chosen > scalars[FREE] or scalars[QUEUE_FIRST] < scalars[QUEUE_END])
+                and chosen <= n_nodes
+            ):
+                queue[0, scalars[QUEUE_END]] = now
+                queue[1, scalars[QUEUE_END]] = end_us[j]
+                queue[2, scalars[QUEUE_END]] = chosen
+                scalars[QUEUE_END] += 1
+                continue
+            if chosen > 0 and listed == 0 and over_capacity != CLIP and chosen > scalars[FREE]:
+                if inside > 0:
+                    tallies[LEFT_OUT] += 1
+                    tallies[LEFT_OUT_NODE_US] += inside * chosen
+                continue
+            slot = _begin(JOB_KIND, end_us[j], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
+            scalars[ACTIVE] += 1
+            for i in range(first_node[j], first_node[j + 1]):
+                node = nodes[i]
+                if cover[BUSY, node] > 0 and inside > 0:
+                    tallies[OVERLAPS] += 1
+                scalars[HOLDINGS_LEFT] -= 1
+                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
+            if chosen > scalars[FREE]:
+                if inside > 0:
+                    tallies[CLIPPED] += 1
+                    tallies[CLIPPED_NODE_US] += inside * (chosen - scalars[FREE])
+                chosen = scalars[FREE]
+            for _ in range(chosen):
+                chance = chances[scalars[NEXT_CHANCE]] if rule == RANDOM else 0.0
+                node = next_free(rule, scalars[LOWEST], chance, scalars[FREE], free, dense)
+                scalars[NEXT_CHANCE] += 1
+                scalars[HOLDINGS_LEFT] -= 1
+                scalars[LOWEST] = node if rule == LOWEST_ID else 0
+                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
+
+        if scalars[ASSUMED] == 1 and scalars[ACTIVE] > 0:
+            scalars[ASSUMED] = 0
+            for node in range(n_nodes):
+                _touch(node, scalars, touched, is_touched)
+        elif scalars[ASSUMED] == 0 and scalars[ACTIVE] == 0 and scalars[QUEUE_FIRST] == scalars[QUEUE_END]:
+            following = start_us[scalars[NEXT_JOB]] if scalars[NEXT_JOB] < len(start_us) else until_us
+            following = min(following, log_end_us)
+            if following > now:
+                empty_us = max(min(following, window_end_us) - max(now, window_start_us), 0)
+                tallies[EMPTY_US] += empty_us
+                if following - now > empty_after_us:
+                    scalars[ASSUMED] = 1
+                    tallies[ASSUMED_PERIODS] += 1 if empty_us > 0 else 0
+                    tallies[ASSUMED_US] += empty_us
+                    for node in range(n_nodes):
+                        _touch(node, scalars, touched, is_touched)
+
+        assumed = scalars[ASSUMED] == 1
+        touched[: scalars[TOUCHED]].sort()
+        for i in range(scalars[TOUCHED]):
+            node = touched[i]
+            is_touched[node] = False
+            state = _state(node, cover, total, assumed)
+            if state != shown[node]:
+                shown[node] = state
+                row_time[n_rows] = now
+                row_node[n_rows] = node
+                row_state[n_rows] = state
+                n_rows += 1
+        scalars[TOUCHED] = 0

@@ -1,0 +1,290 @@
+"""ScheduleRecord: everything a log tells about who held which nodes when, as readers hand it over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.events import is_usable_name, unusable_name
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
+
+OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
+MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
+TOO_WIDE = "a job on more nodes than any machine has"
+MOST_NODES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Nodes (indices; ``None``: the whole machine) that are not usable from start to end, and in which state."""
+
+    state: NodeState
+    start_us: int
+    end_us: int
+    nodes: NDArray[np.int32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The time that the log itself says it covers, and how it says so."""
+
+    start_us: int
+    end_us: int
+    why: str
+
+
+class ScheduleRecord:
+    """Job intervals, outages and the inventory of nodes; what cannot be an interval is counted in ``lint``.
+
+    Times are integer microseconds since 1970-01-01 UTC (or since the log's start, for logs without a calendar).
+    Intervals are half-open, [start, end).
+
+    Attributes
+    ----------
+    lint
+        Where readers and this record count what they leave out.
+    source_format
+        What the log was, e.g. ``"slurm sacct"``; a reader appends to it with ``add_format``.
+    timezone
+        Zone in which the source wrote its times.
+    time_origin
+        ``"epoch"`` or ``"relative"``.
+    cluster
+        Name of the machine, if the log has it.
+    """
+
+    def __init__(self, lint: Lint | None = None, spool: JobSpool | None = None) -> None:
+        self.lint = Lint() if lint is None else lint
+        self.jobs = JobSpool() if spool is None else spool
+        self.outages: list[Outage] = []
+        self.source_format = ""
+        self.timezone = "UTC"
+        self.time_origin = "epoch"
+        self.cluster: str | None = None
+        self.coverage: Coverage | None = None
+        self.machine_size: int | None = None
+        self.inventory_known = False
+        self.first_start_us = self.first_end_us = OPEN_END
+        self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
+        self.longest_us = 0
+        self.n_open = self.n_counted = 0
+        self._index: dict[str, int] = {}
+        self._first_seen = np.full(1_024, OPEN_END, np.int64)
+        self._last_seen = np.full(1_024, -OPEN_END, np.int64)
+
+    # ---- nodes -------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes met so far; their position is their index."""
+        return tuple(self._index)
+
+    def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
+        """Return indices of nodes, each once, in order; new names join the inventory.
+
+        Raises
+        ------
+        InputError
+            A name that no node can have (empty, unprintable, spaces around it).
+        """
+        index = self._index
+        found: dict[int, None] = {}
+        for name in names:
+            i = index.get(name)
+            if i is None:
+                if not is_usable_name(name):
+                    raise unusable_name(name, None)
+                i = index[name] = len(index)
+            found[i] = None
+        if len(index) > len(self._first_seen):
+            more = max(len(index), 2 * len(self._first_seen)) - len(self._first_seen)
+            self._first_seen = np.concatenate([self._first_seen, np.full(more, OPEN_END, np.int64)])
+            self._last_seen = np.concatenate([self._last_seen, np.full(more, -OPEN_END, np.int64)])
+        return np.fromiter(found, dtype=np.int32, count=len(found))
+
+    def add_inventory(self, names: Iterable[str]) -> None:
+        """Nodes that are known to be there, used or not: the list of nodes is then complete."""
+        self.node_ids(names)
+        self.inventory_known = True
+
+    def set_machine_size(self, n_nodes: int) -> None:
+        """How many nodes the machine has, where the log lists none or not all of them."""
+        self.machine_size = int(n_nodes)
+
+    def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First start and last end of a job on each node, ``(N,)`` in index order; running jobs count as to the end."""
+        return self._first_seen[: len(self._index)], self._last_seen[: len(self._index)]
+
+    # ---- intervals ---------------------------------------------------------------------------------------------
+
+    def add_job(
+        self,
+        job: str | int,
+        start_us: int,
+        end_us: int | None,
+        nodes: NDArray[np.int32] | None = None,
+        count: int | None = None,
+        limit_end_us: int | None = None,
+        file: str = "",
+        line: int | None = None,
+    ) -> None:
+        """A job held nodes.
+
+        Parameters
+        ----------
+        job
+            What identifies the job: rows of the same job and start are one interval that was read twice. Include what
+            tells parts of a heterogeneous job apart.
+        start_us, end_us
+            Of this run of the job; ``None``: it was running when the log was written.
+        nodes
+            Indices from ``node_ids``; ``None`` where the log lists none.
+        count
+            Nodes held, where the log says so; more than listed: the rest is assigned by rule.
+        limit_end_us
+            Start plus time limit, for jobs that never end in the log.
+        file, line
+            Where it stands, for the report.
+        """
+        listed = 0 if nodes is None else len(nodes)
+        held = listed if count is None else max(count, listed)
+        if nodes is not None and listed and count is not None and count != listed:
+            self.lint.doubt(MISMATCH, file, line, f"{count} nodes, {listed} listed")
+        if not self._is_interval("job", start_us, end_us, file, line):
+            return
+        if not 0 < held <= MOST_NODES:
+            self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
+            return
+        end = OPEN_END if end_us is None else end_us
+        limit = OPEN_END if limit_end_us is None or limit_end_us <= start_us else limit_end_us
+        self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
+        self._started(start_us, start_us)
+        if end_us is None:
+            self.n_open += 1
+        else:
+            self._ended(end_us, end_us, end_us - start_us)
+        self.n_counted += held > listed
+        self.lint.keep("job intervals")
+        if nodes is not None and listed:
+            np.minimum.at(self._first_seen, nodes, start_us)
+            np.maximum.at(self._last_seen, nodes, end)
+
+    def add_counted_jobs(
+        self,
+        job: NDArray[np.int64],
+        start_us: NDArray[np.int64],
+        end_us: NDArray[np.int64],
+        count: NDArray[np.int64],
+        limit_end_us: NDArray[np.int64] | None = None,
+    ) -> None:
+        """J jobs that held so many nodes, ``(J,)`` each.
+
+        The caller has seen to it that counts are 1 to ``MOST_NODES`` and ``end > start``.
+        """
+        if not len(job):
+            return
+        limit = np.full(len(job), OPEN_END, np.int64) if limit_end_us is None else limit_end_us
+        self.jobs.add_counts(start_us, end_us, limit, job, count)
+        is_known = end_us != OPEN_END
+        known = end_us[is_known]
+        self.n_open += len(end_us) - len(known)
+        self._started(int(start_us.min()), int(start_us.max()))
+        if len(known):
+            self._ended(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+        self.n_counted += len(job)
+        self.lint.keep("job intervals", len(job))
+
+    def add_outage(
+        self,
+        state: NodeState,
+        start_us: int,
+        end_us: int | None,
+        nodes: NDArray[np.int32] | None = None,
+        file: str = "",
+        line: int | None = None,
+    ) -> None:
+        """Nodes (``None``: all) are in ``state`` from start to end (``None``: to the end of the log).
+
+        ``NodeState.BUSY`` is allowed too: nodes seen allocated in samples of node states, where the job is not known.
+        """
+        if not self._is_interval("outage", start_us, end_us, file, line):
+            return
+        end = OPEN_END if end_us is None else end_us
+        self.outages.append(Outage(state, start_us, end, nodes))
+        self.stamp(start_us)
+        if end != OPEN_END:
+            self.stamp(end)
+        self.lint.keep("outage intervals")
+
+    # ---- what the log covers -----------------------------------------------------------------------------------
+
+    def stamp(self, time_us: int) -> None:
+        """The log was still being written at this time; the latest is when it was dumped."""
+        self.last_stamp_us = max(self.last_stamp_us, time_us)
+
+    def covers(self, start_us: int, end_us: int, why: str) -> None:
+        """The log itself says from when to when it is complete."""
+        known = self.coverage
+        if known is not None:
+            start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
+        self.coverage = Coverage(start_us, end_us, why)
+
+    def add_format(self, name: str) -> None:
+        """Name a kind of input that was read."""
+        names = [part for part in self.source_format.split(" + ") if part]
+        if name not in names:
+            self.source_format = " + ".join([*names, name])
+
+    def _is_interval(self, what: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
+        if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
+            self.lint.drop(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            return False
+        if end_us is None or end_us > start_us:
+            return True
+        reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
+        self.lint.drop(reason, file, line, f"{start_us} to {end_us} us")
+        return False
+
+    def _started(self, first_us: int, last_us: int) -> None:
+        self.first_start_us = min(self.first_start_us, first_us)
+        self.last_start_us = max(self.last_start_us, last_us)
+        self.stamp(last_us)
+
+    def _ended(self, first_us: int, last_us: int, longest_us: int) -> None:
+        self.first_end_us = min(self.first_end_us, first_us)
+        self.last_end_us = max(self.last_end_us, last_us)
+        self.longest_us = max(self.longest_us, longest_us)
+        self.stamp(last_us)
+
+
+def job_key(job: str | int) -> int:
+    """A number in int64 for a job's identity: itself if it is a number, else 62 bits of its SHA-256."""
+    if isinstance(job, int):
+        return job
+    if job.isascii() and job.isdigit() and len(job) < 18:
+        return int(job)
+    digest = hashlib.sha256(job.encode("utf-8", "surrogateescape")).digest()
+    return -int.from_bytes(digest[:8], "big") // 2
+
+
+def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
+    """Names of the machine's nodes in index order; where the log lists fewer than it has, made-up ones follow.
+
+    Those are called ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
+    """
+    names = list(record.nodes)
+    missing = (record.machine_size or 0) - len(names)
+    if missing <= 0:
+        return names
+    prefix = "unlisted" if names else "n"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    digits = max(4, len(str(missing)))
+    return names + [f"{prefix}{i:0{digits}d}" for i in range(1, missing + 1)]

@@ -1,0 +1,93 @@
+"""The rules by which intervals become node states: each a switch with a stated default."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bfreplay.errors import InputError
+
+ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
+"""Who gets which node where the log has only counts; the position in this tuple is the rule's code in the sweep."""
+
+OVER_CAPACITY = ("clip", "drop", "delay")
+SHARED_NODES = ("count", "refuse")
+EMPTY_MACHINE = ("auto", "down", "idle")
+WINDOWS = ("estimate", "full")
+
+DAY_S = 86_400.0
+_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OccupancyRules:
+    """How node states are made of job intervals, outages and an inventory.
+
+    Parameters
+    ----------
+    assignment, seed
+        Where the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), those that
+        became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
+    over_capacity
+        A job that needs more nodes than are free gets those that are (``clip``), is left out (``drop``), or starts when
+        enough are free, first come first served (``delay``).
+    shared_nodes
+        A node is idle when no job is left on it (``count``); ``refuse``: jobs that share a node are an error.
+    empty_machine, empty_after_s
+        Time without any job on the whole machine, longer than ``empty_after_s``: ``down`` (assumed), or ``idle``.
+        ``auto``: down, unless the log came with records of outages, which then say when it was down.
+    min_gap_s
+        A shorter hole between two uses of a node is no event: the node stays in the state that it had.
+    release_delay_s
+        A node is free so long after the end of its job (epilog, cleaning up).
+    window
+        ``estimate``: the part of the log that no missing job can spoil, by the load; ``full``: from the first start to
+        the last stamp; or two times, microseconds UTC.
+    log_end_us
+        When the log was written: jobs without an end ran until then. ``None``: the latest time in it.
+    limit_grace_s
+        A job without an end is over so long after its time limit, if the log goes on (a *runaway* job).
+    absent_after_s
+        A node of which the list of nodes is not known, and that no job used for so long before its first or after its
+        last job, was not there then: ``unknown``, not idle.
+    """
+
+    assignment: str = "lowest-id"
+    seed: int = 0
+    over_capacity: str = "clip"
+    shared_nodes: str = "count"
+    empty_machine: str = "auto"
+    empty_after_s: float = 3_600.0
+    min_gap_s: float = 10.0
+    release_delay_s: float = 0.0
+    window: str | tuple[int, int] = "estimate"
+    log_end_us: int | None = None
+    limit_grace_s: float = 3_600.0
+    absent_after_s: float = 7 * DAY_S
+
+    def __post_init__(self) -> None:
+        for column, value, known in (
+            ("assignment", self.assignment, ASSIGNMENTS),
+            ("over_capacity", self.over_capacity, OVER_CAPACITY),
+            ("shared_nodes", self.shared_nodes, SHARED_NODES),
+            ("empty_machine", self.empty_machine, EMPTY_MACHINE),
+        ):
+            if value not in known:
+                raise InputError(f"{column} is unknown", column=column, value=value, expected=f"one of {known}")
+        if isinstance(self.window, str) and self.window not in WINDOWS:
+            raise InputError(
+                "the window is unknown", column="window", value=self.window, expected=f"one of {WINDOWS}, or two times"
+            )
+        for column in ("empty_after_s", "min_gap_s", "release_delay_s", "limit_grace_s", "absent_after_s"):
+            value = getattr(self, column)
+            if not 0 <= value < 1e9:
+                raise InputError(f"{column} is out of range", column=column, value=value, expected="seconds, 0 or more")
+
+    def to_json(self) -> dict[str, Any]:
+        """Every rule with its value, for the metadata."""
+        return asdict(self)
+
+
+def microseconds(seconds: float) -> int:
+    """Whole microseconds of a rule given in seconds."""
+    return round(seconds * _US)

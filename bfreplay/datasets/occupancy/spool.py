@@ -1,0 +1,283 @@
+"""Job intervals in order of their start, whatever order they come in, in memory that does not grow with their number.
+
+Rows are gathered in *runs*; a full run is sorted and written to a temporary folder. Reading merges the runs block by
+block. A log that fits into one run never touches the disk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+RUN_ROWS = 262_144
+RUN_NODES = 8 * RUN_ROWS
+BLOCK_ROWS = 8_192
+OPEN_END = np.iinfo(np.int64).max
+"""End of an interval that was not over when the log was written."""
+
+_COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "first_node")
+_WIDTH = len(_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class JobIntervals:
+    """J job intervals, sorted by start, those of one start by job.
+
+    ``start_us``, ``end_us`` (``OPEN_END`` while running), ``limit_end_us`` (latest end by the time limit, ``OPEN_END``
+    without one), ``job_key`` (equal for runs of one job) and ``count`` (nodes held) are ``(J,) int64``. Job j's listed
+    nodes are ``nodes[first_node[j]:first_node[j + 1]]``, with ``first_node (J + 1,) int64`` and ``nodes int32``; a job
+    may list fewer nodes than it holds, none where the log has only counts.
+    """
+
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    limit_end_us: NDArray[np.int64]
+    job_key: NDArray[np.int64]
+    count: NDArray[np.int64]
+    first_node: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.start_us)
+
+    def taken(self, index: NDArray[np.int64]) -> JobIntervals:
+        """Return the rows ``index``, in that order."""
+        lengths = np.diff(self.first_node)[index]
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
+        return JobIntervals(
+            self.start_us[index],
+            self.end_us[index],
+            self.limit_end_us[index],
+            self.job_key[index],
+            self.count[index],
+            first,
+            self.nodes[source],
+        )
+
+
+class JobSpool:
+    """Takes job intervals in any order, gives them back sorted, as often as wanted.
+
+    Parameters
+    ----------
+    run_rows, run_nodes
+        A run is full with so many rows, or so many listed nodes.
+    """
+
+    def __init__(self, run_rows: int = RUN_ROWS, run_nodes: int = RUN_NODES) -> None:
+        self._run_rows, self._run_nodes = run_rows, run_nodes
+        self._rows = array("q")
+        self._listed: list[NDArray[np.int32]] = []
+        self._n_listed = 0
+        self._runs: list[_Run] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.n_rows = 0
+
+    def add(
+        self, start_us: int, end_us: int, limit_end_us: int, job_key: int, count: int, nodes: NDArray[np.int32] | None
+    ) -> None:
+        """Add one interval; ``nodes`` are the listed ones, no more than ``count``."""
+        listed = 0 if nodes is None else len(nodes)
+        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, listed))
+        if nodes is not None and listed:
+            self._listed.append(nodes)
+            self._n_listed += listed
+        self.n_rows += 1
+        if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
+            self._end_run()
+
+    def add_counts(
+        self,
+        start_us: NDArray[np.int64],
+        end_us: NDArray[np.int64],
+        limit_end_us: NDArray[np.int64],
+        job_key: NDArray[np.int64],
+        count: NDArray[np.int64],
+    ) -> None:
+        """Add J intervals without listed nodes, ``(J,)`` each."""
+        rows = np.column_stack([start_us, end_us, limit_end_us, job_key, count, np.zeros(len(count), np.int64)])
+        for begin in range(0, len(rows), self._run_rows):
+            part = rows[begin : begin + self._run_rows]
+            self._rows.frombytes(np.ascontiguousarray(part, dtype=np.int64).tobytes())
+            self.n_rows += len(part)
+            if len(self._rows) >= self._run_rows * _WIDTH:
+                self._end_run()
+
+    def slices(self) -> Iterator[tuple[JobIntervals, int]]:
+        """All intervals in order of start, in pieces; with each the next start after it (``OPEN_END`` after the last).
+
+        A job that was read twice (same job, same start: overlapping exports) comes once; the end that is known is
+        taken, of two known ones the later. No start is split over two pieces.
+        """
+        readers: list[_BlockReader] = [run.reader() for run in self._runs]
+        if self._rows:
+            readers.append(_BlockReader(self._sorted_run()))
+        while True:
+            for reader in readers:
+                reader.fill()
+            readers = [reader for reader in readers if len(reader.block)]
+            if not readers:
+                return
+            waiting = [int(reader.block.start_us[-1]) for reader in readers if not reader.is_last]
+            boundary = min(waiting, default=OPEN_END)
+            parts = [reader.take_before(boundary) for reader in readers]
+            parts = [part for part in parts if len(part)]
+            if not parts:  # one start fills a whole block
+                for reader in readers:
+                    if not reader.is_last and int(reader.block.start_us[-1]) == boundary:
+                        reader.grow()
+                continue
+            # a run with rows left on disk has one in its block: the last start of a block is never before the boundary
+            following = min(
+                (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
+            )
+            yield _without_twins(_merged(parts)), following
+
+    def _sorted_run(self) -> JobIntervals:
+        table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
+        nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
+        start_us, end_us, limit_end_us, key, count = (np.ascontiguousarray(table[:, i]) for i in range(5))
+        order = np.lexsort((end_us, key, start_us))
+        return JobIntervals(start_us, end_us, limit_end_us, key, count, first, nodes).taken(order)
+
+    def _end_run(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="bfreplay-ingest-")
+        self._runs.append(_Run.written(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
+        self._rows, self._listed, self._n_listed = array("q"), [], 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
+
+    rows_file: Path
+    nodes_file: Path
+    n_rows: int
+
+    @classmethod
+    def written(cls, run: JobIntervals, stem: Path) -> _Run:
+        rows = np.column_stack(
+            [run.start_us, run.end_us, run.limit_end_us, run.job_key, run.count, run.first_node[:-1]]
+        )
+        end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
+        here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
+        np.concatenate([rows, end]).tofile(here.rows_file)
+        run.nodes.tofile(here.nodes_file)
+        return here
+
+    def reader(self) -> _RunReader:
+        return _RunReader(self)
+
+
+class _BlockReader:
+    """Hands out a run that is in memory."""
+
+    def __init__(self, run: JobIntervals) -> None:
+        self.block = run
+        self.is_last = True
+
+    def fill(self) -> None:
+        """Nothing is left to load."""
+
+    def grow(self) -> None:
+        """Nothing is left to load."""
+
+    def take_before(self, boundary_us: int) -> JobIntervals:
+        cut = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
+        part, self.block = _split(self.block, cut)
+        return part
+
+
+class _RunReader(_BlockReader):
+    """Hands out a run from disk, a block at a time."""
+
+    def __init__(self, run: _Run) -> None:
+        super().__init__(_empty())
+        self._run = run
+        self._done = 0
+        self.is_last = False
+
+    def fill(self) -> None:
+        if not len(self.block) and self._done < self._run.n_rows:
+            self.grow()
+
+    def grow(self) -> None:
+        rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
+        with self._run.rows_file.open("rb") as stream:
+            table = _read(stream, self._done * _WIDTH, (rows + 1) * _WIDTH, np.dtype(np.int64)).reshape(-1, _WIDTH)
+        first = np.ascontiguousarray(table[:, 5])
+        with self._run.nodes_file.open("rb") as stream:
+            nodes = _read(stream, int(first[0]), int(first[-1] - first[0]), np.dtype(np.int32))
+        start_us, end_us, limit_end_us, key, count = (np.ascontiguousarray(table[:-1, i]) for i in range(5))
+        self._done += rows
+        self.is_last = self._done == self._run.n_rows
+        more = JobIntervals(start_us, end_us, limit_end_us, key, count, first - first[0], nodes)
+        self.block = _joined([self.block, more])
+
+
+def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype) -> NDArray:  # type: ignore[type-arg]
+    stream.seek(first * dtype.itemsize)
+    return np.fromfile(stream, dtype=dtype, count=count)
+
+
+def _empty() -> JobIntervals:
+    none = np.empty(0, np.int64)
+    return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
+
+
+def _split(rows: JobIntervals, cut: int) -> tuple[JobIntervals, JobIntervals]:
+    middle = int(rows.first_node[cut])
+    return (
+        JobIntervals(
+            rows.start_us[:cut], rows.end_us[:cut], rows.limit_end_us[:cut], rows.job_key[:cut], rows.count[:cut],
+            rows.first_node[: cut + 1], rows.nodes[:middle],
+        ),
+        JobIntervals(
+            rows.start_us[cut:], rows.end_us[cut:], rows.limit_end_us[cut:], rows.job_key[cut:], rows.count[cut:],
+            rows.first_node[cut:] - middle, rows.nodes[middle:],
+        ),
+    )  # fmt: skip
+
+
+def _joined(parts: list[JobIntervals]) -> JobIntervals:
+    parts = [part for part in parts if len(part)] or [_empty()]
+    if len(parts) == 1:
+        return parts[0]
+    first, at = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        first.append(part.first_node[1:] + at)
+        at += len(part.nodes)
+    return JobIntervals(
+        np.concatenate([part.start_us for part in parts]),
+        np.concatenate([part.end_us for part in parts]),
+        np.concatenate([part.limit_end_us for part in parts]),
+        np.concatenate([part.job_key for part in parts]),
+        np.concatenate([part.count for part in parts]),
+        np.concatenate(first),
+        np.concatenate([part.nodes for part in parts]),
+    )
+
+
+def _merged(parts: list[JobIntervals]) -> JobIntervals:
+    rows = _joined(parts)
+    return rows if len(parts) == 1 else rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+
+
+def _without_twins(rows: JobIntervals) -> JobIntervals:
+    same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
+    if not same.any():
+        return rows
+    group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
+    known = rows.end_us != OPEN_END
+    best = np.lexsort((rows.end_us, known, group))  # last of each group: a known end if there is one, the latest
+    return rows.taken(best[np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])])

@@ -1,0 +1,212 @@
+"""One pass over a schedule: job intervals and outages in, changes of node states out, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy import free_nodes, machine
+from bfreplay.datasets.occupancy.free_nodes import RANDOM, add_free, no_nodes
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
+from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals
+
+ROWS = 262_144
+FIRST_SLOTS = 1_024
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]
+"""Times, nodes and states, ``(E,)`` each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outages:
+    """O outages by start: ``start_us``, ``end_us`` (O,) int64, ``kind (O,) int8``, and nodes as in ``JobIntervals``."""
+
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    first_node: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a sweep depends on besides the job intervals.
+
+    Parameters
+    ----------
+    position
+        Number of each node of the record in the sweep, ``(N,) int32``: the place in the sorted inventory; nodes that
+        are left out come after it.
+    n_kept
+        Nodes in the inventory.
+    outages
+        All of them, by numbers of the sweep.
+    rules
+        The rules.
+    window_us, log_end_us
+        What is wanted, and where the log ends.
+    empty_is_down
+        Whether a machine without jobs is assumed down.
+    """
+
+    position: NDArray[np.int32]
+    n_kept: int
+    outages: Outages
+    rules: OccupancyRules
+    window_us: tuple[int, int]
+    log_end_us: int
+    empty_is_down: bool
+
+
+class Sweep:
+    """The machine while a pass goes on.
+
+    Attributes
+    ----------
+    initial
+        State of each node before the first row, ``(N,) int8``.
+    tallies
+        What the rules did, ``(N_TALLIES,) float64``; complete after the pass.
+    ended_open
+        Jobs without an end that were ended at the end of the log, and at their time limit (runaway jobs).
+    never_began
+        Delayed jobs for which there were never enough nodes.
+    """
+
+    def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
+        n = len(plan.position)
+        self._record, self._plan = record, plan
+        self._rule = ASSIGNMENTS.index(plan.rules.assignment)
+        self._over_capacity = OVER_CAPACITY.index(plan.rules.over_capacity)
+        self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
+        self.tallies = np.zeros(machine.N_TALLIES)
+        self.ended_open = [0, 0]
+        self.never_began = 0
+        self._scalars = np.zeros(machine.N_SCALARS, np.int64)
+        self._cover = np.zeros((len(NodeState), n), np.int32)
+        self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        self._is_touched = np.zeros(n, np.bool_)
+        self._free, self._dense = no_nodes(n)
+        # who became free last is taken first by one rule: fill the list so that the lowest node is next by either
+        order = range(n - 1, -1, -1) if self._rule == free_nodes.MOST_RECENT else range(n)
+        for node in order:
+            self._scalars[machine.FREE] = add_free(node, self._scalars[machine.FREE], self._free, self._dense)
+        self._queue = np.zeros((3, 0), np.int64)
+        n_rows = max(ROWS, 2 * n)
+        self._row_time = np.empty(n_rows, np.int64)
+        self._row_node = np.empty(n_rows, np.int32)
+        self._row_state = np.empty(n_rows, np.int8)
+        self._heap_end = np.zeros(0, np.int64)
+        self._heap_slot, self._slot_first, self._spare_slots = (np.zeros(0, np.int32) for _ in range(3))
+        self._slot_kind = np.zeros(0, np.int8)
+        self._holding = np.full((2, 0), -1, np.int32)
+        self._scalars[machine.SPARE_HOLDING] = -1
+        self._grow(FIRST_SLOTS, max(FIRST_SLOTS, 2 * n))
+        self.initial = np.full(n, NodeState.IDLE, np.int8)
+        if plan.empty_is_down:
+            self._assume_down_before_first_job()
+        self._shown = self.initial.copy()
+
+    def rows(self) -> Iterator[Rows]:
+        """All changes of states, from the first start to the end, by time and node; once."""
+        following = 0
+        for jobs, following in self._record.jobs.slices():
+            yield from self._advance(self._ended(jobs), following)
+        if following != OPEN_END:
+            yield from self._advance(_no_jobs(), OPEN_END)
+        waiting = self._scalars[machine.QUEUE_END] - self._scalars[machine.QUEUE_FIRST]
+        self.never_began = int(waiting)
+
+    def _assume_down_before_first_job(self) -> None:
+        start_us = self._plan.window_us[0]
+        first_us = min(self._record.first_start_us, self._plan.log_end_us)
+        if first_us - start_us > microseconds(self._plan.rules.empty_after_s):
+            self._scalars[machine.ASSUMED] = 1
+            self.initial[:] = NodeState.DOWN
+            empty_us = min(first_us, self._plan.window_us[1]) - start_us
+            for tally, amount in (
+                (machine.ASSUMED_PERIODS, 1),
+                (machine.ASSUMED_US, empty_us),
+                (machine.EMPTY_US, empty_us),
+            ):
+                self.tallies[tally] += amount
+
+    def _ended(self, jobs: JobIntervals) -> JobIntervals:
+        """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
+        rules = self._plan.rules
+        is_open = jobs.end_us == OPEN_END
+        end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
+        if is_open.any():
+            grace_us = microseconds(rules.limit_grace_s)
+            limit_us = np.minimum(jobs.limit_end_us, OPEN_END - grace_us) + grace_us
+            # without an end it runs beyond the end of the log, and its nodes are never free in it
+            over = is_open & (limit_us < self._plan.log_end_us)
+            end_us[over] = limit_us[over]
+            self.ended_open[0] += int(np.count_nonzero(is_open & ~over))
+            self.ended_open[1] += int(np.count_nonzero(over))
+        return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
+
+    def _advance(self, jobs: JobIntervals, until_us: int) -> Iterator[Rows]:
+        plan, out = self._plan, self._plan.outages
+        self._scalars[machine.NEXT_JOB] = self._scalars[machine.NEXT_CHANCE] = 0
+        self._make_room_in_queue(len(jobs))
+        chances = np.empty(0)
+        if self._rule == RANDOM:
+            waiting = self._queue[2, : self._scalars[machine.QUEUE_END]].sum()
+            wanted = np.minimum(jobs.count - np.diff(jobs.first_node), len(plan.position))
+            chances = self._rng.random(int(wanted.sum() + waiting))
+        empty_after_us = microseconds(plan.rules.empty_after_s) if plan.empty_is_down else machine.NEVER
+        while True:
+            why, n_rows = machine.advance(
+                until_us, plan.log_end_us, empty_after_us, *plan.window_us,
+                self._rule, self._over_capacity, chances,
+                jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes,
+                out.start_us, out.end_us, out.kind, out.first_node, out.nodes,
+                self._queue,
+                self._scalars, self.tallies, self._cover, self._total, self._shown, self._touched, self._is_touched,
+                self._free, self._dense, self._heap_end, self._heap_slot, self._slot_kind, self._slot_first,
+                self._spare_slots, self._holding, self._row_time, self._row_node,
+                self._row_state,
+            )  # fmt: skip
+            if n_rows:
+                yield self._row_time[:n_rows].copy(), self._row_node[:n_rows].copy(), self._row_state[:n_rows].copy()
+            if why == machine.DONE:
+                return
+            if why == machine.HOLDINGS_FULL:
+                self._grow(2 * len(self._heap_end), 2 * self._holding.shape[1])
+
+    def _make_room_in_queue(self, more: int) -> None:
+        first, end = self._scalars[machine.QUEUE_FIRST], self._scalars[machine.QUEUE_END]
+        waiting = self._queue[:, first:end]
+        if self._over_capacity == machine.DELAY:
+            self._queue = np.concatenate([waiting, np.zeros((3, more), np.int64)], axis=1)
+            self._scalars[machine.QUEUE_FIRST], self._scalars[machine.QUEUE_END] = 0, end - first
+
+    def _grow(self, slots: int, holdings: int) -> None:
+        """Make room for ``slots`` intervals at a time, and for ``holdings`` nodes under them."""
+        scalars, before, held = self._scalars, len(self._heap_end), self._holding.shape[1]
+        more = slots - before
+        self._heap_end = np.concatenate([self._heap_end, np.zeros(more, np.int64)])
+        self._slot_kind = np.concatenate([self._slot_kind, np.zeros(more, np.int8)])
+        self._heap_slot, self._slot_first, self._spare_slots = (
+            np.concatenate([each, np.zeros(more, np.int32)])
+            for each in (self._heap_slot, self._slot_first, self._spare_slots)
+        )
+        spare = scalars[machine.SPARE_SLOTS]
+        self._spare_slots[spare : spare + more] = np.arange(before, slots)
+        scalars[machine.SPARE_SLOTS] += more
+        chain = np.arange(held + 1, holdings + 1, dtype=np.int32)
+        chain[-1] = scalars[machine.SPARE_HOLDING]
+        self._holding = np.concatenate([self._holding, np.stack([np.full_like(chain, -1), chain])], axis=1)
+        scalars[machine.SPARE_HOLDING] = held
+        scalars[machine.HOLDINGS_LEFT] += holdings - held
+
+
+def _no_jobs() -> JobIntervals:
+    none = np.empty(0, np.int64)
+    return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))

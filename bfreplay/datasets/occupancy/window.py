@@ -1,0 +1,121 @@
+"""Which part of a log can be trusted: near its edges, jobs that the log does not have would have been running.
+
+A log selected by when jobs were submitted or started begins with a machine that seems empty; one selected by when they
+ended ends with one. So the window lies where jobs both start and end, and it begins (ends) where the load has reached
+half of what is usual there (the median).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.rules import OccupancyRules
+from bfreplay.datasets.occupancy.spool import OPEN_END
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+
+BINS = 2_000
+FEWEST_BINS = 20
+USUAL_SHARE = 0.5
+MOST_ROUNDS = 6
+_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From when to when, microseconds UTC, and why."""
+
+    start_us: int
+    end_us: int
+    why: str
+
+    def to_json(self) -> dict[str, str]:
+        """Times as ISO-8601."""
+        return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
+
+
+def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
+    """Return the window that the rules ask for.
+
+    Raises
+    ------
+    InputError
+        The log has no length, or the two times given are no window of it.
+    """
+    first_us = min(
+        [record.first_start_us]
+        + [outage.start_us for outage in record.outages if record.first_start_us == OPEN_END]
+        + ([record.coverage.start_us] if record.coverage else [])
+    )
+    if first_us >= log_end_us:
+        raise InputError(
+            "the log covers no time",
+            value=f"{iso_utc(first_us)} to {iso_utc(log_end_us)}" if first_us != OPEN_END else "no interval",
+            expected="jobs (or samples of node states) over some time",
+            fix="check that this is the whole log",
+        )
+    if not isinstance(rules.window, str):
+        return _given(rules.window, first_us, log_end_us)
+    if rules.window == "full":
+        return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
+    if record.coverage is not None:
+        return Window(record.coverage.start_us, record.coverage.end_us, record.coverage.why)
+    if record.first_end_us >= record.last_start_us:
+        return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
+    return _estimated(record, first_us, log_end_us)
+
+
+def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+    start_us, end_us = window
+    if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
+        raise InputError(
+            "the window is empty" if start_us >= end_us else "the window lies outside the log",
+            column="--window",
+            value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
+            expected=f"start before end, within {iso_utc(first_us)} to {iso_utc(log_end_us)}",
+            fix="choose a window inside the log",
+        )
+    return Window(start_us, end_us, "as given")
+
+
+def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
+    core_us = record.first_end_us, record.last_start_us
+    span_us = first_us, log_end_us
+    for _ in range(MOST_ROUNDS):
+        edges, load = _load(record, *span_us)
+        inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
+        if np.count_nonzero(inside) < FEWEST_BINS:
+            return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
+        usual = float(np.median(load[inside]))
+        enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
+        start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
+        if end_us - start_us > (span_us[1] - span_us[0]) // 2:
+            break
+        width = int(edges[1] - edges[0])  # a stray date makes the bins wide: look closer
+        span_us = max(first_us, start_us - width), min(log_end_us, end_us + width)
+    start_us, end_us = -(-start_us // _US) * _US, end_us // _US * _US
+    return Window(
+        start_us,
+        end_us,
+        f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; within that, "
+        f"from where the load first reaches half of the usual {usual:,.1f} nodes held to where it last does",
+    )
+
+
+def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
+    width = -(-(last_us - first_us) // BINS)
+    edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
+    begun, partly = np.zeros(BINS), np.zeros(BINS)
+    for rows, _ in record.jobs.slices():
+        start_us, end_us = (np.clip(time_us, first_us, edges[-1] - 1) for time_us in (rows.start_us, rows.end_us))
+        for time_us, sign in ((start_us, 1.0), (end_us, -1.0)):
+            index = (time_us - first_us) // width
+            begun += np.bincount(index, sign * rows.count, BINS)
+            partly += np.bincount(index, sign * rows.count * (edges[index + 1] - time_us), BINS)
+    held_us = partly + width * (np.cumsum(begun) - begun)
+    return edges, held_us / width

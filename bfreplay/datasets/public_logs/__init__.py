@@ -1,0 +1,18 @@
+"""Public scheduler logs by name: what they are good for, and a hash-checked way to get them."""
+
+from bfreplay.datasets.public_logs.entries import LogFile, PublicLog, catalogue, public_log
+from bfreplay.datasets.public_logs.fetching import Progress, data_folder, fetch, fetch_all, fetched
+from bfreplay.datasets.public_logs.supplies import DownloadError
+
+__all__ = [
+    "DownloadError",
+    "LogFile",
+    "Progress",
+    "PublicLog",
+    "catalogue",
+    "data_folder",
+    "fetch",
+    "fetch_all",
+    "fetched",
+    "public_log",
+]

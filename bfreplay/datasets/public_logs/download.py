@@ -1,0 +1,152 @@
+"""Logs from the network, by pooch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bfreplay import __version__
+from bfreplay.datasets.public_logs.content import bring_into_form, recognised, sha256
+from bfreplay.datasets.public_logs.entries import LogFile, PublicLog
+from bfreplay.datasets.public_logs.supplies import DownloadError, NotSupplied, headline
+from bfreplay.errors import BfreplayError
+from bfreplay.wording import count
+
+CONNECT_S = 10.0
+READ_S = 30.0
+_CHUNK = 1 << 16
+
+# Uncompressed on the way: the announced length is then that of the file, and a cut-off transfer is noticed.
+_HEADERS = {"User-Agent": f"bfreplay/{__version__}", "Accept-Encoding": "identity"}
+
+
+class Download:
+    """Tries the addresses of a file one after the other; a host that cannot be reached is tried once.
+
+    Parameters
+    ----------
+    progress
+        Called with the file and the bytes that have come.
+    """
+
+    def __init__(self, progress: Callable[[LogFile, int], None] | None = None) -> None:
+        self._progress = progress
+        self._unreachable: set[str] = set()
+
+    def bring(self, file: LogFile, path: Path) -> None:
+        """Download ``file`` to ``path``. Raises ``NotSupplied`` if no address gives the right bytes."""
+        reasons = []
+        for address in file.addresses:
+            reason = self._attempt(address, file, path)
+            if reason is None:
+                return
+            reasons.append(f"{address}\n      {reason}")
+        raise NotSupplied(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
+
+    def error(self, failures: Sequence[tuple[PublicLog, NotSupplied]], asked: int) -> BfreplayError:
+        """Tell of all that could not be downloaded at once, and how to go on by hand."""
+        names = " ".join(log.name for log, _ in failures)
+        return DownloadError(
+            f"{headline(failures, asked)}\n"
+            "  fix:      get the files yourself, with a browser or on another machine, put them into a folder, then\n"
+            f"            bfreplay datasets fetch {names} --from FOLDER"
+        )
+
+    def _attempt(self, address: str, file: LogFile, path: Path) -> str | None:
+        """Why it did not work; ``None`` if it did."""
+        import requests
+        from pooch import HTTPDownloader
+
+        host = urlsplit(address).netloc
+        if host in self._unreachable:
+            return f"not tried: {host} could not be reached"
+        watch = _Watch(file, path, self._progress)
+        path.unlink(missing_ok=True)
+        try:
+            download = HTTPDownloader(
+                progressbar=watch, chunk_size=_CHUNK, timeout=(CONNECT_S, READ_S), headers=_HEADERS
+            )
+            download(address, str(path), None)
+        except _TooLongError:
+            return f"what comes is longer than the log ({count(watch.most, 'byte')}): it is something else"
+        except requests.exceptions.HTTPError as error:
+            answer = error.response
+            return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
+        except requests.exceptions.RequestException as error:
+            if _never_connected(error):
+                self._unreachable.add(host)
+                return f"{host} cannot be reached: {_why(error)}"
+            came = _size(path)
+            said = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
+            return f"{said}: {_why(error)}"
+        except ValueError as error:  # of a length in the answer that is no number
+            return f"the answer of the server makes no sense: {error}"
+        form = recognised(file, path)
+        if form is None:
+            return (
+                f"what came is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
+                f" instead of {file.sha256}"
+            )
+        bring_into_form(file, path, form)
+        return None
+
+
+class _TooLongError(Exception):
+    """More bytes come than the log has in any form."""
+
+
+class _Watch:
+    """What pooch takes for a progress bar. The file is measured: the counts that pooch gives are of whole chunks."""
+
+    def __init__(self, file: LogFile, path: Path, progress: Callable[[LogFile, int], None] | None) -> None:
+        self.total = 0
+        self.most = max(file.bytes, file.content_bytes)
+        self._file = file
+        self._path = path
+        self._progress = progress
+
+    def update(self, _: int) -> None:
+        size = _size(self._path)
+        if size > self.most:
+            raise _TooLongError
+        if self._progress is not None:
+            self._progress(self._file, size)
+
+    def reset(self) -> None:
+        """Nothing to do: no count is kept."""
+
+    def close(self) -> None:
+        """Nothing to do: nothing is open."""
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _root(error: Exception) -> Any:
+    """What requests has wrapped: urllib3's reason, if there is one."""
+    inner = error.args[0] if error.args else error
+    return getattr(inner, "reason", None) or inner
+
+
+def _never_connected(error: Exception) -> bool:
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
+
+    return isinstance(_root(error), ConnectTimeoutError | NewConnectionError | ProxyError)
+
+
+def _why(error: Exception) -> str:
+    """The cause in a few words."""
+    from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+    root = _root(error)
+    if isinstance(root, NameResolutionError):
+        return "its name cannot be looked up; is there a network?"
+    # a refusal counts as a time-out too in urllib3's classes
+    if isinstance(root, ConnectTimeoutError) and not isinstance(root, NewConnectionError):
+        return f"no answer within {CONNECT_S:g} s"
+    cause = getattr(root, "__cause__", None)
+    said = getattr(cause, "strerror", None) or (root.args[0] if isinstance(root, Exception) and root.args else root)
+    return " ".join(str(said).split()) or type(error).__name__

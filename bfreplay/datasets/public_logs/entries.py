@@ -1,0 +1,148 @@
+"""What the catalogue knows of a log."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets.hints import near_name
+from bfreplay.errors import InputError
+
+CATALOGUE = Path(str(files("bfreplay.datasets.public_logs") / "catalogue.toml"))
+
+QUALITIES = {"A": "node lists", "B": "counts only", "C": "states"}
+"""What a log says of nodes: which ones each job had; only how many; or their states without jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log.
+
+    Parameters
+    ----------
+    name
+        Its name in the data folder.
+    bytes, sha256
+        Of the file under that name.
+    content_bytes, content_sha256
+        Of what it holds if it is compressed; otherwise the same as ``bytes`` and ``sha256``.
+    addresses
+        Where it can be downloaded, best first; none if nobody serves it as it is.
+    about
+        What it is, where a log has several files or the file differs from the published one.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+    content_bytes: int
+    content_sha256: str
+    addresses: tuple[str, ...] = ()
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicLog:
+    """One log of the catalogue: one or more files that belong together.
+
+    Parameters
+    ----------
+    name, title
+        For the command line; for people.
+    format
+        As ``bfreplay ingest`` calls it; ``"table"`` where it has no format of its own.
+    quality
+        A key of ``QUALITIES``.
+    jobs, nodes
+        Rows of jobs and nodes of the machine; ``None`` where there are none or nobody knows.
+    start, end
+        First and last day with a job or an outage; ``None`` where times are relative.
+    clock
+        What its times are.
+    good_for, bad_for, traps
+        Which questions it answers, which not, and what is wrong or odd in it.
+    licence, acknowledge, citation, page
+        Terms, whom to thank, what to cite, and the page it comes from.
+    ingest
+        Command that makes node events of it, run where the files are; ``None`` if nothing sensible comes out.
+    """
+
+    name: str
+    title: str
+    format: str
+    quality: str
+    clock: str
+    good_for: str
+    bad_for: str
+    traps: tuple[str, ...]
+    licence: str
+    acknowledge: str
+    citation: str
+    page: str
+    files: tuple[LogFile, ...]
+    jobs: int | None = None
+    nodes: int | None = None
+    start: date | None = None
+    end: date | None = None
+    ingest: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Size of all its files."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def downloadable(self) -> bool:
+        """Whether every file has an address."""
+        return all(file.addresses for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON wants it: dates as ISO text."""
+        dates = {key: day.isoformat() if day else None for key, day in (("start", self.start), ("end", self.end))}
+        return asdict(self) | dates
+
+
+def catalogue() -> tuple[PublicLog, ...]:
+    """Every known log, in the order of the catalogue."""
+    return read_catalogue(CATALOGUE)
+
+
+def public_log(name: str) -> PublicLog:
+    """Look a log up.
+
+    Raises
+    ------
+    InputError
+        No log has this name; the message lists what there is and the nearest of it.
+    """
+    known = {log.name: log for log in catalogue()}
+    if name not in known:
+        near = near_name(name, known)
+        raise InputError(
+            f"unknown public log {name!r}",
+            expected=f"one of {', '.join(known)}",
+            fix=f"did you mean {near!r}?" if near else "see: bfreplay datasets list",
+        )
+    return known[name]
+
+
+@cache
+def read_catalogue(path: Path) -> tuple[PublicLog, ...]:
+    """Read a catalogue in the form of the one that ships with bfreplay."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))["log"]
+    return tuple(_log(dict(table)) for table in tables)
+
+
+def _log(table: dict[str, Any]) -> PublicLog:
+    log_files = tuple(_file(dict(each)) for each in table.pop("file"))
+    return PublicLog(**{**table, "traps": tuple(table["traps"]), "files": log_files})
+
+
+def _file(table: dict[str, Any]) -> LogFile:
+    plain = {"content_bytes": table["bytes"], "content_sha256": table["sha256"]}
+    return LogFile(**{**plain, **table, "addresses": tuple(table.get("addresses", ()))})

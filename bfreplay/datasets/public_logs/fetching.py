@@ -1,0 +1,149 @@
+"""Public logs into the data folder, each whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from bfreplay.datasets.public_logs.content import in_its_form, sha256
+from bfreplay.datasets.public_logs.download import Download
+from bfreplay.datasets.public_logs.entries import LogFile, PublicLog, public_log
+from bfreplay.datasets.public_logs.local_folder import LocalFolder
+from bfreplay.datasets.public_logs.supplies import NotSupplied, Supply
+from bfreplay.errors import OutputExistsError
+from bfreplay.outputs import make_folder, remove_empty, written_whole
+
+FOLDER_VARIABLE = "BFREPLAY_DATA"
+
+Progress: TypeAlias = Callable[[LogFile, int], None]
+"""Called with a file and how many of its bytes have come."""
+
+
+def data_folder() -> Path:
+    """Where fetched logs are kept: ``$BFREPLAY_DATA``, or the user's cache folder of this system."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("bfreplay"))
+
+
+def is_right(file: LogFile, folder: Path) -> bool:
+    """Whether ``file`` is in ``folder`` under its name, with the right content."""
+    path = folder / file.name
+    return path.is_file() and in_its_form(file, path)
+
+
+def fetched(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
+    """Whether ``log`` is in ``folder``; hashes are checked."""
+    states = [is_right(file, folder) for file in log.files]
+    if all(states):
+        return "yes"
+    if any(not right and (folder / file.name).exists() for file, right in zip(log.files, states, strict=True)):
+        return "wrong file"
+    return "in part" if any(states) else "no"
+
+
+def fetch(
+    log: str | PublicLog,
+    folder: Path | str | None = None,
+    *,
+    source: Path | str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Get one log; what is there already and right is not fetched again.
+
+    Parameters
+    ----------
+    log
+        A name of the catalogue, or an entry.
+    folder
+        Where to put it; ``data_folder()`` if not given. It is made if it is not there.
+    source
+        A folder that holds the files under any names. Nothing is downloaded then.
+    overwrite
+        Replace a file of the right name and wrong content.
+    progress
+        Called while files are downloaded.
+
+    Returns
+    -------
+    tuple of Path
+        Its files, in the order of the catalogue.
+
+    Raises
+    ------
+    InputError
+        No such log, or not in ``source``.
+    OutputExistsError
+        A file of that name with other content is there, and ``overwrite`` is false.
+    DownloadError
+        No address gave the right bytes. Nothing of this log was written.
+    """
+    entry = public_log(log) if isinstance(log, str) else log
+    return fetch_all([entry], folder, source=source, overwrite=overwrite, progress=progress)[entry.name]
+
+
+def fetch_all(
+    logs: Sequence[str | PublicLog],
+    folder: Path | str | None = None,
+    *,
+    source: Path | str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, tuple[Path, ...]]:
+    """Get several logs, as ``fetch``; one that fails does not keep the others from coming.
+
+    Returns
+    -------
+    dict
+        Name to files.
+
+    Raises
+    ------
+    InputError, OutputExistsError, DownloadError
+        As ``fetch``. Names and files that are there are checked before anything is written; what cannot be had is
+        told together after all others have come.
+    """
+    entries = {log.name: log for log in (public_log(each) if isinstance(each, str) else each for each in logs)}
+    target = data_folder() if folder is None else Path(folder)
+    supply: Supply = Download(progress) if source is None else LocalFolder(Path(source))
+    missing = {log.name: [file for file in log.files if not is_right(file, target)] for log in entries.values()}
+    if not overwrite:
+        _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
+    failures = []
+    for log in entries.values():
+        try:
+            _place(missing[log.name], target, supply, overwrite=overwrite)
+        except NotSupplied as failure:
+            failures.append((log, failure))
+    if failures:
+        raise supply.error(failures, asked=len(entries))
+    return {log.name: tuple(target / file.name for file in log.files) for log in entries.values()}
+
+
+def _refuse_wrong_files(paths: Sequence[Path]) -> None:
+    there = [path for path in paths if path.exists()]
+    if there:
+        of = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in there]
+        raise OutputExistsError(
+            "\n".join(["there already, but not as published, so nothing was fetched:", *of])
+            + "\n  fix:      move it away, or replace it by --force (in Python: overwrite=True)"
+        )
+
+
+def _place(files: Sequence[LogFile], target: Path, supply: Supply, *, overwrite: bool) -> None:
+    if not files:
+        return
+    fresh = make_folder(target)
+    try:
+        with written_whole([target / file.name for file in files], overwrite=overwrite) as parts:
+            for file, part in zip(files, parts, strict=True):
+                supply.bring(file, part)
+    except BaseException:  # Ctrl-C too leaves no empty folder behind
+        remove_empty(fresh)
+        raise

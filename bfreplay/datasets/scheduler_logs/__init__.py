@@ -1,0 +1,1 @@
+"""Readers of scheduler logs: one thin file a format, behind one protocol."""

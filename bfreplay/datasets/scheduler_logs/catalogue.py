@@ -1,0 +1,86 @@
+"""Which readers there are, and which of them a file is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.scheduler_logs.reader import LogReader
+from bfreplay.errors import InputError
+from bfreplay.registry import Registry
+
+AUTO = "auto"
+
+READERS = Registry(
+    kind="log reader",
+    group="bfreplay.log_readers",
+    needs=("name", "title", "exports", "recognise", "read"),
+    built_in={
+        "slurm": "bfreplay.datasets.scheduler_logs.slurm.reader:SlurmReader",
+        "pbs": "bfreplay.datasets.scheduler_logs.pbs.reader:PbsReader",
+        "swf": "bfreplay.datasets.scheduler_logs.swf.reader:SwfReader",
+        "cobalt": "bfreplay.datasets.scheduler_logs.cobalt.reader:CobaltReader",
+        "lsf": "bfreplay.datasets.scheduler_logs.lsf.reader:LsfReader",
+        "flux": "bfreplay.datasets.scheduler_logs.flux:FluxReader",
+        "batsim": "bfreplay.datasets.scheduler_logs.batsim:BatsimReader",
+        "table": "bfreplay.datasets.scheduler_logs.table.reader:TableReader",
+    },
+)
+
+
+def reader_named(name: str) -> LogReader:
+    """Return the reader that a user named.
+
+    Raises
+    ------
+    InputError
+        There is none of this name.
+    """
+    reader: LogReader = READERS.make(name)
+    return reader
+
+
+def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[str]]:
+    """Return the reader that all ``files`` are for, and for each file why.
+
+    Readers are asked in their written order; a file is the first one's that claims it.
+
+    Raises
+    ------
+    InputError
+        A file that nobody knows, or files of several schedulers.
+    """
+    found: LogReader | None = None
+    reasons: list[str] = []
+    for file in files:
+        reader, reason = _reader_of(file)
+        if found is not None and reader.name != found.name:
+            raise InputError(
+                f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
+                file=file.name,
+                value=reason,
+                expected="files of one scheduler",
+                fix=f"import them one by one, or say which reader is to read all: bfreplay ingest {found.name} ...",
+            )
+        found = reader
+        reasons.append(f"{file.name}: {reader.name}, because {reason}")
+    if found is None:
+        raise InputError("there is no file to read", expected="at least one file")
+    return found, reasons
+
+
+def _reader_of(file: LogFile) -> tuple[LogReader, str]:
+    for name in READERS.names():
+        reader = reader_named(name)
+        reason = reader.recognise(file)
+        if reason is not None:
+            return reader, reason
+    raise InputError(
+        "no reader knows this kind of log",
+        file=file.name,
+        row="line 1",
+        value=(file.head_lines() or [""])[0][:120],
+        expected="a log of " + ", ".join(READERS.names()),
+        fix="name the reader: bfreplay ingest slurm FILE ...; for any table of jobs: bfreplay ingest table FILE "
+        "--map start=COLUMN --map end=COLUMN --map nodes=COLUMN",
+    )

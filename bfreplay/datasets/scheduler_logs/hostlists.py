@@ -1,0 +1,92 @@
+"""Node lists as schedulers write them: ``cpn-f13-[03-05,07],gpu1`` to names."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+NO_NODES = frozenset({"", "none assigned", "(null)", "none", "n/a", "unknown", "-"})
+"""What schedulers write where there are no nodes, in lower case."""
+
+MOST_NODES = 1_000_000
+"""A list that expands to more is a mistake, not a machine."""
+
+_SEPARATOR = "\x01"
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+_TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
+_TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
+
+
+@lru_cache(maxsize=65_536)
+def expand_nodes(text: str) -> tuple[str, ...]:
+    """Names of the nodes in a list; empty for what means no nodes.
+
+    Zero padding is kept, several brackets multiply (``r[1-2]i[0-1]``), adjacent ones too (``tux[1-2][3-4]``).
+
+    Raises
+    ------
+    ValueError
+        It is no node list: a bracket left open (a list cut by a narrow column), an empty part, a range that runs
+        backwards, a name that no node has.
+    """
+    text = text.strip()
+    if text.lower() in NO_NODES:
+        return ()
+    return tuple(dict.fromkeys(name for part in _parts(text) for name in _expanded(part)))
+
+
+def _parts(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    parts, part = [], ""
+    for token in _TOKEN.findall(text):
+        if token == ",":
+            parts.append(part)
+            part = ""
+        elif token in ("[", "]"):
+            raise ValueError("a bracket is open or closed without its other half: the list may have been cut")
+        else:
+            part += token
+    parts.append(part)
+    if not all(part.strip() for part in parts):
+        raise ValueError("an empty name between commas")
+    return [part.strip() for part in parts]
+
+
+def _expanded(part: str) -> list[str]:
+    if "[" not in part:
+        if not _NAME.fullmatch(part):
+            raise ValueError(f"{part!r} is no name of a node")
+        return [part]
+    _check_fields(part)
+    from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+    # fields of adjacent brackets multiply, which NodeSet refuses: a separator that no name has stands between them
+    try:
+        names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
+    except NodeSetException as error:
+        raise ValueError(f"{part!r} is no list of nodes: {' '.join(str(error).split())}") from None
+    if not _NAME.fullmatch(names[0]):
+        raise ValueError(f"{names[0]!r} is no name of a node")
+    return names
+
+
+def _check_fields(part: str) -> None:
+    """Refuse what the library would read as something else (groups, set operators) or expand without end."""
+    size = 1
+    for token in _TOKEN.findall(part):
+        if not token.startswith("["):
+            if not _TEXT.fullmatch(token):
+                raise ValueError(f"{part!r} is no list of nodes")
+            continue
+        width = 0
+        for field in token[1:-1].split(","):
+            match = _RANGE.fullmatch(field)
+            if match is None:
+                raise ValueError(f"{part!r} is no list of nodes: {field!r} is no range")
+            first, last = int(match[1]), int(match[2] or match[1])
+            width += max(0, last - first + 1)
+        size *= width
+        if size > MOST_NODES:
+            raise ValueError(f"{part!r} is a list of more than {MOST_NODES:,} nodes")

@@ -1,0 +1,301 @@
+"""Files as sites have them: plain or compressed, alone, in folders or in tar archives, read as streams."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import IO, Any, cast
+
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.errors import InputError
+
+HEAD_BYTES = 65_536
+LONGEST_LINE = 1 << 24
+_BUFFER = 1 << 20
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+_TAR_MAGIC_AT = 257
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+Progress = Callable[[int], None]
+
+
+class LogFile:
+    """One file of a log, compressed or not, read as often as wanted.
+
+    Parameters
+    ----------
+    path
+        The file on disk.
+    name
+        What messages call it: the path as the user gave it; for a member of an archive ``"archive.tar:member"``.
+    progress
+        Told how many bytes (as on disk) have been read since the last call.
+    """
+
+    def __init__(self, path: Path, name: str | None = None, progress: Progress | None = None) -> None:
+        self.path = path
+        self.name = str(path) if name is None else name
+        self._progress = progress
+        self._head: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"<LogFile {self.name}>"
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size
+
+    def head(self) -> bytes:
+        """First bytes of the content, decompressed: at most 64 KiB."""
+        if self._head is None:
+            with self._opened(None) as stream:
+                self._head = self._guarded(stream.read, HEAD_BYTES)
+        return self._head
+
+    def head_lines(self) -> list[str]:
+        """First lines, as ``lines`` gives them; the last one only if it is whole."""
+        head = self.head()
+        lines = head.decode("utf-8", "surrogateescape").splitlines()
+        return lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
+
+    def binary(self) -> IO[bytes]:
+        """Open the content, decompressed; use as a context. A cut or damaged file raises ``InputError`` on reading."""
+        return cast(IO[bytes], _Guarded(self._opened(self._progress), self))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Line number from 1, and the line without its end (LF or CR LF). Bytes that are no UTF-8 become surrogates.
+
+        Raises
+        ------
+        InputError
+            The file is cut or damaged, or a line is longer than 16 MiB.
+        """
+        with self._opened(self._progress) as stream:
+            number = 0
+            while True:
+                line = self._guarded(stream.readline, LONGEST_LINE)
+                if not line:
+                    return
+                number += 1
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    raise InputError(
+                        "a line does not end",
+                        file=self.name,
+                        row=f"line {number}",
+                        value=line[:60],
+                        expected="lines of text of at most 16 MiB",
+                        fix="check that this is the log, as text",
+                    )
+                yield number, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+
+    def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
+        """Whole lines of the content, about ``size`` bytes at a time."""
+        with self._opened(self._progress) as stream:
+            rest = b""
+            while True:
+                block = self._guarded(stream.read, size)
+                if not block:
+                    break
+                cut = block.rfind(b"\n") + 1
+                if cut:
+                    yield rest + block[:cut]
+                    rest = block[cut:]
+                elif len(rest) + len(block) > LONGEST_LINE:
+                    raise InputError(
+                        "a line does not end",
+                        file=self.name,
+                        value=block[:60],
+                        expected="lines of text of at most 16 MiB",
+                        fix="check that this is the log, as text",
+                    )
+                else:
+                    rest += block
+            if rest:
+                yield rest
+
+    def _opened(self, progress: Progress | None) -> IO[bytes]:
+        raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
+        start = raw.peek(8)
+        if start.startswith(_GZIP):
+            return cast(IO[bytes], BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER))
+        if start.startswith(_BZIP2):
+            return cast(IO[bytes], BufferedReader(bz2.BZ2File(raw), _BUFFER))
+        if start.startswith(_XZ):
+            return cast(IO[bytes], BufferedReader(lzma.LZMAFile(raw), _BUFFER))
+        if start.startswith(_ZSTD):
+            import pyarrow as pa
+
+            return cast(IO[bytes], BufferedReader(_ZstdStream(pa.CompressedInputStream(raw, "zstd")), _BUFFER))
+        return cast(IO[bytes], raw)
+
+    def _guarded(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            return read(size)
+        except _DAMAGED as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: BaseException) -> InputError:
+        return InputError(
+            f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
+            file=self.name,
+            expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
+            fix="copy or compress the file again",
+        )
+
+
+class _Counted(RawIOBase):
+    """A file that tells how much of it has been read."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        self._stream = path.open("rb", buffering=0)
+        self._progress = progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer) or 0
+        if self._progress is not None and count:
+            self._progress(count)
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _ZstdStream(RawIOBase):
+    """An Arrow stream as a Python one."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _Guarded:
+    """A binary stream whose damage is an ``InputError``; with what parsers of streams call."""
+
+    def __init__(self, stream: IO[bytes], file: LogFile) -> None:
+        self._stream, self._file = stream, file
+
+    def __enter__(self) -> _Guarded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file._guarded(self._stream.read, size)
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._file._guarded(self._stream.readline, size)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class OpenedLog:
+    """The files behind what a user named: files as they are, folders as the files in them, archives as their members.
+
+    Use as a context: members of archives lie in a temporary folder until its end.
+
+    Attributes
+    ----------
+    files
+        In the order given; those of a folder or an archive by name.
+    sources
+        The files on disk that were named (or lie in the folders that were), with their digests.
+    n_bytes
+        Size of all ``files`` as they will be read.
+    """
+
+    def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
+        self._progress = progress
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        on_disk = [file for path in paths for file in _files_of(path)]
+        self.sources = tuple(SourceFile.of(file) for file in on_disk)
+        try:
+            self.files = [member for file in on_disk for member in self._members(file)]
+        except BaseException:
+            self.close()
+            raise
+        if not self.files:
+            raise InputError(
+                "there is nothing to read: the archive has no files",
+                file=on_disk[0],
+                expected="files of a log",
+                fix="check the archive",
+            )
+        self.n_bytes = sum(file.size for file in self.files)
+
+    def __enter__(self) -> OpenedLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what was unpacked."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _members(self, path: Path) -> list[LogFile]:
+        file = LogFile(path, progress=self._progress)
+        if path.stat().st_size == 0:
+            raise InputError("the file is empty", file=path, expected="a log", fix="check the command that wrote it")
+        if file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] != b"ustar":
+            return [file]
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="bfreplay-unpacked-")
+        members: list[LogFile] = []
+        try:
+            with LogFile(path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+                for member in archive:
+                    content = archive.extractfile(member) if member.isfile() and member.size else None
+                    if content is None or Path(member.name).name.startswith("."):
+                        continue
+                    # a name of our own: what an archive calls its members decides nothing on this disk
+                    unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
+                    with unpacked.open("wb") as target:
+                        shutil.copyfileobj(content, target)
+                    members.append(LogFile(unpacked, f"{path}:{member.name}", self._progress))
+        except _DAMAGED as error:
+            raise file._damaged(error) from error
+        return sorted(members, key=lambda member: member.name)
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        check_is_file(path)
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    files = [file for file in files if file.stat().st_size]
+    if not files:
+        raise InputError(
+            "there is no file in this folder", file=path, expected="a folder with log files", fix="check the path"
+        )
+    for file in files:
+        check_is_file(file)
+    return files
