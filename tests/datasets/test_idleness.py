@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import Idleness, characterise
-from bfreplay.datasets.idleness.figures import HOLE_BINS
+from bfreplay.datasets.idleness.holes import HOLE_BINS
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -154,9 +155,46 @@ def test_a_window_without_length_is_refused_with_its_times() -> None:
     class Empty:
         nodes = ("n0",)
         window_start_us = window_end_us = 0
+        metadata = EventsMetadata()
 
     with pytest.raises(InputError, match="no node-time to characterise"):
         characterise(Empty())  # type: ignore[arg-type]  # NodeEvents itself refuses such a window
+
+
+def test_more_node_time_than_64_bits_can_count_is_refused_with_what_to_do() -> None:
+    class Endless:
+        nodes = tuple(f"n{i:06}" for i in range(200_000))
+        window_start_us, window_end_us = 0, 2 * 365 * 24 * HOUR
+        metadata = EventsMetadata()
+
+    with pytest.raises(InputError, match="64 bits") as refusal:
+        characterise(Endless())  # type: ignore[arg-type]  # nobody wants to make 200,000 nodes' rows here
+    assert "shorter window" in str(refusal.value)
+    Endless.window_end_us = 365 * 24 * HOUR  # 200,000 node-years, and no batches to read
+    with pytest.raises(AttributeError, match="batches"):
+        characterise(Endless())  # type: ignore[arg-type]
+
+
+def test_node_time_is_shared_out_over_the_states(three_nodes: Idleness) -> None:
+    # n0: busy 1-2 h and 2.5-10 h; n1: busy 0-2 and 4-10; n2: busy 0-5, down 5-8
+    hours = {each.state: each.node_hours for each in three_nodes.states}
+    assert hours == {"idle": 5.5, "busy": 8.5 + 8 + 5, "down": 3, "drain": 0, "reserved": 0, "off": 0, "unknown": 0}
+    assert {each.state: each.share for each in three_nodes.states}["down"] == 0.1
+    states = three_nodes.to_dict()["states"]
+    assert states[2] == {"state": "down", "node_us": 3 * HOUR, "node_hours": 3.0, "share": 0.1}
+
+
+def test_the_rule_that_chose_the_nodes_goes_with_the_figures() -> None:
+    def rule(allocator):
+        events = log([IDLE], [], HOUR)
+        events.metadata = EventsMetadata(allocator=allocator, cluster="tiny", node_inventory="seen")
+        return characterise(events).to_dict()
+
+    assert rule(None)["node_assignment_simulated_by"] is None
+    assert rule({"name": "lowest_first", "seed": None})["node_assignment_simulated_by"] == "lowest_first"
+    assert rule({"name": "random", "seed": 7})["node_assignment_simulated_by"] == "random (seed 7)"
+    assert rule({"rule": "x"})["node_assignment_simulated_by"] == '{"rule": "x"}'
+    assert (rule(None)["cluster"], rule(None)["node_inventory"], rule(None)["time_origin"]) == ("tiny", "seen", "epoch")
 
 
 @st.composite
@@ -180,6 +218,7 @@ def test_the_lengths_of_all_holes_add_up_to_the_integral_of_idle_nodes(events: N
     idleness = characterise(events)
     complete_us = sum(b.node_us for b in idleness.hole_bins)
     assert complete_us + idleness.censored.node_us == idleness.idle_node_us
+    assert sum(each.node_us for each in idleness.states) == len(events.nodes) * 1_000
     assert sum(b.count for b in idleness.hole_bins) == idleness.holes
     assert idleness.joins + idleness.censored.open_at_start + idleness.censored.open_at_both == (
         idleness.holes + idleness.censored.count
@@ -191,6 +230,7 @@ def test_the_lengths_of_all_holes_add_up_to_the_integral_of_idle_nodes(events: N
 def test_the_size_of_the_batches_changes_nothing(events: NodeEvents, rows: int) -> None:
     class InSmallBatches:
         nodes, window_start_us, window_end_us = events.nodes, events.window_start_us, events.window_end_us
+        metadata = events.metadata
 
         def batches(self):
             return events.batches(rows=rows)

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from bfreplay.datasets.idleness import characterise
+import numpy as np
+import pytest
+
+from bfreplay.datasets import EventsMetadata
+from bfreplay.datasets.idleness import Idleness, characterise
+from bfreplay.datasets.idleness.sentences import cell, few, sentences, span
 from bfreplay.datasets.idleness.text import render
 from bfreplay.datasets.log.events import NodeEvents
 
 HOUR = 3_600_000_000
 
 
-def text_of(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48) -> str:
+def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48, **metadata: Any) -> Idleness:
     time, node, state = (np.array([row[k] for row in rows], np.int64) for k in range(3))
-    return render(
-        characterise(
-            NodeEvents.from_arrays(
-                nodes=tuple(f"n{i}" for i in range(n_nodes)),
-                initial_state=np.ones(n_nodes, np.int8),
-                time_us=time,
-                node=node.astype(np.int32),
-                state=state.astype(np.int8),
-                window_start_us=0,
-                window_end_us=hours * HOUR,
-            )
+    return characterise(
+        NodeEvents.from_arrays(
+            nodes=tuple(f"n{i}" for i in range(n_nodes)),
+            initial_state=np.ones(n_nodes, np.int8),
+            time_us=time,
+            node=node.astype(np.int32),
+            state=state.astype(np.int8),
+            window_start_us=0,
+            window_end_us=hours * HOUR,
+            metadata=EventsMetadata(**metadata),
         )
     )
+
+
+def text_of(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48, **metadata: Any) -> str:
+    return render(figures(rows, n_nodes, hours, **metadata))
+
+
+def block(text: str, start: str) -> list[str]:
+    """The lines of the block whose first line starts so."""
+    return next(lines for lines in (each.splitlines() for each in text.split("\n\n")) if lines[0].startswith(start))
 
 
 TWO_HOLES = [(HOUR, 0, 0), (HOUR, 1, 0), (2 * HOUR, 0, 1), (4 * HOUR, 1, 1)]
 
 
 def test_every_figure_has_its_unit() -> None:
-    lines = text_of(TWO_HOLES).splitlines()
-    assert lines[:8] == [
+    assert block(text_of(TWO_HOLES), "window") == [
         "window           1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
         "nodes            2; 2 of them idle at some time",
         "idle node-hours  4 (4.2% of all node-time)",
@@ -42,6 +54,8 @@ def test_every_figure_has_its_unit() -> None:
         "pool events      3 (0.1 an hour)",
         "transitions      4 (2 joins, 2 reclaims)",
         "complete holes   2",
+        "cut holes        0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "node-time        idle 4.2%, busy 95.8%",
     ]
 
 
@@ -64,10 +78,138 @@ def test_thousands_are_separated() -> None:
     assert "1,200 (0.1% of all node-time)" in text
 
 
-def test_no_line_is_wider_than_100_columns_and_none_ends_in_spaces() -> None:
-    for line in text_of(TWO_HOLES).splitlines():
+WIDE = [(HOUR, k, 0) for k in range(1_500)] + [(2 * HOUR, k, 1) for k in range(1_400)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        text_of(TWO_HOLES),
+        text_of([], allocator={"name": "lowest_first", "seed": 1}),
+        text_of(WIDE, 1_500, 400, source_timezone="America/Argentina/Buenos_Aires", node_inventory="seen"),
+        text_of(WIDE, 1_500, 40, time_origin="relative", cluster="a machine"),
+        text_of([(0, k, 0) for k in range(120_000)] + [(119 * HOUR // 60, k, 1) for k in range(119_000)], 120_000, 30),
+    ],
+    ids=["two holes", "never idle", "wide", "relative", "very large"],
+)
+def test_no_line_is_wider_than_100_columns_and_none_ends_in_spaces(text: str) -> None:
+    for line in text.splitlines():
         assert len(line) <= 100
         assert line == line.rstrip()
+
+
+def test_the_first_paragraph_answers_in_plain_sentences() -> None:
+    # idle nodes: 2 from 1 to 2 h, 1 from 2 to 4 h; a hole of 1 h and one of 3 h
+    assert sentences(figures(TWO_HOLES, hours=8)) == [
+        "On average 0.5 of 2 nodes are idle, 25.0% of all node-time: 4 idle node-hours in 8.0 h.",
+        "Of these 4 idle node-hours, 100.0% are in holes longer than 10 min, as if 0.5 nodes were dedicated; "
+        "75.0% are in holes longer than 1 h, as if 0.375 nodes were.",
+        "At least 1 node is idle 37.5% of the time, for 3.0 h at a stretch on average (median 3.0 h, longest 3.0 h).",
+        "Nodes are taken back 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
+        "nodes go at once 6 times a day.",
+    ]
+    assert sentences(figures(TWO_HOLES, hours=480))[3] == (
+        "Nodes are taken back 2 times in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
+        "idle nodes go at once 2 times in 20.000 days."
+    )
+
+
+def test_the_paragraph_speaks_of_the_most_nodes_that_are_idle_half_of_the_time() -> None:
+    rows = [(0, k, 0) for k in range(5)] + [(5 * HOUR, 0, 1), (5 * HOUR, 1, 1)]  # 5 idle for 5 h, then 3 for 3 h
+    said = sentences(figures(rows, n_nodes=9, hours=8))
+    assert said[2].startswith("At least 4 nodes are idle 62.5% of the time, for 5.0 h at a stretch")
+
+
+def test_the_paragraph_says_what_share_rests_on_cut_holes() -> None:
+    (_, length, *_) = sentences(figures([(HOUR, 0, 0), (2 * HOUR, 0, 1), (5 * HOUR, 1, 0)], hours=8))
+    assert length.endswith(
+        "(75.0% are in holes cut by an edge of the window, which count with the length seen, a lower bound.)"
+    )
+
+
+def test_the_paragraph_names_the_busiest_and_the_idlest_hour_and_day_where_all_are_covered() -> None:
+    # 1970-01-01 is a Thursday; on Friday one node is idle from 11:00 to 12:00 in Paris (UTC+1), two until 13:00
+    rows = [(34 * HOUR, 0, 0), (35 * HOUR, 1, 0), (36 * HOUR, 0, 1), (36 * HOUR, 1, 1)]
+    text = sentences(figures(rows, hours=7 * 24, source_timezone="Europe/Paris"))[-1]
+    assert text == (
+        "Over the day (Europe/Paris), most are idle from 12:00 to 13:00 (0.286), fewest from 00:00 to 01:00 (0.0); "
+        "over the week, most on Friday (0.125), fewest on Monday (0.0)."
+    )
+    assert "over the week" not in sentences(figures(rows, hours=6 * 24))[-1]
+    assert "Over the day" not in sentences(figures(rows, hours=6 * 24))[2]
+    assert not any("Over the day" in each for each in sentences(figures(TWO_HOLES, hours=23)))
+
+
+def test_a_log_that_is_never_idle_is_one_sentence() -> None:
+    assert sentences(figures([])) == ["None of 2 nodes is idle at any time in 2.000 days."]
+
+
+def test_a_log_with_relative_times_says_that_it_has_no_hours() -> None:
+    text = text_of(TWO_HOLES, time_origin="relative")
+    assert "The times of the log are relative, so it has no hour of the day." in " ".join(text.split())
+    assert "idle nodes by hour and weekday: unknown, for the times of the log are relative" in text
+    assert "Mon" not in text
+
+
+def test_a_simulated_assignment_of_nodes_is_said_with_the_name_of_the_rule() -> None:
+    text = text_of(TWO_HOLES, allocator={"name": "lowest_first", "seed": 3})
+    note = block(text, "Note")
+    assert note[0].startswith("Note: node assignment simulated: lowest_first (seed 3).")
+    assert "LENGTHS of the holes, are an artefact" in " ".join(note)
+    assert "simulated" not in text_of(TWO_HOLES)
+
+
+def test_the_machine_is_named_and_nodes_that_were_only_seen_are_called_so() -> None:
+    lines = block(text_of(TWO_HOLES, cluster="tiny", node_inventory="seen"), "cluster")
+    assert lines[0] == "cluster          tiny"
+    assert lines[2] == "nodes            2 with rows in the log; 2 of them idle at some time"
+
+
+def test_the_table_of_longer_holes_gives_shares_and_equivalent_nodes() -> None:
+    lines = block(text_of(TWO_HOLES, hours=8), "holes longer than")
+    assert lines[0].split("  ") == [
+        "holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes",
+    ]  # fmt: skip
+    table = {line[:17].strip(): line[17:].split() for line in lines[1:]}
+    assert table["30 min"] == ["2", "4.0", "100.0%", "0.5", "0.0%"]
+    assert table["1 h"] == ["1", "3.0", "75.0%", "0.4", "0.0%"]
+    assert table["4 h"] == ["0", "0.0", "0.0%", "0.0", "0.0%"]
+
+
+def test_the_table_of_widths_gives_stretches() -> None:
+    lines = block(text_of([*TWO_HOLES, (5 * HOUR, 0, 0), (6 * HOUR, 0, 1)], hours=8), "idle at once")
+    assert lines[1].split("  ")[0] == "at least 1"
+    assert lines[1].split()[3:] == ["50.0%", "2", "2.0", "h", "60.0", "min", "3.0", "h", "0"]
+    assert lines[2].split()[3:] == ["12.5%", "1", "60.0", "min", "60.0", "min", "60.0", "min", "0"]
+
+
+def test_the_table_of_hours_has_a_column_a_weekday_and_dashes_where_nothing_is_covered() -> None:
+    lines = block(text_of(TWO_HOLES, hours=8), "mean idle nodes by hour of the day and weekday (UTC)")
+    assert lines[1].split() == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "all", "days"]
+    rows = {line[:9].strip(): line[9:].split() for line in lines[2:]}
+    assert rows["01-02 h"] == ["-", "-", "-", "2.0", "-", "-", "-", "2.0"]
+    assert rows["09-10 h"] == ["-"] * 8
+    assert rows["all hours"] == ["-", "-", "-", "0.5", "-", "-", "-", "0.5"]
+    unknown = text_of(TWO_HOLES, source_timezone="site time")
+    assert "(UTC, for no zone is known as 'site time')" in unknown
+
+
+def test_the_table_of_bursts_counts_changes_a_day() -> None:
+    lines = block(text_of(TWO_HOLES, hours=8), "changes a day")
+    rows = [line.split() for line in lines[1:]]
+    assert rows[0] == ["reclaims", "6.0", "6.0", "6.0", "6.0"]  # one of two, one of one, in 8 h
+    assert rows[2] == ["joins", "3.0", "3.0", "3.0", "3.0"]  # two of two
+    assert rows[3] == ["mean", "nodes", "of", "joins", "2.0", "2.0", "2.0", "2.0"]
+
+
+def test_numbers_are_written_with_the_digits_that_people_need() -> None:
+    assert [cell(x) for x in (None, 0.0, 0.01, 0.05, 12.34, 99.96, 1_234.5)] == [
+        "-", "0.0", "<0.1", "0.1", "12.3", "100.0", "1,234",
+    ]  # fmt: skip
+    assert [few(x) for x in (None, 0.0, 0.0123, 12.34, 1_234.5)] == ["-", "0.0", "0.0123", "12.3", "1,234"]
+    assert [span(x) for x in (0.5, 10, 119, 120, 7_199, 7_200, 172_800)] == [
+        "0.5 s", "10 s", "119 s", "2.0 min", "120 min", "2.0 h", "2.0 d",
+    ]  # fmt: skip
 
 
 def test_a_log_without_holes_shows_dashes_instead_of_quantiles() -> None:

@@ -7,76 +7,56 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bfreplay.datasets.idleness.bursts import Bursts
+from bfreplay.datasets.idleness.holes import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
+from bfreplay.datasets.idleness.pool import Timeline
+from bfreplay.datasets.idleness.quantiles import Quantiles, named
+from bfreplay.datasets.idleness.week import Week
+from bfreplay.datasets.idleness.widths import Width
 from bfreplay.datasets.times import iso_utc
-
-PERCENTS = (0, 5, 25, 50, 75, 95, 100)
-"""The percentiles of every `Quantiles`."""
-
-HOLE_BINS: tuple[tuple[str, int | None], ...] = (
-    ("<= 1 min", 60),
-    ("1-5 min", 300),
-    ("5-15 min", 900),
-    ("15-60 min", 3_600),
-    ("1-4 h", 14_400),
-    ("4-24 h", 86_400),
-    ("> 1 day", None),
-)
-"""Label and upper edge (s, inclusive) of each bin of hole lengths."""
-
-Quantiles = tuple[float, ...]
-"""Values at `PERCENTS`; empty when there is nothing to rank. Each is a value that occurred: the smallest one that
-at least that share of the weight does not exceed."""
 
 _US = 1_000_000
 _HOUR_US = 3_600 * _US
 
 
 @dataclass(frozen=True, slots=True)
-class HoleBin:
-    """Complete holes longer than the bin before and at most ``up_to_s`` (``None``: no limit)."""
+class Origin:
+    """What the log says of itself and a reader of the figures must know.
 
-    label: str
-    up_to_s: int | None
-    count: int
-    node_us: int
+    Parameters
+    ----------
+    cluster, time_origin, node_inventory
+        As in ``EventsMetadata``.
+    allocator
+        The rule that chose the nodes, where the source gave only counts; lengths of holes then follow from the rule.
+    """
 
-    @property
-    def node_hours(self) -> float:
-        """Idle node-time in holes of this length."""
-        return self.node_us / _HOUR_US
-
-
-@dataclass(frozen=True, slots=True)
-class CensoredHoles:
-    """Holes cut by an edge of the window: their lengths are lower bounds, so no quantile or bin counts them."""
-
-    open_at_start: int
-    open_at_end: int
-    open_at_both: int
-    node_us: int
-
-    @property
-    def count(self) -> int:
-        """All of them; a hole that spans the whole window is counted once."""
-        return self.open_at_start + self.open_at_end + self.open_at_both
-
-    @property
-    def node_hours(self) -> float:
-        """Idle node-time in them, inside the window."""
-        return self.node_us / _HOUR_US
+    cluster: str | None
+    time_origin: str
+    node_inventory: str
+    allocator: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Bursts:
-    """Nodes that change at one time stamp: number of time stamps, mean and quantiles of the nodes at each."""
+class StateTime:
+    """Node-time in one state, of ``total_us`` in all."""
 
-    count: int
-    mean_nodes: float
-    nodes: Quantiles
+    state: str
+    node_us: int
+    total_us: int
+
+    @property
+    def node_hours(self) -> float:
+        """Node-time in this state."""
+        return self.node_us / _HOUR_US
+
+    @property
+    def share(self) -> float:
+        """Share of all node-time."""
+        return self.node_us / self.total_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +89,18 @@ class Idleness:
         Holes cut by an edge of the window.
     join_bursts, reclaim_bursts
         Nodes joining and nodes reclaimed per time stamp.
+    origin
+        What the log says of itself.
+    states
+        Node-time in each state, in the order of ``NodeState``.
+    longer_holes, hole_spectrum
+        Holes longer than each of a dozen lengths, and all holes in fine bins of their length, cut ones included.
+    widths
+        For 1, 2, 4, ... nodes: how often and for how long at least so many are idle.
+    week
+        Idle nodes by hour and weekday; ``None`` for a log whose times are relative.
+    timeline
+        Idle nodes over the window in about as many parts as a picture has columns of pixels.
     """
 
     window_start_us: int
@@ -130,6 +122,13 @@ class Idleness:
     censored: CensoredHoles
     join_bursts: Bursts
     reclaim_bursts: Bursts
+    origin: Origin
+    states: tuple[StateTime, ...]
+    longer_holes: tuple[LongerHoles, ...]
+    hole_spectrum: HoleSpectrum
+    widths: tuple[Width, ...]
+    week: Week | None
+    timeline: Timeline
 
     @property
     def duration_s(self) -> float:
@@ -162,7 +161,10 @@ class Idleness:
         return self.n_pool_events * _HOUR_US / (self.window_end_us - self.window_start_us)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, JSON-ready: plain numbers and strings, units in the names."""
+        """Every figure, JSON-ready: plain numbers and strings, units in the names.
+
+        ``hole_spectrum`` and ``timeline``, which only pictures need, are left out.
+        """
         return {
             "window_start": iso_utc(self.window_start_us),
             "window_end": iso_utc(self.window_end_us),
@@ -173,39 +175,33 @@ class Idleness:
             "idle_node_hours": self.idle_node_hours,
             "mean_idle_nodes": self.mean_idle_nodes,
             "idle_share": self.idle_share,
-            "idle_nodes": _named(self.idle_nodes),
+            "idle_nodes": named(self.idle_nodes),
             "share_without_idle": self.share_without_idle,
             "pool_events": self.n_pool_events,
             "joins": self.joins,
             "reclaims": self.reclaims,
             "transitions": self.transitions,
-            "idle_nodes_per_event": _named(self.idle_nodes_per_event),
+            "idle_nodes_per_event": named(self.idle_nodes_per_event),
             "mean_events_per_hour": self.mean_events_per_hour,
-            "events_per_hour": _named(self.events_per_hour),
-            "gap_s": _named(self.gap_s),
+            "events_per_hour": named(self.events_per_hour),
+            "gap_s": named(self.gap_s),
             "holes": {
                 "complete": self.holes,
-                "length_s": _named(self.hole_length_s),
-                "bins": [
-                    {"label": b.label, "up_to_s": b.up_to_s, "count": b.count, "node_hours": b.node_hours}
-                    for b in self.hole_bins
-                ],
+                "length_s": named(self.hole_length_s),
+                "bins": [each.to_dict() for each in self.hole_bins],
             },
-            "censored_holes": {
-                "count": self.censored.count,
-                "open_at_start": self.censored.open_at_start,
-                "open_at_end": self.censored.open_at_end,
-                "open_at_both": self.censored.open_at_both,
-                "node_hours": self.censored.node_hours,
-            },
-            "join_bursts": _burst_dict(self.join_bursts),
-            "reclaim_bursts": _burst_dict(self.reclaim_bursts),
+            "censored_holes": self.censored.to_dict(),
+            "join_bursts": self.join_bursts.to_dict(),
+            "reclaim_bursts": self.reclaim_bursts.to_dict(),
+            "cluster": self.origin.cluster,
+            "time_origin": self.origin.time_origin,
+            "node_inventory": self.origin.node_inventory,
+            "node_assignment_simulated_by": self.origin.allocator,
+            "states": [
+                {"state": each.state, "node_us": each.node_us, "node_hours": each.node_hours, "share": each.share}
+                for each in self.states
+            ],
+            "longer_holes": [each.to_dict() for each in self.longer_holes],
+            "widths": [each.to_dict() for each in self.widths],
+            "week": None if self.week is None else self.week.to_dict(),
         }
-
-
-def _named(values: Sequence[float]) -> dict[str, float]:
-    return {f"p{percent}": value for percent, value in zip(PERCENTS, values, strict=False)}
-
-
-def _burst_dict(bursts: Bursts) -> dict[str, Any]:
-    return {"events": bursts.count, "mean_nodes": bursts.mean_nodes, "nodes": _named(bursts.nodes)}

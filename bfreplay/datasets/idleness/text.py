@@ -1,12 +1,19 @@
-"""Idleness as plain text for people: aligned, with units and thousands separators."""
+"""Idleness as plain text for people: a paragraph, then tables with units and thousands separators."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
-from bfreplay.datasets.idleness.figures import PERCENTS, Bursts, Idleness
+from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
+from bfreplay.datasets.idleness.figures import Idleness
+from bfreplay.datasets.idleness.quantiles import PERCENTS
+from bfreplay.datasets.idleness.sentences import cell, days, hours, sentences, simulated, span
+from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
-from bfreplay.wording import amount
+
+WIDTH = 100
+"""Columns that no line exceeds, unless a name of the log's own is longer."""
 
 _BAR_WIDTH = 24
 
@@ -14,14 +21,26 @@ _BAR_WIDTH = 24
 def render(idleness: Idleness) -> str:
     """Lay out ``idleness`` as text of at most 100 columns, ending in a newline.
 
-    Bars in the table of holes show each bin's share of the idle node-hours. A dash stands for a quantile of nothing.
+    Bars in the table of holes show each bin's share of the idle node-hours. A dash stands for what there is nothing
+    of: a quantile of no values, an hour that the window does not cover.
     """
     it = idleness
+    paragraphs = [" ".join(sentences(it))]
+    if it.origin.allocator is not None:
+        paragraphs.append(simulated(it.origin.allocator))
+    blocks = [textwrap.wrap(each, WIDTH, break_on_hyphens=False) for each in paragraphs]
+    blocks += [_facts(it), _longer_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
+    blocks += [_quantile_table(it), _hole_table(it)]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def _facts(it: Idleness) -> list[str]:
     censored = it.censored
+    seen = "" if it.origin.node_inventory == "metadata" else " with rows in the log"
     facts = [
-        ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({_days(it.duration_s)})"),
-        ("nodes", f"{it.n_nodes:,}; {it.nodes_ever_idle:,} of them idle at some time"),
-        ("idle node-hours", f"{_hours(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
+        ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({days(it.duration_s)})"),
+        ("nodes", f"{it.n_nodes:,}{seen}; {it.nodes_ever_idle:,} of them idle at some time"),
+        ("idle node-hours", f"{hours(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
@@ -29,31 +48,75 @@ def render(idleness: Idleness) -> str:
         ("complete holes", f"{it.holes:,}"),
         (
             "cut holes",
-            f"{censored.count:,} at an edge of the window ({censored.open_at_start:,} start, "
-            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {_hours(censored.node_hours)} node-hours",
+            f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
+            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {hours(censored.node_hours)} node-hours",
         ),
+        ("node-time", ", ".join(f"{each.state} {each.share:.1%}" for each in it.states if each.node_us)),
     ]
+    if it.origin.cluster is not None:
+        facts.insert(0, ("cluster", it.origin.cluster))
     width = max(len(name) for name, _ in facts)
-    lines = [f"{name:<{width}}  {value}" for name, value in facts]
-    return "\n".join([*lines, "", *_quantile_table(it), "", *_hole_table(it)]) + "\n"
+    return [f"{name:<{width}}  {value}" for name, value in facts]
 
 
-def _hours(node_hours: float) -> str:
-    return f"{node_hours:,.0f}" if node_hours >= 100 else amount(node_hours)
+def _longer_table(it: Idleness) -> list[str]:
+    rows = [("holes longer than", ["count", "node-hours", "share of idle", "mean nodes", "share in cut holes"])]
+    for each in it.longer_holes:
+        cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
+        rows.append((each.label, [*cells, cell(each.mean_nodes), f"{each.cut_share:.1%}"]))
+    return _aligned(rows)
+
+
+def _width_table(it: Idleness) -> list[str]:
+    rows = [("idle at once", ["share of time", "stretches", "mean", "median", "longest", "cut by the window"])]
+    for each in it.widths:
+        lengths = ["-", "-", "-"]
+        if each.mean_s is not None and each.median_s is not None:
+            lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
+        name = f"at least {each.nodes:,}"
+        rows.append((name, [f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.cut)]))
+    return _aligned(rows)
+
+
+def _hour_table(it: Idleness) -> list[str]:
+    if it.week is None:
+        return ["idle nodes by hour and weekday: unknown, for the times of the log are relative"]
+    head = f"mean idle nodes by hour of the day and weekday ({_zone(it.week)})"
+    by_hour = zip(range(24), zip(*it.week.mean, strict=True), it.week.by_hour, strict=True)
+    rows = [("", [*WEEKDAYS, "all days"])]
+    rows += [(f"{hour:02}-{hour + 1:02} h", [cell(n) for n in (*cells, mean)]) for hour, cells, mean in by_hour]
+    rows.append(("all hours", [cell(n) for n in (*it.week.by_weekday, it.mean_idle_nodes)]))
+    return [head, *_aligned(rows)]
+
+
+def _zone(week: Week) -> str:
+    if week.unknown_zone is None:
+        return week.time_zone
+    return f"UTC, for no zone is known as {week.unknown_zone!r}"
+
+
+def _burst_table(it: Idleness) -> list[str]:
+    shares = [f"{above}/{below}" for above, below in BURST_SHARES]
+    rows = [("changes a day", ["all", *(f">= {share} of the idle" for share in shares)])]
+    per_day = 86_400 / it.duration_s
+    for what, of in (("reclaims", it.reclaim_bursts), ("joins", it.join_bursts)):
+        rows.append((what, [cell(of.count * per_day), *(cell(each.per_day) for each in of.large)]))
+        rows.append((f"  mean nodes of {what}", [cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)]))
+    return _aligned(rows)
 
 
 def _quantile_table(it: Idleness) -> list[str]:
     def bursts(what: str, of: Bursts) -> tuple[str, list[str]]:
-        return f"{what} (mean {of.mean_nodes:,.1f})", [f"{n:,.0f}" for n in of.nodes]
+        return f"{what} (mean {cell(of.mean_nodes)})", [f"{n:,.0f}" for n in of.nodes]
 
     rows = [
         ("idle nodes, over time", [f"{n:,.0f}" for n in it.idle_nodes]),
         ("idle nodes, over events", [f"{n:,.0f}" for n in it.idle_nodes_per_event]),
         ("events an hour", [f"{n:,.0f}" for n in it.events_per_hour]),
-        ("gap between events", [_span(s) for s in it.gap_s]),
-        ("length of a hole", [_span(s) for s in it.hole_length_s]),
-        bursts("nodes joining at once", it.join_bursts),
-        bursts("nodes reclaimed at once", it.reclaim_bursts),
+        ("gap between events", [span(s) for s in it.gap_s]),
+        ("length of a hole", [span(s) for s in it.hole_length_s]),
+        bursts("nodes joining", it.join_bursts),
+        bursts("nodes reclaimed", it.reclaim_bursts),
     ]
     return _aligned([("quantiles", [f"{p} %" for p in PERCENTS]), *((name, v or ["-"] * 7) for name, v in rows)])
 
@@ -77,15 +140,3 @@ def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
         f"{name:<{name_width}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         for name, cells in rows
     ]
-
-
-def _days(seconds: float) -> str:
-    return f"{seconds / 86_400:,.3f} days" if seconds >= 86_400 else _span(seconds)
-
-
-def _span(seconds: float) -> str:
-    """Write a length of time in its natural unit, to about three digits."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:,.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.3g} s"

@@ -10,6 +10,9 @@ from bfreplay.datasets.occupancy.source import Survey
 from bfreplay.datasets.occupancy.sweep import Plan
 from bfreplay.errors import InputError
 
+NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
+SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
+
 
 def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
     """Add to ``lint`` what a first pass found.
@@ -22,22 +25,23 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
     tallies = survey.sweep.tallies
     hours = tallies / HOUR_US
     facts = lint.facts
-    facts["nodes"] = len(survey.start)
-    facts["node_hours"] = {
+    facts[NODES] = len(survey.start)
+    facts[NODE_HOURS] = {
         word: node_us / HOUR_US for word, node_us in zip(STATE_WORDS, survey.node_us.tolist(), strict=True) if node_us
     }
-    facts["rows of events"] = survey.n_rows
+    facts[ROWS] = survey.n_rows
     if survey.holes.n_closed:
-        facts["holes too short to be events"] = {
+        facts[SHORT_HOLES] = {
             "count": survey.holes.n_closed,
             "node_hours": survey.holes.closed_us / HOUR_US,
             "shorter_than_s": plan.rules.min_gap_s,
         }
     span_us = plan.window_us[1] - plan.window_us[0]
-    facts["no job on the whole machine"] = {
+    facts[EMPTY_MACHINE] = {
         "share_of_window": int(tallies[machine.EMPTY_US]) / span_us,
         "assumed_down_periods": int(tallies[machine.ASSUMED_PERIODS]),
         "assumed_down_hours": float(hours[machine.ASSUMED_US]),
+        "longer_than_min": plan.rules.empty_after_s / 60,
     }
     running, runaway = survey.sweep.ended_open
     if running:

@@ -13,7 +13,7 @@ from bfreplay.datasets.log.events import is_usable_name, unusable_name
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
@@ -249,7 +249,7 @@ class ScheduleRecord:
         if end_us is None or end_us > start_us:
             return True
         reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
-        self.lint.drop(reason, file, line, f"{start_us} to {end_us} us")
+        self.lint.drop(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _started(self, first_us: int, last_us: int) -> None:

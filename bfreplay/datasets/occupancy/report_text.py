@@ -2,48 +2,101 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from bfreplay.datasets.log.metadata import simulated_nodes
+from bfreplay.datasets.occupancy import findings
 from bfreplay.datasets.occupancy.build import BuiltLog
 from bfreplay.datasets.times import iso_utc
+from bfreplay.wording import amount, count
+
+_WIDTH = 110
+_LABEL = 12
 
 
 def render(built: BuiltLog, reader: str) -> str:
-    """Lay out what was read, kept, left out and assumed, and the doubts last, where they are seen."""
+    """Lay out what was read, kept, left out and assumed; the doubts last, where they are seen."""
     lint, events = built.lint, built.events
+    metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
+    kept = ", ".join(f"{n:,} {what}" for what, n in lint.kept.items()) or "nothing"
     lines = [
-        f"read        {lint.rows_read:,} rows as {events.metadata.source_format or reader}",
-        "kept        " + (", ".join(f"{n:,} {what}" for what, n in lint.kept.items()) or "nothing"),
-        f"left out    {lint.rows_dropped:,} rows" + (":" if lint.dropped else ""),
+        _line("read", f"{count(lint.rows_read, 'row')} as {metadata.source_format or reader}"),
+        _line("kept", kept),
+        _line("left out", count(lint.rows_dropped, "row")),
     ]
     for reason, tally in sorted(lint.dropped.items(), key=lambda item: -item[1].count):
-        example = f"   e.g. {tally.examples[0]}" if tally.examples else ""
-        lines.append(f"  {tally.count:>10,}  {reason}{example}")
+        example = f", e.g. {tally.examples[0]}" if tally.examples else ""
+        lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
+    known = metadata.node_inventory == "metadata"
     lines += [
-        f"window      {iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days)",
-        f"            {built.window.why}",
-        f"nodes       {len(events.nodes):,}"
-        + ("" if events.metadata.node_inventory == "metadata" else " seen in the log; give --inventory for the others"),
+        _line(
+            "window",
+            f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days), "
+            f"{built.window.why}",
+        ),
+        _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
     ]
-    if events.metadata.assignment is not None:
-        lines.append(
-            f"assignment  simulated: {events.metadata.assignment}. The log does not say which nodes jobs had; how much "
-            "is idle does not depend on the rule, how long each node stays idle does"
-        )
-    shares = lint.facts.get("node_hours", {})
-    total = sum(shares.values()) or 1.0
-    lines.append(
-        "node-hours  " + ", ".join(f"{word} {hours:,.0f} ({hours / total:.1%})" for word, hours in shares.items())
-    )
-    lines += [f"noted       {name}: {_shown(value)}" for name, value in lint.facts.items() if name not in _SHOWN_ABOVE]
+    simulated = simulated_nodes({"allocator": metadata.allocator})
+    if simulated is not None:
+        lines.append(_line("assignment", f"{simulated}; how much is idle does not"))
+    lines += [_line(label, text) for label, text in _facts(lint.facts)]
     for sentence, tally in lint.doubts.items():
-        lines.append(f"DOUBT       {tally.count:,} x: {sentence}")
-        lines += [f"              {example}" for example in tally.examples]
+        lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))
+        lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
     return "\n".join(lines) + "\n"
 
 
-_SHOWN_ABOVE = frozenset({"node_hours", "nodes", "rows of events"})
+def _line(label: str, text: str, hanging: int = 0) -> str:
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=label.ljust(_LABEL),
+        subsequent_indent=" " * (_LABEL + hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _node_hours(hours: Mapping[str, float]) -> str:
+    total = sum(hours.values()) or 1.0
+    return ", ".join(f"{word} {amount(value)} ({value / total:.1%})" for word, value in hours.items())
+
+
+def _closed(fact: Mapping[str, float]) -> str:
+    holes = count(int(fact["count"]), "hole")
+    return f"{holes} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
+
+
+def _empty(fact: Mapping[str, float]) -> str:
+    share = f"no job on the whole machine for {fact['share_of_window']:.2%} of the window"
+    if not fact["assumed_down_periods"]:
+        return share
+    times = f"{count(int(fact['assumed_down_periods']), 'such time')} of more than {fact['longer_than_min']:g} min"
+    hours = f"{amount(fact['assumed_down_hours'])} h together"
+    return f"{share}; {times} ({hours}) taken for down, not idle (--empty-machine idle: otherwise)"
+
+
+_SENTENCES: Mapping[str, Callable[[Any], str]] = {
+    findings.NODE_HOURS: _node_hours,
+    findings.SHORT_HOLES: _closed,
+    findings.EMPTY_MACHINE: _empty,
+}
+_SHOWN_ABOVE = frozenset({findings.NODES, findings.ROWS})
+
+
+def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What to say of each fact, under which label."""
+    said = []
+    for name, value in facts.items():
+        if name in _SHOWN_ABOVE:
+            continue
+        sentence = _SENTENCES.get(name)
+        label = "node-hours" if name == findings.NODE_HOURS else "noted"
+        said.append((label, f"{name}: {_shown(value)}" if sentence is None else sentence(value)))
+    return said
 
 
 def _shown(value: Any) -> str:
@@ -52,5 +105,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(_shown(item) for item in value)
     if isinstance(value, float):
-        return f"{value:,.4g}"
+        return amount(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

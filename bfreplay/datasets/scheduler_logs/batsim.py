@@ -234,7 +234,7 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
 
 def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
     """Return the node time of all jobs that ended, in microseconds."""
-    node_time_us = n_started = 0
+    node_time_us = 0
     for number, text, row in _rows(file, record):
         start_text, end_text = row["starting_time"], row["finish_time"]
         start, end = _seconds_us(start_text), _seconds_us(end_text)
@@ -266,8 +266,7 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             held = record.node_ids(nodes)
             record.add_job(job, start, None if is_running else end, held, None, limit_end, file.name, number)
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
-            n_started += 1
-    if not n_started:
+    if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
         raise InputError(
             "no job of this simulation can be used",

@@ -16,7 +16,7 @@ _SEPARATOR = "\x01"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
 _TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?", re.ASCII)
 
 
 @lru_cache(maxsize=65_536)

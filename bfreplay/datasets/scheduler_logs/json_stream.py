@@ -23,34 +23,31 @@ def records(file: LogFile, array: str, export: str) -> Iterator[tuple[int, Any]]
         It is no JSON, is cut, or is nested more than 64 deep; it has no such array. ``export`` is the command that
         writes a right one.
     """
-    number, has_array = 0, False
+    number = depth = 0
+    has_array = is_inside = False
+    key: str | None = None
     builder: _Builder | None = None
-    key, depth = None, 0
-    for event, value in _events(file, lambda: number, export):
-        if builder is not None:
-            builder.take(event, value)
-            if builder.is_done:
-                number += 1
-                yield number, builder.value
-                builder = None
-            continue
-        is_opening, is_closing = event in _OPENING, event in _CLOSING
-        if is_closing:
-            depth -= 1
-        elif key == array and depth == 2 and has_array:
-            builder = _Builder()
-            builder.take(event, value)
-            if builder.is_done:
-                number += 1
-                yield number, builder.value
-                builder = None
-        elif event == "map_key" and depth == 1:
-            key = value
-        elif is_opening:
-            has_array |= event == "start_array" and depth == 1 and key == array
-            depth += 1
-        if depth == 1 and is_closing:
-            key = None
+    try:
+        for event, value in _events(file):
+            if builder is None and is_inside and event != "end_array":
+                builder = _Builder()
+            if builder is not None:
+                builder.take(event, value)
+                if builder.is_done:
+                    number += 1
+                    yield number, builder.value
+                    builder = None
+            elif event == "map_key":
+                key = value if depth == 1 else None
+            elif event in _OPENING:
+                is_inside = event == "start_array" and depth == 1 and key == array
+                has_array |= is_inside
+                depth += 1
+            elif event in _CLOSING:
+                is_inside = False
+                depth -= 1
+    except _BrokenJsonError as error:
+        raise _broken(file, number, str(error), export) from None
     if not has_array:
         raise InputError(
             f'there is no list "{array}" in this JSON',
@@ -69,16 +66,23 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
         As ``records`` does for what is no JSON.
     """
     depth, at = 0, None
-    for event, value in _events(file, lambda: 0, export):
-        if event in _OPENING:
-            depth += 1
-        elif event in _CLOSING:
-            depth -= 1
-        elif event == "map_key":
-            at = value if depth == 1 else None
-        elif event == "number" and depth == 1 and at == key and isinstance(value, int):
-            return value
+    try:
+        for event, value in _events(file):
+            if event in _OPENING:
+                depth += 1
+            elif event in _CLOSING:
+                depth -= 1
+            elif event == "map_key":
+                at = value if depth == 1 else None
+            elif event == "number" and depth == 1 and at == key and isinstance(value, int):
+                return value
+    except _BrokenJsonError as error:
+        raise _broken(file, 0, str(error), export) from None
     return None
+
+
+class _BrokenJsonError(Exception):
+    """What was being parsed is no JSON, and why."""
 
 
 class _Builder:
@@ -113,20 +117,22 @@ class _Builder:
             around.append(value)
 
 
-def _events(file: LogFile, so_far: Any, export: str) -> Iterator[tuple[str, Any]]:
+def _events(file: LogFile) -> Iterator[tuple[str, Any]]:
     import ijson
 
     depth = 0
     with file.binary() as stream:
         try:
             for event, value in ijson.basic_parse(stream):
+                # what nests without end costs memory: a path of each value in ijson itself, a container each here
                 depth += (event in _OPENING) - (event in _CLOSING)
                 if depth > DEEPEST:
-                    raise _broken(file, so_far(), f"nested more than {DEEPEST} deep", export)
+                    raise _BrokenJsonError(f"nested more than {DEEPEST} deep")
                 yield event, value
-        except (ijson.JSONError, UnicodeDecodeError, ArithmeticError) as error:
-            reason = str(error).split("\n")[0].removeprefix("b'").split("\\n")[0]
-            raise _broken(file, so_far(), reason or type(error).__name__, export) from None
+        except (ijson.JSONError, ValueError, ArithmeticError) as error:  # the latter two: texts and numbers
+            # the parser's message has the place on lines of its own, and is of bytes where the text is no UTF-8
+            reason = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
+            raise _BrokenJsonError(reason or type(error).__name__) from None
 
 
 def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:

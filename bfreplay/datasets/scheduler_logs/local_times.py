@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 _US = 1_000_000
 _DAY_US = 86_400 * _US
 _QUARTER_US = 900 * _US  # offsets change at whole quarters of an hour
-_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?")
+_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
 
 
 def named_zone(name: str) -> ZoneInfo:

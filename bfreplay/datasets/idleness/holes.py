@@ -1,0 +1,206 @@
+"""Holes by their length: one node idle without a break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HOLE_BINS: tuple[tuple[str, int | None], ...] = (
+    ("<= 1 min", 60),
+    ("1-5 min", 300),
+    ("5-15 min", 900),
+    ("15-60 min", 3_600),
+    ("1-4 h", 14_400),
+    ("4-24 h", 86_400),
+    ("> 1 day", None),
+)
+"""Label and upper edge (s, inclusive) of each bin of hole lengths."""
+
+LONGER_THAN: tuple[tuple[str, int], ...] = (
+    ("1 min", 60),
+    ("2 min", 120),
+    ("5 min", 300),
+    ("10 min", 600),
+    ("15 min", 900),
+    ("30 min", 1_800),
+    ("1 h", 3_600),
+    ("2 h", 7_200),
+    ("4 h", 14_400),
+    ("8 h", 28_800),
+    ("12 h", 43_200),
+    ("1 day", 86_400),
+)
+"""Label and seconds of each length that a hole may exceed."""
+
+_US = 1_000_000
+_HOUR_US = 3_600 * _US
+_SPECTRUM_US = np.array([round(_US * 2 ** (k / 2)) for k in range(47)], np.int64)  # 1 s to 97 days
+
+
+@dataclass(frozen=True, slots=True)
+class HoleBin:
+    """Complete holes longer than the bin before and at most ``up_to_s`` (``None``: no limit)."""
+
+    label: str
+    up_to_s: int | None
+    count: int
+    node_us: int
+
+    @property
+    def node_hours(self) -> float:
+        """Idle node-time in holes of this length."""
+        return self.node_us / _HOUR_US
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"label": self.label, "up_to_s": self.up_to_s, "count": self.count, "node_hours": self.node_hours}
+
+
+@dataclass(frozen=True, slots=True)
+class CensoredHoles:
+    """Holes cut by an edge of the window: their lengths are lower bounds, so no quantile or bin counts them."""
+
+    open_at_start: int
+    open_at_end: int
+    open_at_both: int
+    node_us: int
+
+    @property
+    def count(self) -> int:
+        """All of them; a hole that spans the whole window is counted once."""
+        return self.open_at_start + self.open_at_end + self.open_at_both
+
+    @property
+    def node_hours(self) -> float:
+        """Idle node-time in them, inside the window."""
+        return self.node_us / _HOUR_US
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "count": self.count,
+            "open_at_start": self.open_at_start,
+            "open_at_end": self.open_at_end,
+            "open_at_both": self.open_at_both,
+            "node_hours": self.node_hours,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LongerHoles:
+    """Holes longer than ``over_s``; one cut by an edge of the window counts with the length seen, a lower bound.
+
+    Parameters
+    ----------
+    label, over_s
+        The length that they exceed.
+    count, node_us
+        The holes, and the whole idle node-time in them.
+    cut, cut_node_us
+        Those of them that are cut by an edge of the window.
+    idle_node_us, window_us
+        All idle node-time, and the length of the window.
+    """
+
+    label: str
+    over_s: int
+    count: int
+    node_us: int
+    cut: int
+    cut_node_us: int
+    idle_node_us: int
+    window_us: int
+
+    @property
+    def node_hours(self) -> float:
+        """Idle node-time in them."""
+        return self.node_us / _HOUR_US
+
+    @property
+    def share(self) -> float:
+        """Share of all idle node-time; 0 when there is none."""
+        return self.node_us / self.idle_node_us if self.idle_node_us else 0.0
+
+    @property
+    def cut_share(self) -> float:
+        """Share of all idle node-time that lies in those of them that are cut; a part of ``share``."""
+        return self.cut_node_us / self.idle_node_us if self.idle_node_us else 0.0
+
+    @property
+    def mean_nodes(self) -> float:
+        """Mean number of nodes that are in such a hole: as if so many were dedicated."""
+        return self.node_us / self.window_us
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "label": self.label,
+            "over_s": self.over_s,
+            "count": self.count,
+            "node_hours": self.node_hours,
+            "share": self.share,
+            "mean_nodes": self.mean_nodes,
+            "cut": self.cut,
+            "cut_share": self.cut_share,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HoleSpectrum:
+    """All holes by length in B fine bins, cut ones with the length seen.
+
+    Bin k holds lengths over ``edges_us[k]`` and up to ``edges_us[k+1]``: two bins a doubling, from the first that
+    holds any to the last. No hole, no bin. Only the very last can have more than a factor of the root of two in it,
+    when holes are longer than 97 days, and the first when they are at most a second (its lower edge is then 0).
+    """
+
+    edges_us: tuple[int, ...]
+    count: tuple[int, ...]
+    node_us: tuple[int, ...]
+
+
+def hole_bins(ordered_us: NDArray[np.int64]) -> tuple[HoleBin, ...]:
+    """Ascending lengths of complete holes in `HOLE_BINS`."""
+    bins, first = [], 0
+    for label, up_to_s in HOLE_BINS:
+        last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * _US, side="right"))
+        bins.append(HoleBin(label, up_to_s, last - first, int(ordered_us[first:last].sum())))
+        first = last
+    return tuple(bins)
+
+
+def longer_holes(
+    ordered_us: NDArray[np.int64], cut_us: NDArray[np.int64], idle_node_us: int, window_us: int
+) -> tuple[LongerHoles, ...]:
+    """Holes longer than each of `LONGER_THAN`: ascending lengths of complete ones, and those of cut ones."""
+    rows = []
+    for label, over_s in LONGER_THAN:
+        complete = ordered_us[np.searchsorted(ordered_us, over_s * _US, side="right") :]
+        cut = cut_us[cut_us > over_s * _US]
+        cut_node_us = int(cut.sum())
+        node_us = int(complete.sum()) + cut_node_us
+        count = len(complete) + len(cut)
+        rows.append(LongerHoles(label, over_s, count, node_us, len(cut), cut_node_us, idle_node_us, window_us))
+    return tuple(rows)
+
+
+def hole_spectrum(ordered_us: NDArray[np.int64], cut_us: NDArray[np.int64]) -> HoleSpectrum:
+    """Sort all holes, those of length zero left out, into fine bins of their length."""
+    length = np.sort(np.concatenate([ordered_us, cut_us[cut_us > 0]]))
+    if not len(length):
+        return HoleSpectrum((), (), ())
+    top = max(int(length[-1]), int(_SPECTRUM_US[-1]))
+    edges = np.concatenate([np.zeros(1, np.int64), _SPECTRUM_US[:-1], np.array([top], np.int64)])
+    last = np.searchsorted(length, edges, side="right")
+    reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    count, node_us = np.diff(last), np.diff(reached[last])
+    used = np.flatnonzero(count)
+    part = slice(int(used[0]), int(used[-1]) + 1)
+    return HoleSpectrum(
+        edges_us=tuple(edges[part.start : part.stop + 1].tolist()),
+        count=tuple(count[part].tolist()),
+        node_us=tuple(node_us[part].tolist()),
+    )

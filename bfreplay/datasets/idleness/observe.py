@@ -1,0 +1,159 @@
+"""One pass over a log: the holes, the pool events, the node-time in each state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.datasets.idleness.pool import PoolSeries
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+
+_IDLE = int(NodeState.IDLE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """What one pass over a log sees.
+
+    Parameters
+    ----------
+    pool
+        The idle nodes over time.
+    state_us
+        Node-microseconds in each state, ``(len(NodeState),) int64``.
+    nodes_ever_idle
+        Nodes that are idle at any instant of the window.
+    complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
+        Lengths of holes inside the window, int64: ``complete_us`` ascending, with both ends seen; the others are cut
+        by the start of the window, by its end, by both.
+    """
+
+    pool: PoolSeries
+    state_us: NDArray[np.int64]
+    nodes_ever_idle: int
+    complete_us: NDArray[np.int64]
+    cut_at_start_us: NDArray[np.int64]
+    cut_at_end_us: NDArray[np.int64]
+    cut_at_both_us: NDArray[np.int64]
+
+
+def observe(events: NodeEvents) -> Observed:
+    """Read ``events`` once; memory grows with nodes and holes.
+
+    Raises
+    ------
+    InputError
+        The window has no length, or there is no node; or the node-time does not fit into 64 bits.
+    """
+    start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
+    _check(start_us, end_us, n_nodes)
+    batches = iter(events.batches())
+    state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
+    n_idle = int(np.count_nonzero(state == _IDLE))
+    state_us = np.bincount(state, minlength=len(NodeState)).astype(np.int64) * (end_us - start_us)
+    ever_idle = state == _IDLE
+    hole_since = np.full(n_nodes, start_us, np.int64)
+    complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for batch in batches:
+        rows = len(batch)
+        length, cut = np.empty(rows, np.int64), np.empty(rows, np.bool_)
+        stamp, joined, reclaimed = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+        n_holes, n_stamps = _scan(
+            batch.time_us, batch.node, batch.state, start_us, end_us, state, hole_since, ever_idle, state_us,
+            length, cut, stamp, joined, reclaimed,
+        )  # fmt: skip
+        length, cut = length[:n_holes], cut[:n_holes]
+        complete.append(length[~cut])
+        cut_at_start.append(length[cut])
+        for kept, seen in ((stamps, stamp), (joins, joined), (reclaims, reclaimed)):
+            kept.append(seen[:n_stamps].copy())
+    since = hole_since[state == _IDLE]
+    from_start = since == start_us
+    return Observed(
+        pool=PoolSeries.of_changes(
+            start_us, end_us, n_idle, np.concatenate(stamps), np.concatenate(joins), np.concatenate(reclaims)
+        ),
+        state_us=state_us,
+        nodes_ever_idle=int(np.count_nonzero(ever_idle)),
+        complete_us=np.sort(np.concatenate(complete)),
+        cut_at_start_us=np.concatenate(cut_at_start),
+        cut_at_end_us=end_us - since[~from_start],
+        cut_at_both_us=end_us - since[from_start],
+    )
+
+
+def _check(start_us: int, end_us: int, n_nodes: int) -> None:
+    value = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
+    if end_us <= start_us or n_nodes == 0:
+        raise InputError(
+            "the log has no node-time to characterise",
+            value=value,
+            expected="at least one node and a window end after its start",
+        )
+    if n_nodes * (end_us - start_us) >= 2**63:
+        raise InputError(
+            "the log has more node-time than whole microseconds in 64 bits can count",
+            value=value,
+            expected="at most 292,000 node-years",
+            fix="describe a shorter window",
+        )
+
+
+@compiled
+def _scan(
+    time_us: NDArray[np.int64],
+    node: NDArray[np.int32],
+    after: NDArray[np.int8],
+    start_us: int,
+    end_us: int,
+    state: NDArray[np.int8],
+    hole_since: NDArray[np.int64],
+    ever_idle: NDArray[np.bool_],
+    state_us: NDArray[np.int64],
+    length: NDArray[np.int64],
+    cut: NDArray[np.bool_],
+    stamp: NDArray[np.int64],
+    joined: NDArray[np.int64],
+    reclaimed: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Advance the tallies over one batch; return how many holes ended and how many pool events there were.
+
+    Fills ``length`` and ``cut`` (cut by the window start) for each hole, and ``stamp``, ``joined``, ``reclaimed`` for
+    each pool event. ``state_us`` counts each node's present state to the end of the window, so that a change moves
+    what is left from one state to the other.
+    """
+    n_holes, n_stamps, row, n_rows = 0, 0, 0, len(node)
+    while row < n_rows:
+        now = time_us[row]
+        left = end_us - now
+        joins, reclaims = 0, 0
+        while row < n_rows and time_us[row] == now:
+            n = node[row]
+            was, to = state[n], after[row]
+            if was != to:
+                state[n] = to
+                state_us[was] -= left
+                state_us[to] += left
+                if to == _IDLE:
+                    hole_since[n] = now
+                    ever_idle[n] = True
+                    joins += 1
+                elif was == _IDLE:
+                    length[n_holes] = now - hole_since[n]
+                    cut[n_holes] = hole_since[n] == start_us
+                    n_holes += 1
+                    reclaims += 1
+            row += 1
+        if joins + reclaims > 0:
+            stamp[n_stamps] = now
+            joined[n_stamps] = joins
+            reclaimed[n_stamps] = reclaims
+            n_stamps += 1
+    return n_holes, n_stamps

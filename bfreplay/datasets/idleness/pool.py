@@ -1,0 +1,118 @@
+"""The number of idle nodes as a step function of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+TIMELINE_COLUMNS = 1_000
+"""Columns of a `Timeline`: about the pixels across a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Idle nodes over C equal parts of the window, so that a picture drops no peak and no trough.
+
+    Parameters
+    ----------
+    edges_us
+        C+1 times, microseconds since the epoch; equal parts but for rounding to whole microseconds.
+    least, most
+        Fewest and most idle nodes at any instant of each part, its end excluded.
+    node_us
+        Integral of idle nodes over each part.
+    """
+
+    edges_us: tuple[int, ...]
+    least: tuple[int, ...]
+    most: tuple[int, ...]
+    node_us: tuple[int, ...]
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Mean idle nodes of each part."""
+        spans = zip(self.edges_us, self.edges_us[1:], self.node_us, strict=False)
+        return tuple(node_us / (end - start) for start, end, node_us in spans)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolSeries:
+    """Idle nodes from the start of the window on: ``idle[i]`` from ``time_us[i]`` to the next time, or to the end.
+
+    Parameters
+    ----------
+    end_us
+        End of the window.
+    time_us
+        ``(E+1,) int64``, ascending, none twice: the start of the window, then the pool events.
+    idle
+        ``(E+1,) int64``: idle nodes at the start, then right after each event.
+    joined, reclaimed
+        ``(E,) int64``: nodes that change at each event.
+    reached_us
+        ``(E+1,) int64``: integral of idle nodes from the start to each time, node-microseconds.
+    """
+
+    end_us: int
+    time_us: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    joined: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+    reached_us: NDArray[np.int64]
+
+    @classmethod
+    def of_changes(
+        cls,
+        start_us: int,
+        end_us: int,
+        n_idle: int,
+        stamp: NDArray[np.int64],
+        joined: NDArray[np.int64],
+        reclaimed: NDArray[np.int64],
+    ) -> PoolSeries:
+        """Sum up ``(E,)`` changes after ``n_idle`` nodes at the start."""
+        time_us = np.concatenate([np.array([start_us], np.int64), stamp])
+        idle = n_idle + np.concatenate([np.zeros(1, np.int64), np.cumsum(joined - reclaimed)])
+        reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(idle[:-1] * np.diff(time_us))])
+        return cls(end_us, time_us, idle, joined, reclaimed, reached)
+
+    @property
+    def start_us(self) -> int:
+        """Start of the window."""
+        return int(self.time_us[0])
+
+    @property
+    def stamp_us(self) -> NDArray[np.int64]:
+        """Times of the pool events, ``(E,)``."""
+        return self.time_us[1:]
+
+    def time_at(self, n_nodes: int) -> NDArray[np.int64]:
+        """Microseconds with exactly 0, 1, ..., ``n_nodes`` idle nodes, ``(n_nodes+1,)``."""
+        time_at = np.zeros(n_nodes + 1, np.int64)
+        np.add.at(time_at, self.idle, np.diff(self.time_us, append=self.end_us))
+        return time_at
+
+    def node_us_to(self, time_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Integral of idle nodes from the start of the window to each of these times, node-microseconds."""
+        i = np.searchsorted(self.time_us, time_us, side="right") - 1
+        reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
+        return reached
+
+    def timeline(self, columns: int = TIMELINE_COLUMNS) -> Timeline:
+        """Return the least, the most and the integral of idle nodes over equal parts of the window."""
+        length_us = self.end_us - self.start_us
+        columns = min(columns, length_us)
+        edges_us = [self.start_us + length_us * k // columns for k in range(columns + 1)]
+        edges = np.array(edges_us, np.int64)
+        first = np.searchsorted(self.time_us, edges[:-1], side="right") - 1
+        stop = np.searchsorted(self.time_us, edges[1:], side="left")
+        pairs = np.stack([first, stop], axis=1).ravel()
+        padded = np.append(self.idle, 0)  # reduceat wants every index inside
+        return Timeline(
+            edges_us=tuple(edges_us),
+            least=tuple(np.minimum.reduceat(padded, pairs)[::2].tolist()),
+            most=tuple(np.maximum.reduceat(padded, pairs)[::2].tolist()),
+            node_us=tuple(np.diff(self.node_us_to(edges)).tolist()),
+        )

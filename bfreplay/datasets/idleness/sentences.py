@@ -1,0 +1,151 @@
+"""The first answer in a few plain sentences, and how its numbers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.idleness.figures import Idleness
+from bfreplay.datasets.idleness.holes import LongerHoles
+from bfreplay.datasets.idleness.quantiles import MEDIAN
+from bfreplay.datasets.idleness.week import WEEKDAYS
+from bfreplay.wording import amount, count
+
+HEADLINE_S = 600
+"""The first length of a hole that the paragraph speaks of; the second is an hour."""
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_DAY_NAMES = dict(
+    zip(WEEKDAYS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), strict=True)
+)
+
+
+def sentences(it: Idleness) -> list[str]:
+    """How much is idle, in how long holes, how wide, how bursty, and when."""
+    if not it.idle_node_us:
+        return [f"None of {count(it.n_nodes, 'node')} is idle at any time in {days(it.duration_s)}."]
+    said = [
+        f"On average {few(it.mean_idle_nodes)} of {count(it.n_nodes, 'node')} "
+        f"{'is' if it.mean_idle_nodes == 1 else 'are'} idle, {it.idle_share:.1%} of all node-time: "
+        f"{hours(it.idle_node_hours)} idle node-hours in {days(it.duration_s)}.",
+        _length(it),
+        _breadth(it),
+    ]
+    if it.reclaims:
+        said.append(_reclaims(it))
+    when = _when(it)
+    return [*said, when] if when else said
+
+
+def simulated(rule: str) -> str:
+    """What to know of a log whose source had only counts."""
+    return (
+        f"Note: node assignment simulated: {rule}. The source of the log has only numbers of nodes, so which nodes are "
+        "idle, and with that the LENGTHS of the holes, are an artefact of that rule. How many nodes are idle is not."
+    )
+
+
+def _length(it: Idleness) -> str:
+    by_length = {each.over_s: each for each in it.longer_holes}
+    short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
+    text = (
+        f"Of these {hours(it.idle_node_hours)} idle node-hours, {short.share:.1%} are in holes longer than "
+        f"{short.label}, as if {_nodes(short)} dedicated; {long.share:.1%} are in holes longer than {long.label}, "
+        f"as if {_nodes(long)}."
+    )
+    if f"{short.cut_share:.1%}" != "0.0%":
+        text += (
+            f" ({short.cut_share:.1%} are in holes cut by an edge of the window, which count with the length seen, "
+            "a lower bound.)"
+        )
+    return text
+
+
+def _nodes(holes: LongerHoles) -> str:
+    return f"{few(holes.mean_nodes)} node{' was' if holes.mean_nodes == 1 else 's were'}"
+
+
+def _breadth(it: Idleness) -> str:
+    """Of the most nodes that are idle at least half of the time; of one node where not even that is."""
+    wide = [each for each in it.widths if each.share_of_time >= 0.5]
+    width = wide[-1] if wide else it.widths[0]
+    text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
+    if width.mean_s is None or width.median_s is None:  # no: some node is idle at some time
+        raise AssertionError("idle node-time without a stretch of it")
+    text += f"{width.share_of_time:.1%} of the time, for {span(width.mean_s)} at a stretch on average "
+    return text + f"(median {span(width.median_s)}, longest {span(width.length_s[-1])})."
+
+
+def _reclaims(it: Idleness) -> str:
+    of = it.reclaim_bursts
+    return (
+        f"Nodes are taken back {_often(of.count, it)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
+        f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes go at once {_often(of.large[-1].count, it)}."
+    )
+
+
+def _often(times: int, it: Idleness) -> str:
+    per_day = times * _DAY_S / it.duration_s
+    return f"{few(per_day)} times a day" if per_day >= 1 else f"{count(times, 'time')} in {days(it.duration_s)}"
+
+
+def _when(it: Idleness) -> str:
+    """Speak of hours only where all are covered, of weekdays likewise."""
+    if it.week is None:
+        return "The times of the log are relative, so it has no hour of the day."
+    by_hour, by_day = _all(it.week.by_hour), _all(it.week.by_weekday)
+    if not by_hour or max(by_hour) == min(by_hour):
+        return ""
+    most, least = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
+    text = (
+        f"Over the day ({it.week.time_zone}), most are idle from {_hour(most)} ({few(by_hour[most])}), fewest "
+        f"from {_hour(least)} ({few(by_hour[least])})"
+    )
+    if by_day and max(by_day) > min(by_day):
+        top, bottom = by_day.index(max(by_day)), by_day.index(min(by_day))
+        names = [_DAY_NAMES[WEEKDAYS[day]] for day in (top, bottom)]
+        text += (
+            f"; over the week, most on {names[0]} ({few(by_day[top])}), fewest on {names[1]} ({few(by_day[bottom])})"
+        )
+    return text + "."
+
+
+def _hour(hour: int) -> str:
+    return f"{hour:02}:00 to {hour + 1:02}:00"
+
+
+def _all(means: Sequence[float | None]) -> list[float]:
+    """The means where none is missing, else nothing."""
+    known = [mean for mean in means if mean is not None]
+    return known if len(known) == len(means) else []
+
+
+def few(value: float | None) -> str:
+    """``-`` for nothing; whole from 100 on, else as ``amount``."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else amount(value)
+
+
+def cell(value: float | None) -> str:
+    """``-`` for nothing; whole from 100 on, else with one decimal, so that a column can be read down."""
+    if value is None or value >= 100:
+        return few(value)
+    return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
+
+
+def hours(node_hours: float) -> str:
+    """Node-hours, whole from 100 on."""
+    return few(node_hours)
+
+
+def days(seconds: float) -> str:
+    """Days with three decimals; less than a day in its natural unit."""
+    return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)
+
+
+def span(seconds: float) -> str:
+    """Write a length of time in its natural unit, to about three digits."""
+    for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{cell(seconds / length)} {unit}"
+    return f"{seconds:,.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.3g} s"

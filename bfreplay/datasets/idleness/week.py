@@ -1,0 +1,172 @@
+"""Idle nodes by hour of the day and by weekday, in a time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.idleness.pool import PoolSeries
+from bfreplay.datasets.log.metadata import EventsMetadata
+from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.errors import InputError
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+_HOUR_US = 3_600_000_000
+_DAY_US = 24 * _HOUR_US
+_THURSDAY = 3  # 1970-01-01
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Idle nodes in each hour of each weekday.
+
+    Parameters
+    ----------
+    time_zone
+        IANA name of the zone whose clocks tell the hour.
+    unknown_zone
+        What the log gives as the zone of its source when no zone is known by that name, so that UTC was taken.
+    covered_us, node_us
+        7 weekdays (Monday first) of 24 hours: how much of the window lies there, and the integral of idle nodes over
+        it. A cell that the window covers only in part weighs as much as is covered. The hour that is skipped when
+        clocks go forward is short, the one that comes twice when they go back is long.
+    """
+
+    time_zone: str
+    unknown_zone: str | None
+    covered_us: tuple[tuple[int, ...], ...]
+    node_us: tuple[tuple[int, ...], ...]
+
+    @property
+    def mean(self) -> tuple[tuple[float | None, ...], ...]:
+        """Mean idle nodes of each cell, 7 x 24; ``None`` where the window covers nothing."""
+        return tuple(_means(*rows) for rows in zip(self.node_us, self.covered_us, strict=True))
+
+    @property
+    def by_hour(self) -> tuple[float | None, ...]:
+        """Mean idle nodes of each of the 24 hours, all weekdays together."""
+        node_us, covered = (
+            [sum(day[hour] for day in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
+        )
+        return _means(node_us, covered)
+
+    @property
+    def by_weekday(self) -> tuple[float | None, ...]:
+        """Mean idle nodes of each of the 7 weekdays, all hours together."""
+        return _means([sum(day) for day in self.node_us], [sum(day) for day in self.covered_us])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; ``null`` for the mean of what is not covered."""
+        return {
+            "time_zone": self.time_zone,
+            "unknown_time_zone": self.unknown_zone,
+            "weekdays": list(WEEKDAYS),
+            "mean_idle_nodes": [list(day) for day in self.mean],
+            "covered_h": [[us / _HOUR_US for us in day] for day in self.covered_us],
+            "by_hour": list(self.by_hour),
+            "by_weekday": list(self.by_weekday),
+        }
+
+
+def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, tzinfo, str | None] | None:
+    """Name and clock of the zone in which a log is described, and a name in its metadata that is no zone.
+
+    ``time_zone`` if it is given, else the zone of the log's source if it is an IANA name, else UTC. ``None`` for a
+    log whose times are relative: it has no hour of the day.
+
+    Raises
+    ------
+    InputError
+        ``time_zone`` is not known, or given for a log whose times are relative.
+    """
+    if metadata.time_origin == "relative":
+        if time_zone is None:
+            return None
+        raise InputError(
+            "a time zone is given, but the times of the log are relative: it has no hour of the day",
+            value=time_zone,
+            fix="leave the time zone out",
+        )
+    name = metadata.source_timezone if time_zone is None else time_zone
+    zone = _zone(name)
+    if zone is not None:
+        return name, zone, None
+    if time_zone is None:
+        return "UTC", UTC, name
+    raise InputError(
+        "no time zone is known by that name",
+        value=time_zone,
+        expected="an IANA name such as Europe/Paris, America/New_York or UTC",
+        fix="correct the name; where a right one is not known, the machine has no time zone data: pip install tzdata",
+    )
+
+
+def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = None) -> Week:
+    """Idle nodes by hour and weekday of ``zone``, whose name is ``name``."""
+    covered, node_us = np.zeros(7 * 24, np.int64), np.zeros(7 * 24, np.int64)
+    for start, end, offset in _equal_offsets(pool.start_us, pool.end_us, zone):
+        first, last = (start + offset) // _HOUR_US, (end + offset - 1) // _HOUR_US
+        hour: NDArray[np.int64] = np.arange(first, last + 1)
+        edges = np.clip(np.append(hour, last + 1) * _HOUR_US - offset, start, end)
+        cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
+        np.add.at(covered, cell, np.diff(edges))
+        np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
+    return Week(name, unknown_zone, _table(covered), _table(node_us))
+
+
+def _zone(name: str) -> tzinfo | None:
+    if name == "UTC":
+        return UTC  # known without any time zone data
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such name; not the shape of a name; a folder of names
+        return None
+
+
+def _equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
+    """Cut a window where the clocks of ``zone`` are changed: start, end, offset from UTC in microseconds.
+
+    A change that is undone within the same day would not be seen; no zone has one.
+    """
+    begin = at = start_us
+    offset = _offset_us(at, zone)
+    while at < end_us:
+        ahead = min(at + _DAY_US, end_us)
+        if _offset_us(ahead, zone) == offset:
+            at = ahead
+            continue
+        before, after = at, ahead
+        while after - before > 1:
+            middle = (before + after) // 2
+            if _offset_us(middle, zone) == offset:
+                before = middle
+            else:
+                after = middle
+        yield begin, after, offset
+        begin = at = after
+        offset = _offset_us(at, zone)
+    if begin < end_us:
+        yield begin, end_us, offset
+
+
+def _offset_us(time_us: int, zone: tzinfo) -> int:
+    moment: datetime = EPOCH + timedelta(microseconds=time_us)
+    offset = moment.astimezone(zone).utcoffset()
+    if offset is None:
+        raise TypeError(f"{zone!r} tells no offset from UTC")
+    return offset // MICROSECOND
+
+
+def _means(node_us: Sequence[int], covered_us: Sequence[int]) -> tuple[float | None, ...]:
+    return tuple(n / us if us else None for n, us in zip(node_us, covered_us, strict=True))
+
+
+def _table(cells: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(row) for row in cells.reshape(7, 24).tolist())

@@ -1,0 +1,204 @@
+"""The resource eventlog of Flux: when nodes were drained, offline or torpid. Flux RFC 44 has the events."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
+
+UNREADABLE = "events of nodes that cannot be read were left out: nodes may look idle that were not usable"
+NO_NAMES = (
+    "events give ranks, and no event before them says which nodes those are: they were left out, and nodes may look "
+    "idle that were not usable (the whole journal has the names: flux resource eventlog -f json)"
+)
+
+_STATE = {"drain": NodeState.DRAIN, "offline": NodeState.DOWN, "torpid": NodeState.DOWN}
+_BACK = {"undrain": "drain", "online": "offline", "lively": "torpid"}
+_SNAPSHOTS = ("restart", "resource-init", "truncate")
+_OTHERS = ("resource-define", "resource-update")
+_RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_LONGEST_S = 1e12
+_SIGNS = (b'"timestamp"', b'"name"', b'"context"')
+
+
+def looks_like_events(file: LogFile) -> bool:
+    """Whether the first line is an event: an object with a timestamp, a name and a context."""
+    head = file.head().lstrip()
+    if not head.startswith(b"{") or not any(sign in head for sign in _SIGNS):
+        return False
+    first = next((line for line in file.head_lines() if line.strip()), "")
+    event = _parsed(first)
+    if event is None:
+        return False
+    return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
+
+
+def read_events(file: LogFile, record: ScheduleRecord) -> None:
+    """Read the events of a file, one a line, into outages.
+
+    An event that begins an outage is kept as that; all others (the end of one, a restart) are dropped under what they
+    are. Nodes drained before the first event of a truncated journal count from the time that it gives.
+    """
+    record.add_format("flux resource eventlog")
+    state = _Nodes(record, file)
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        record.lint.read()
+        event = _parsed(text)
+        time_us = None if event is None else _time_us(event.get("timestamp"))
+        context = {} if event is None else event.get("context", {})
+        if event is None or time_us is None or not isinstance(event.get("name"), str) or not isinstance(context, dict):
+            state.leave_out("an event that is no JSON object with timestamp, name and context", number, text)
+            continue
+        record.stamp(time_us)
+        try:
+            state.take(event["name"], time_us, context, number, text)
+        except _NamelessError:
+            record.lint.drop("an event of ranks without names", file.name, number, text)
+            record.lint.doubt(NO_NAMES, file.name, number, text)
+        except ValueError:
+            state.leave_out("an event whose nodes or ranks cannot be read", number, text)
+    state.finish()
+
+
+class _NamelessError(ValueError):
+    """A rank of which nobody has said the node."""
+
+
+class _Nodes:
+    """What is out at the moment, by kind and node, since when."""
+
+    def __init__(self, record: ScheduleRecord, file: LogFile) -> None:
+        self._record, self._file = record, file
+        self._out: dict[str, dict[str, tuple[int, int]]] = {kind: {} for kind in _STATE}
+        self._names: dict[int, str] = {}
+
+    def take(self, name: str, time_us: int, context: dict[str, Any], line: int, text: str) -> None:
+        if name in _SNAPSHOTS:
+            opened = self._start_over(name, time_us, context, line)
+            what = "restart of the resource service"
+        elif name in _STATE or name in _BACK:
+            nodes = self._nodes(context)
+            if name in _STATE:
+                opened, what = self._begin(name, nodes, time_us, line), "event of nodes that were out already"
+            else:
+                self._end(_BACK[name], nodes, time_us)
+                opened, what = False, "event of nodes that came back"
+        else:
+            opened, what = False, "event of another kind"
+        if not opened:
+            self._record.lint.drop(what, self._file.name, line, text)
+
+    def leave_out(self, reason: str, line: int, text: str) -> None:
+        self._record.lint.drop(reason, self._file.name, line, text)
+        self._record.lint.doubt(UNREADABLE, self._file.name, line, text)
+
+    def finish(self) -> None:
+        """Nodes that did not come back are out to the end."""
+        for kind, out in self._out.items():
+            self._close(kind, list(out), None)
+
+    def _nodes(self, context: dict[str, Any]) -> Sequence[str]:
+        listed = context.get("nodelist")
+        if isinstance(listed, str) and listed:
+            return expand_nodes(listed)
+        return self._named(_ranks(context.get("idset")))
+
+    def _named(self, ranks: Iterable[int]) -> Sequence[str]:
+        try:
+            return [self._names[rank] for rank in ranks]
+        except KeyError as error:
+            raise _NamelessError(str(error)) from None
+
+    def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line: int) -> bool:
+        """Nodes are out from then on; those that are out already stay so since before. Say whether any is new."""
+        out = self._out[kind]
+        new = [node for node in nodes if node not in out]
+        out.update(dict.fromkeys(new, (since_us, line)))
+        return bool(new)
+
+    def _end(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
+        self._close(kind, [node for node in nodes if node in self._out[kind]], time_us)
+
+    def _close(self, kind: str, nodes: Sequence[str], time_us: int | None) -> None:
+        together: dict[tuple[int, int], list[str]] = {}
+        for node in nodes:
+            together.setdefault(self._out[kind].pop(node), []).append(node)
+        for (since_us, line), names in together.items():
+            held = self._record.node_ids(names)
+            self._record.add_outage(_STATE[kind], since_us, time_us, held, self._file.name, line)
+
+    def _start_over(self, name: str, time_us: int, context: dict[str, Any], line: int) -> bool:
+        """Take in a snapshot: which rank is which node, and what is online, torpid and drained."""
+        listed = context.get("nodelist")
+        if isinstance(listed, str) and listed:
+            ranks, names = _ranks(context.get("ranks")), expand_nodes(listed)
+            if len(ranks) != len(names):
+                raise ValueError("several ranks on a node, or none")
+            self._names = dict(zip(ranks, names, strict=True))
+        opened = False
+        online = context.get("online")
+        if isinstance(online, str) and self._names:
+            up = self._named(_ranks(online))
+            self._end("offline", up, time_us)
+            is_up = frozenset(up)
+            away = [node for node in self._names.values() if node not in is_up]
+            opened |= self._begin("offline", away, time_us, line)
+        torpid = self._named(_ranks(context.get("torpid", "")))
+        self._end("torpid", [node for node in list(self._out["torpid"]) if node not in torpid], time_us)
+        opened |= self._begin("torpid", torpid, time_us, line)
+        drained = context.get("drain")
+        if isinstance(drained, dict):
+            still: set[str] = set()
+            for idset, entry in drained.items():
+                nodes = self._named(_ranks(idset))
+                since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
+                opened |= self._begin("drain", nodes, time_us if since_us is None else since_us, line)
+                still.update(nodes)
+            self._end("drain", [node for node in list(self._out["drain"]) if node not in still], time_us)
+        return opened
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _time_us(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LONGEST_S:
+        return None
+    time_us = seconds_to_us(value, exact=False)
+    return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
+
+
+def _ranks(text: object) -> list[int]:
+    """Numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if not isinstance(text, str):
+        raise ValueError("no idset")
+    ranks: list[int] = []
+    for part in text.removeprefix("[").removesuffix("]").split(",") if text else ():
+        match = _RANKS.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is no rank or range")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= MOST_NODES - len(ranks):
+            raise ValueError(f"{part!r} runs backwards or is too long")
+        ranks.extend(range(first, last + 1))
+    return ranks

@@ -1,0 +1,116 @@
+"""Figures, axes and ticks of the pictures of idle nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FEW_SPANS = (
+    ("1 s", 1), ("10 s", 10), ("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3_600), ("4 h", 14_400),
+    ("1 day", 86_400), ("1 week", 604_800), ("4 weeks", 2_419_200), ("1 year", 31_536_000),
+)  # fmt: skip
+_MORE_SPANS = (
+    ("1 s", 1), ("2 s", 2), ("5 s", 5), ("10 s", 10), ("20 s", 20), ("30 s", 30), ("1 min", 60), ("2 min", 120),
+    ("5 min", 300), ("10 min", 600), ("15 min", 900), ("30 min", 1_800), ("1 h", 3_600), ("2 h", 7_200),
+    ("4 h", 14_400), ("8 h", 28_800), ("12 h", 43_200), ("1 day", 86_400), ("2 days", 172_800), ("4 days", 345_600),
+    ("1 week", 604_800), ("2 weeks", 1_209_600), ("4 weeks", 2_419_200), ("8 weeks", 4_838_400),
+)  # fmt: skip
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    from matplotlib.figure import Figure  # a second to import, and an own figure leaves pyplot's state alone
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
+    """At right the same heights times ``factor``."""
+
+    def forward(y: Any) -> Any:
+        return y * factor
+
+    def backward(y: Any) -> Any:
+        return y / factor
+
+    right = axes.secondary_yaxis("right", functions=(forward, backward))
+    right.yaxis.set_major_formatter(formatter)
+    right.set_ylabel(label, fontsize=10)
+    right.tick_params(labelsize=9)
+    right.spines["right"].set_visible(False)
+
+
+def dress(axes: Axes) -> None:
+    """Pale grid behind, no frame at top and right."""
+    axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=9)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def date_axis(axes: Axes, name: str) -> None:
+    """Read the horizontal axis, days since 1970-01-01 UTC, as times in the zone of that name."""
+    from matplotlib import dates
+
+    zone = _zone(name)
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator(tz=zone, minticks=4, maxticks=9)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator, tz=zone))
+    axes.set_xlabel(f"time ({name})", fontsize=10)
+
+
+def _zone(name: str) -> tzinfo:
+    return UTC if name == "UTC" else ZoneInfo(name)
+
+
+def span_ticks(axes: Axes, which: str) -> None:
+    """Ticks of a logarithmic axis of seconds at lengths of time that people know."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    shown = [each for each in _FEW_SPANS if low <= each[1] <= high]
+    if len(shown) < 4:
+        shown = [each for each in _MORE_SPANS if low <= each[1] <= high]
+    axis.set_ticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    axis.set_ticks([], minor=True)
+
+
+def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
+    """Ticks of a logarithmic horizontal axis at powers of two up to ``largest``, at most ``room_for`` of them."""
+    axes.set_xscale("log", base=2)
+    levels = largest.bit_length()
+    step = -(-levels // room_for)
+    powers = [1 << k for k in range(0, levels, step)]
+    axes.set_xticks(powers, labels=[f"{n:,}" for n in powers])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(0.85, max(2, largest) * 1.18)
+
+
+def number(value: float) -> str:
+    """Whole from 100 on, else with one decimal; small ones with two digits, so that they do not look like nothing."""
+    if value == 0 or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def plain_tick(value: float, _position: float) -> str:
+    """``0.5``, ``2,000``: numbers on a linear axis."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"
+
+
+def log_tick(value: float, _position: float) -> str:
+    """``0.05``, ``1``, ``2,000``: numbers on a logarithmic axis."""
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def percent_tick(value: float, _position: float) -> str:
+    """``5%``, ``2.5%``."""
+    percent = value * 100
+    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
