@@ -173,6 +173,8 @@ def draw_lab(folder: Path) -> list[Path]:
     InputError
         It is no lab folder, or lacks a table.
     """
+    import matplotlib
+
     lab = SavedLab(folder)
     n_decisions = int(lab.record["sampling"]["taken"])
     figures = {
@@ -184,7 +186,8 @@ def draw_lab(folder: Path) -> list[Path]:
     for name, figure in figures.items():
         for ending, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
             written.append(folder / f"{name}.{ending}")
-            figure.savefig(written[-1], **options)
+            with matplotlib.rc_context({"svg.hashsalt": "bfreplay"}):  # the same bytes each time
+                figure.savefig(written[-1], **options)
     return written
 
 
