@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
+from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 
 UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
@@ -29,7 +28,7 @@ JOBS_COMMAND = "flux jobs -a -A -c 0 --json > jobs.json"
 EVENTS_COMMAND = "flux resource eventlog -f json > resource.eventlog"
 
 _DEFAULT_COUNT = 1_000
-_MOST_DIGITS = 18
+_LONGEST_S = LAST_TIME_US // 1_000_000
 _HELD = ("id", "t_run", "t_cleanup", "t_inactive", "expiration", "duration", "nnodes")
 
 
@@ -177,15 +176,9 @@ def _time_us(value: object) -> int | str | None:
     """Microseconds of a positive number of seconds; ``None`` for 0, null or nothing; a text for anything else."""
     if value is None or value == "":
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        return "no number"
-    number = Decimal(value)
-    if number == 0:
-        return None
-    if not number.is_finite() or number < 0 or number.adjusted() > _MOST_DIGITS:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:
         return "no time"
-    time_us = int((number * 1_000_000).to_integral_value())
-    return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else "no time"
+    return seconds_to_us(value, exact=False) or None
 
 
 def _left_out(record: ScheduleRecord, reason: str, file: LogFile, number: int, shown: object) -> None:

@@ -19,7 +19,7 @@ _TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?", re.ASCII)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=512)  # lists of thousands of names: no more
 def expand_nodes(text: str) -> tuple[str, ...]:
     """Names of the nodes in a list; empty for what means no nodes.
 

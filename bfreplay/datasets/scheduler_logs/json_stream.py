@@ -15,12 +15,13 @@ _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 def records(file: LogFile, array: str, export: str) -> Iterator[tuple[int, Any]]:
     """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are passed over.
 
-    Whole numbers are ``int``, others ``Decimal``.
+    Whole numbers are ``int``, others finite ``float``.
 
     Raises
     ------
     InputError
-        It is no JSON, is cut, or is nested more than 64 deep; it has no such array. ``export`` is the command that
+        It is no JSON, is cut, is nested more than 64 deep, or has a number that is too large for 64 bits; it has no
+        such array. ``export`` is the command that
         writes a right one.
     """
     number = depth = 0
@@ -123,13 +124,15 @@ def _events(file: LogFile) -> Iterator[tuple[str, Any]]:
     depth = 0
     with file.binary() as stream:
         try:
-            for event, value in ijson.basic_parse(stream):
+            # as floats: where it makes integers and decimals itself, a number that Python refuses (5,000 digits, an
+            # exponent of 20) goes unnoticed by ijson's compiled parser, which then reads on and ends the process
+            for event, value in ijson.basic_parse(stream, use_float=True):
                 # what nests without end costs memory: a path of each value in ijson itself, a container each here
                 depth += (event in _OPENING) - (event in _CLOSING)
                 if depth > DEEPEST:
                     raise _BrokenJsonError(f"nested more than {DEEPEST} deep")
                 yield event, value
-        except (ijson.JSONError, ValueError, ArithmeticError) as error:  # the latter two: texts and numbers
+        except (ijson.JSONError, ValueError) as error:
             # the parser's message has the place on lines of its own, and is of bytes where the text is no UTF-8
             reason = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
             raise _BrokenJsonError(reason or type(error).__name__) from None

@@ -1,0 +1,168 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import bfreplay
+from bfreplay.cli import main
+
+SACCT = """JobIDRaw|State|Start|End|Elapsed|NNodes|NodeList
+1|COMPLETED|2024-05-01T00:00:00|2024-05-01T01:00:00|01:00:00|2|cn[1-2]
+2|COMPLETED|2024-05-01T00:30:00|2024-05-01T02:00:00|01:30:00|1|cn3
+3|CANCELLED by 7|Unknown|Unknown|00:00:00|4|None assigned
+4|COMPLETED|2024-05-01T01:30:00|2024-05-01T03:00:00|01:30:00|2|cn[1-2]
+"""
+SWF = """; MaxNodes: 4
+; MaxProcs: 4
+; UnixStartTime: 1700000000
+1 0 0 600 3 -1 -1 3 -1 -1 1 1 1 -1 1 1 -1 -1
+2 300 0 600 1 -1 -1 1 -1 -1 1 1 1 -1 1 1 -1 -1
+3 2000 0 600 2 -1 -1 2 -1 -1 1 1 1 -1 1 1 -1 -1
+4 2100 0 900 -1 -1 -1 -1 -1 -1 0 1 1 -1 1 1 -1 -1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.psv").write_text(SACCT)
+    (tmp_path / "log.swf").write_text(SWF)
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["ingest", *arguments])
+
+
+def test_a_log_goes_in_and_its_events_are_described(folder):
+    result = run("slurm", "jobs.psv", "--tz", "UTC", "--full-window", "-o", "events.parquet")
+    assert result.exit_code == 0, result.output
+    log = bfreplay.load_events(folder / "events.parquet")
+    assert log.nodes == ("cn1", "cn2", "cn3")
+    assert (log.window_end_us - log.window_start_us) == 3 * 3600 * 10**6
+    assert log.metadata.dropped == {"never started": 1}
+    assert log.metadata.notes["ingest"]["rows_read"] == 4
+    # idle: cn1 and cn2 from 1:00 to 1:30, cn3 from 0:00 to 0:30 and from 2:00 to 3:00
+    described = CliRunner().invoke(main, ["describe", "events.parquet", "--json"])
+    assert json.loads(described.output)["idle_node_hours"] == pytest.approx(2.5)
+    for words in ("4 rows", "3 job intervals", "1 x never started", "next", "bfreplay describe events.parquet"):
+        assert words in result.output
+
+
+def test_the_reader_is_recognised_and_says_why(folder):
+    result = run("auto", "log.swf", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["facts"]["recognised"][0].startswith("log.swf: swf, because")
+    assert report["metadata"]["allocator"] == {"name": "lowest-id", "seed": None}
+    assert report["rows_read"] == 4
+
+
+def test_the_rule_of_assignment_is_in_every_result(folder):
+    assert run("swf", "log.swf", "-o", "events.csv", "--assignment", "random", "--seed", "3").exit_code == 0
+    described = CliRunner().invoke(main, ["describe", "events.csv"])
+    assert "random" in described.output
+    jobs = folder / "jobs.csv"
+    jobs.write_text(
+        "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve\na,1,2,1,1,inf,0:0 1:10 2:18\n"
+    )
+    replayed = CliRunner().invoke(main, ["replay", "events.csv", "--jobs", "jobs.csv", "--out", "run", "--quiet"])
+    assert replayed.exit_code == 0, replayed.output
+    assert "simulated (random, seed 3)" in replayed.output
+    record = json.loads((folder / "run" / "run.json").read_text())
+    assert record["inputs"]["events"]["metadata"]["allocator"] == {"name": "random", "seed": 3}
+
+
+def test_all_rules_are_compared_and_written(folder):
+    result = run("swf", "log.swf", "-o", "events.parquet", "--assignment", "all")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in folder.glob("events.*.parquet"))
+    assert names == [
+        "events.least-recently-used.parquet",
+        "events.lowest-id.parquet",
+        "events.most-recently-used.parquet",
+        "events.random.parquet",
+    ]
+    assert "the same log under each rule" in result.output
+    assert len({line.split()[-6] for line in result.output.splitlines() if line.startswith(("lowest", "random"))}) == 1
+
+
+def test_there_is_nothing_to_compare_where_nodes_are_known(folder):
+    result = run("slurm", "jobs.psv", "--tz", "UTC", "--assignment", "all")
+    assert result.exit_code == 2
+    assert "nothing to compare" in result.output
+
+
+def test_doubts_are_errors_under_strict_and_nothing_is_written(folder):
+    (folder / "jobs.psv").write_text(SACCT + "5|COMPLETED|yesterday|2024-05-01T03:00:00|00:10:00|1|cn1\n")
+    assert run("slurm", "jobs.psv", "--tz", "UTC").exit_code == 0
+    result = run("slurm", "jobs.psv", "--tz", "UTC", "--strict", "-o", "events.parquet")
+    assert result.exit_code == 2
+    assert "--strict" in result.output
+    assert not (folder / "events.parquet").exists()
+
+
+def test_a_local_log_needs_its_zone(folder):
+    result = run("slurm", "jobs.psv")
+    assert result.exit_code == 2
+    assert "--tz" in result.output
+    assert "sacct" in result.output  # the command that exports in UTC
+
+
+def test_an_output_that_is_there_is_kept(folder):
+    (folder / "events.parquet").write_text("precious")
+    result = run("swf", "log.swf", "-o", "events.parquet")
+    assert result.exit_code == 2
+    assert (folder / "events.parquet").read_text() == "precious"
+    assert run("swf", "log.swf", "-o", "events.parquet", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["slurn", "jobs.psv"], "did you mean 'slurm'"),
+        (["swf", "absent.swf"], "no such file"),
+        (["swf", "log.swf", "-o", "events.txt"], "a name ending in .parquet"),
+        (["swf", "log.swf", "--map", "start"], "ROLE=COLUMN"),
+        (["swf", "log.swf", "--window", "2023-01-01", "soon"], "--window"),
+        (["swf", "log.swf", "--window", "2021-01-01", "2021-02-01"], "outside the log"),
+        (["swf", "log.swf", "--full-window", "--window", "1", "2"], "cannot both be"),
+        (["swf", "log.swf", "--min-gap", "-1"], "min_gap_s is out of range"),
+        (["slurm", "jobs.psv", "--tz", "Paris"], "no such time zone"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(folder, arguments, words):
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+    assert [path.name for path in folder.iterdir() if path.name not in ("jobs.psv", "log.swf")] == []
+
+
+def test_the_same_input_gives_the_same_bytes_wherever_it_lies(folder):
+    other = folder / "elsewhere"
+    other.mkdir()
+    (other / "log.swf").write_text(SWF)
+    assert run("swf", "log.swf", "-o", "a.parquet").exit_code == 0
+    assert run("swf", str(other / "log.swf"), "-o", "b.parquet").exit_code == 0
+    assert (folder / "a.parquet").read_bytes() == (folder / "b.parquet").read_bytes()
+
+
+def test_a_reader_of_ones_own_is_used(folder):
+    (folder / "my_reader.py").write_text(
+        "class Mine:\n"
+        "    name, title, exports = 'mine', 'mine', ()\n"
+        "    def recognise(self, file):\n"
+        "        return None\n"
+        "    def read(self, files, record, options):\n"
+        "        record.add_format('mine')\n"
+        "        for number, line in files[0].lines():\n"
+        "            record.lint.read()\n"
+        "            job, start, end, node = line.split()\n"
+        "            nodes = record.node_ids([node])\n"
+        "            times = int(start) * 10**6, int(end) * 10**6\n"
+        "            record.add_job(job, *times, nodes, file=files[0].name, line=number)\n"
+    )
+    (folder / "log.txt").write_text("1 0 100 a\n2 50 200 b\n3 150 300 a\n")
+    result = run("my_reader:Mine", "log.txt", "--full-window", "-o", "events.csv")
+    assert result.exit_code == 0, result.output
+    assert bfreplay.load_events(folder / "events.csv").nodes == ("a", "b")
