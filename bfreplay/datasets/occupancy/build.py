@@ -126,7 +126,9 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
     if any(outage.state == NodeState.BUSY for outage in record.outages):
         return False  # states were seen, they need not be assumed
-    return rules.empty_machine == "down" or (rules.empty_machine == "auto" and not record.outages)
+    return rules.empty_machine == "down" or (
+        rules.empty_machine == "auto" and not record.outages and not record.outages_known
+    )
 
 
 def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:

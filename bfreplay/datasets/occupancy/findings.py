@@ -12,6 +12,9 @@ from bfreplay.errors import InputError
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
 SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
+CONTRADICTING = (
+    "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
+)
 
 
 def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
@@ -43,6 +46,9 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
         "assumed_down_hours": float(hours[machine.ASSUMED_US]),
         "longer_than_min": plan.rules.empty_after_s / 60,
     }
+    if survey.n_repeated:
+        facts["runs that were read twice and count once"] = survey.n_repeated
+    lint.doubt(CONTRADICTING, n=survey.n_contradicting)
     running, runaway = survey.sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running

@@ -126,7 +126,7 @@ class Lint:
 def _count(tallies: dict[str, Tally], key: str, file: str, line: int | None, value: object, n: int) -> None:
     if n == 0:
         return
-    text = str(value).encode("utf-8", "backslashreplace").decode()
+    text = " ".join(str(value).encode("utf-8", "backslashreplace").decode().split())
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
     known = bool(file) or bool(text)

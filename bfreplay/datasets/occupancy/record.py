@@ -58,6 +58,8 @@ class ScheduleRecord:
         ``"epoch"`` or ``"relative"``.
     cluster
         Name of the machine, if the log has it.
+    outages_known
+        Whether ``outages`` are all that there were: an empty machine is then idle, not assumed down.
     """
 
     def __init__(self, lint: Lint | None = None, spool: JobSpool | None = None) -> None:
@@ -70,7 +72,7 @@ class ScheduleRecord:
         self.cluster: str | None = None
         self.coverage: Coverage | None = None
         self.machine_size: int | None = None
-        self.inventory_known = False
+        self.inventory_known = self.outages_known = False
         self.first_start_us = self.first_end_us = OPEN_END
         self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
         self.longest_us = 0

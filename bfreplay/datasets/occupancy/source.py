@@ -68,6 +68,8 @@ class Survey:
                 state = self.start.copy()
             add_state_time(time_us, node, new_state, state, since_us, self.node_us)
             self.n_rows += len(time_us)
+        self.sweep.see_the_rest()
+        self.n_repeated, self.n_contradicting = record.jobs.n_repeated, record.jobs.n_contradicting
         np.add.at(self.node_us, self.start if state is None else state, plan.window_us[1] - since_us)
 
 

@@ -70,6 +70,14 @@ class JobSpool:
     ----------
     run_rows, run_nodes
         A run is full with so many rows, or so many listed nodes.
+
+    Attributes
+    ----------
+    n_rows
+        Rows added.
+    n_repeated, n_contradicting
+        Rows that the latest pass over ``slices`` left out so far because the same run of a job came twice, and those of
+        them that had other nodes, or another end although both were known.
     """
 
     def __init__(self, run_rows: int = RUN_ROWS, run_nodes: int = RUN_NODES) -> None:
@@ -80,6 +88,7 @@ class JobSpool:
         self._runs: list[_Run] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.n_rows = 0
+        self.n_repeated = self.n_contradicting = 0
 
     def add(
         self, start_us: int, end_us: int, limit_end_us: int, job_key: int, count: int, nodes: NDArray[np.int32] | None
@@ -117,6 +126,7 @@ class JobSpool:
         A job that was read twice (same job, same start: overlapping exports) comes once; the end that is known is
         taken, of two known ones the later. No start is split over two pieces.
         """
+        self.n_repeated = self.n_contradicting = 0
         readers: list[_BlockReader] = [run.reader() for run in self._runs]
         if self._rows:
             readers.append(_BlockReader(self._sorted_run()))
@@ -139,7 +149,23 @@ class JobSpool:
             following = min(
                 (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
             )
-            yield _without_twins(_merged(parts)), following
+            yield self._without_twins(_merged(parts)), following
+
+    def _without_twins(self, rows: JobIntervals) -> JobIntervals:
+        same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
+        if not same.any():
+            return rows
+        group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
+        known = rows.end_us != OPEN_END
+        best = np.lexsort((rows.end_us, known, group))  # last of each group: a known end if there is one, the latest
+        is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
+        kept = best[is_best]
+        self.n_repeated += len(rows) - len(kept)
+        for i in best[~is_best].tolist():
+            j = int(kept[group[i]])
+            is_other = rows.count[i] != rows.count[j] or set(_nodes_of(rows, i)) != set(_nodes_of(rows, j))
+            self.n_contradicting += bool(is_other or (known[i] and rows.end_us[i] != rows.end_us[j]))
+        return rows.taken(kept)
 
     def _sorted_run(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
@@ -249,6 +275,10 @@ def _split(rows: JobIntervals, cut: int) -> tuple[JobIntervals, JobIntervals]:
     )  # fmt: skip
 
 
+def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
+    return list(map(int, rows.nodes[rows.first_node[i] : rows.first_node[i + 1]]))
+
+
 def _joined(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [_empty()]
     if len(parts) == 1:
@@ -271,13 +301,3 @@ def _joined(parts: list[JobIntervals]) -> JobIntervals:
 def _merged(parts: list[JobIntervals]) -> JobIntervals:
     rows = _joined(parts)
     return rows if len(parts) == 1 else rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
-
-
-def _without_twins(rows: JobIntervals) -> JobIntervals:
-    same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
-    if not same.any():
-        return rows
-    group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
-    known = rows.end_us != OPEN_END
-    best = np.lexsort((rows.end_us, known, group))  # last of each group: a known end if there is one, the latest
-    return rows.taken(best[np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])])

@@ -81,6 +81,7 @@ class Sweep:
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
         n = len(plan.position)
         self._record, self._plan = record, plan
+        self._slices = record.jobs.slices()
         self._rule = ASSIGNMENTS.index(plan.rules.assignment)
         self._over_capacity = OVER_CAPACITY.index(plan.rules.over_capacity)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
@@ -115,12 +116,17 @@ class Sweep:
     def rows(self) -> Iterator[Rows]:
         """All changes of states, from the first start to the end, by time and node; once."""
         following = 0
-        for jobs, following in self._record.jobs.slices():
+        for jobs, following in self._slices:
             yield from self._advance(self._ended(jobs), following)
         if following != OPEN_END:
             yield from self._advance(_no_jobs(), OPEN_END)
         waiting = self._scalars[machine.QUEUE_END] - self._scalars[machine.QUEUE_FIRST]
         self.never_began = int(waiting)
+
+    def see_the_rest(self) -> None:
+        """Go through what is left of the job intervals without sweeping it, so that the spool counts all of it."""
+        for _ in self._slices:
+            pass
 
     def _assume_down_before_first_job(self) -> None:
         start_us = self._plan.window_us[0]

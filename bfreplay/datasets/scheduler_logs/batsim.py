@@ -82,6 +82,7 @@ class BatsimReader:
                     else f"add it; Batsim writes it: {EXPORTS[0].command}",
                 )
         record.time_origin = "relative"
+        record.outages_known = True  # none: a simulated machine without jobs is idle
         record.add_format("batsim")
         record.lint.facts["time zone"] = (
             "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
@@ -95,6 +96,8 @@ class BatsimReader:
             record.add_inventory(_name(i) for i in range(n_machines))
             record.set_machine_size(n_machines)
         node_time_us = _read_jobs(by_kind[JOBS][0], n_machines, record)
+        if record.jobs.n_rows:
+            record.covers(0, record.last_stamp_us, "all of the simulation: from its start to the end of its last job")
         _check_schedule(by_kind[SCHEDULE], node_time_us, record)
 
 

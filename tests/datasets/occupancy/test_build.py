@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.build import build_events
+from bfreplay.datasets.occupancy.findings import CONTRADICTING
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.occupancy.spool import JobSpool
@@ -272,11 +273,27 @@ def test_the_same_run_of_a_job_read_twice_counts_once_with_the_end_that_is_known
     record.set_machine_size(4)
     record.add_job("7", 0, None, None, 2)  # exported while it was running
     record.add_job("7", 0, 10 * S, None, 2)  # and again later
+    record.add_job("7", 0, 10 * S, None, 2)
     record.add_job("8", 0, 20 * S, None, 1)
-    events = build_events(record, OccupancyRules(window="full", min_gap_s=0, empty_machine="idle")).events
-    found = events_by_the_second(events)
+    built = build_events(record, OccupancyRules(window="full", min_gap_s=0, empty_machine="idle"))
+    assert built.lint.facts["runs that were read twice and count once"] == 2
+    assert CONTRADICTING not in built.lint.doubts
+    found = events_by_the_second(built.events)
     idle = [sum(line[t] == NodeState.IDLE for line in found.values()) for t in range(20)]
     assert idle == [1] * 10 + [3] * 10
+
+
+def test_the_same_run_with_two_stories_is_doubted():
+    record = ScheduleRecord()
+    record.add_job("7", 0, 10 * S, record.node_ids(["a"]))
+    record.add_job("7", 0, 10 * S, record.node_ids(["b"]))
+    record.add_job("8", 0, 10 * S, record.node_ids(["a"]))
+    record.add_job("8", 0, 20 * S, record.node_ids(["a"]))
+    record.add_job("9", 50 * S, 60 * S, record.node_ids(["c"]))
+    record.add_job("9", 50 * S, 60 * S, record.node_ids(["c"]))
+    built = build_events(record, OccupancyRules(window=(0, 30 * S), min_gap_s=0))
+    assert built.lint.doubts[CONTRADICTING].count == 2
+    assert built.lint.facts["runs that were read twice and count once"] == 3  # those after the window too
 
 
 def test_a_node_that_nobody_used_for_long_was_not_there():
@@ -352,3 +369,26 @@ def test_the_spool_gives_the_same_rows_whatever_its_runs():
     assert len(whole) == 500
     assert whole == sorted(whole, key=lambda row: row[0])
     assert rows(7) == rows(1) == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        ({}, NodeState.DOWN),
+        ({"empty_machine": "idle"}, NodeState.IDLE),
+        ({"empty_after_s": 5_000}, NodeState.IDLE),
+        ({"outage": True}, NodeState.IDLE),
+        ({"outage": True, "empty_machine": "down"}, NodeState.DOWN),
+        ({"outages_known": True}, NodeState.IDLE),
+    ],
+)
+def test_a_machine_without_jobs_for_long_is_down_unless_somebody_knows_better(change, state):
+    record = recorded([Held(0, 10, ("a",)), Held(4_010, 4_020, ("b",))])
+    if change.pop("outage", False):
+        record.add_outage(NodeState.DRAIN, 0, 5 * S, record.node_ids(["d"]))
+    record.outages_known = change.pop("outages_known", False)
+    built = build_events(record, OccupancyRules(window="full", min_gap_s=0, **change))
+    line = events_by_the_second(built.events)["c"]
+    assert line[5] == NodeState.IDLE
+    assert set(line[10:4_010]) == {state}
+    assert line[4_015] == NodeState.IDLE

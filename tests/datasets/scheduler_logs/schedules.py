@@ -156,7 +156,7 @@ def sacct_json(schedule: Schedule, style: str) -> str:
     jobs = []
     for run in schedule.runs:
         state = "REQUEUED" if run.requeued else "RUNNING" if run.end is None else "COMPLETED"
-        wrapped = [{"set": True, "infinite": False, "number": 90}, [state]] if style == "new" else [90, state]
+        wrapped = [{"set": True, "infinite": False, "number": 90_000}, [state]] if style == "new" else [90_000, state]
         jobs.append(
             {
                 "job_id": run.raw_id,

@@ -1,0 +1,1 @@
+"""IBM Spectrum LSF: lsb.acct and lsb.events."""

@@ -1,0 +1,196 @@
+"""One line of a PBS accounting file: ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from bfreplay.datasets.scheduler_logs.hostlists import NO_NODES, expand_nodes
+from bfreplay.datasets.times import EPOCH, MICROSECOND
+
+US = 1_000_000
+_DAY_US = 86_400 * US
+
+_STAMP = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d", re.ASCII)
+RECORD_START = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d;[A-Za-z];[^;]*(?:;|$)", re.ASCII)
+SERVER_LOG_START = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[0-9a-f]{4};", re.ASCII)
+_JOB = re.compile(r"\d+(?:\[\d*\]|-\d+)?(?:\.[\w.\-@:]+)?", re.ASCII)
+_ATTRIBUTE = re.compile(r"""(?<!\S)([A-Za-z][\w.\-]*)=("[^"]*"(?!\S)|'[^']*'(?!\S)|\S*)""", re.ASCII)
+_EPOCH = re.compile(r"\d{1,11}", re.ASCII)
+_SPAN = re.compile(r"(?:(?:(\d{1,5}):)?(\d{1,7}):)?(\d{1,2}):(\d{1,2})|(\d{1,10})", re.ASCII)
+_SLOTS = re.compile(r"[\d,\-]*(?:\*\d+)?", re.ASCII)
+_VNODE = re.compile(r"([^:\[\]]+)(?:\[\d+\])?(?::.*)?")
+
+_USED = ("start", "end", "exec_host", "exec_vnode", "unique_node_count", "ctime")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record, with where it stands; ``stamp_us`` is its text stamp on the server's clock, as if that were UTC."""
+
+    file: str
+    number: int
+    stamp_us: int
+    kind: str
+    job: str
+    text: str
+
+
+def parsed_line(text: str, file: str, number: int) -> Line | None:
+    """Split a line at its first three semicolons; ``None`` if it is no record."""
+    parts = text.split(";", 3)
+    if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
+        return None
+    stamp_us = stamp_of(parts[0])
+    if stamp_us is None:
+        return None
+    return Line(file, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
+
+
+def stamp_of(text: str) -> int | None:
+    """Microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; ``None`` if it is not that."""
+    if not _STAMP.fullmatch(text):
+        return None
+    day, hour = _day_us(text[:10]), int(text[11:13])
+    if day is None or hour > 23:
+        return None
+    second = int(text[17:])
+    return None if second > 60 else day + (hour * 3600 + int(text[14:16]) * 60 + second) * US
+
+
+@lru_cache(maxsize=4_096)
+def _day_us(text: str) -> int | None:
+    try:
+        moment = datetime(int(text[6:]), int(text[:2]), int(text[3:5]), tzinfo=EPOCH.tzinfo)
+    except ValueError:
+        return None
+    return (moment - EPOCH) // MICROSECOND
+
+
+def is_job(text: str) -> bool:
+    """Whether it is the id of a job, of a job array (``12[].server``) or of one of its members."""
+    return _JOB.fullmatch(text) is not None
+
+
+def attributes(text: str) -> Mapping[str, str]:
+    """Return the attributes of a record. Values may stand in quotes, and then have spaces in them.
+
+    Raises
+    ------
+    ValueError
+        An attribute that decides about nodes or times stands twice, with two values.
+    """
+    pairs = _ATTRIBUTE.findall(text)
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        for key in _USED:
+            if len({value for name, value in pairs if name == key}) > 1:
+                raise ValueError(f"{key} stands twice in the record")
+    return found
+
+
+def epoch_us(found: Mapping[str, str], key: str) -> int | None:
+    """Microseconds of an attribute in epoch seconds; ``None`` if it is missing or 0 (not yet).
+
+    Raises
+    ------
+    ValueError
+        It is no whole number of seconds.
+    """
+    text = found.get(key)
+    if text is None:
+        return None
+    if not _EPOCH.fullmatch(text):
+        raise ValueError(f"{key} is no time in epoch seconds")
+    return int(text) * US or None
+
+
+def count_of(found: Mapping[str, str]) -> int | None:
+    """How many nodes TORQUE says that it gave; ``None`` where it does not.
+
+    PBS Pro's ``Resource_List.nodect`` is no such count: it counts chunks, several of which may share a node.
+    """
+    text = found.get("unique_node_count", "")
+    return int(text) if _EPOCH.fullmatch(text) else None
+
+
+def walltime_us(found: Mapping[str, str]) -> int | None:
+    """Microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if there is none that can be read."""
+    match = _SPAN.fullmatch(found.get("Resource_List.walltime", "").strip("\"'"))
+    if match is None:
+        return None
+    if match[5]:
+        return int(match[5]) * US
+    days, hours = int(match[1] or 0), int(match[2] or 0)
+    return days * _DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
+
+
+def is_followed(text: str, found: Mapping[str, str]) -> bool:
+    """Whether attributes follow the node list in a record, as servers write it: otherwise it may have been cut.
+
+    Raises
+    ------
+    ValueError
+        What follows is no attribute: the list was broken by a blank.
+    """
+    key = "exec_host" if found.get("exec_host") else "exec_vnode"
+    value = f"{key}={found.get(key, '')}"
+    rest = text[text.find(value) + len(value) :].lstrip()
+    if rest and not _ATTRIBUTE.match(rest):
+        raise ValueError(f"{rest[:40]!r} follows the list of nodes")
+    return bool(rest)
+
+
+def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
+    """Distinct nodes of ``exec_host``, else of ``exec_vnode``; empty if neither names any.
+
+    Raises
+    ------
+    ValueError
+        The list is none, or was cut.
+    """
+    hosts = found.get("exec_host", "").strip("\"'")
+    if hosts.lower() not in NO_NODES:
+        return _hosts(hosts)
+    vnodes = found.get("exec_vnode", "").strip("\"'")
+    return () if vnodes.lower() in NO_NODES else vnode_hosts(vnodes)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    """``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the node stands before the slash."""
+    names: dict[str, None] = {}
+    for part in text.split("+"):
+        name, _, slots = part.partition("/")
+        if not _SLOTS.fullmatch(slots):
+            raise ValueError(f"{part!r} is no part of a list of hosts")
+        names[name.partition(":")[0]] = None
+    return _checked(names)
+
+
+def vnode_hosts(text: str) -> tuple[str, ...]:
+    """``(n1:ncpus=4:mem=1gb)+(n2:ncpus=4+n2[1]:ncpus=2)``: virtual nodes are parts of hosts.
+
+    Raises
+    ------
+    ValueError
+        The list is none, or was cut.
+    """
+    if text.count("(") != text.count(")"):
+        raise ValueError("a bracket is open: the list may have been cut")
+    names: dict[str, None] = {}
+    for part in text.replace("(", "").replace(")", "").split("+"):
+        match = _VNODE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is no part of a list of virtual nodes")
+        names[match[1]] = None
+    return _checked(names)
+
+
+def _checked(names: Mapping[str, None]) -> tuple[str, ...]:
+    for name in names:
+        if expand_nodes(name) != (name,):
+            raise ValueError(f"{name!r} is no name of a node")
+    return tuple(names)

@@ -1,0 +1,196 @@
+"""Reads the accounting files of PBS Pro, OpenPBS and TORQUE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.pbs import reservations
+from bfreplay.datasets.scheduler_logs.pbs.lines import (
+    RECORD_START,
+    SERVER_LOG_START,
+    US,
+    Line,
+    is_job,
+    parsed_line,
+    stamp_of,
+)
+from bfreplay.datasets.scheduler_logs.pbs.reservations import Reservations
+from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, UNREADABLE_DOUBT, Runs
+from bfreplay.datasets.scheduler_logs.pbs.stamps import StampClock
+from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.errors import InputError
+
+PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
+TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
+
+_EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
+_NO_RECORD = "a line that is no record"
+_NO_JOB = "a record without a job's id"
+_BACK_US = 3_900 * US  # the end of summer time puts the clock back by one hour
+_QUIET_US = 7 * 86_400 * US
+
+_WITHOUT_RUN = {
+    "Q": "queued record",
+    "L": "licence record",
+    "M": "moved to another server",
+    "P": "provisioning record",
+    "p": "provisioning record",
+    "a": "alteration of a job",
+    "z": "suspend or resume record",
+    "r": "suspend or resume record",
+}
+_OUTAGES = "not in accounting logs: nodes that were down or drained look idle; give them as a separate table"
+
+
+class PbsReader:
+    """PBS Pro, OpenPBS and TORQUE accounting: the daily files, in any order, or all of them in one."""
+
+    name = "pbs"
+    title = "PBS Pro, OpenPBS, TORQUE: files of server_priv/accounting"
+    exports: Sequence[Export] = (
+        Export(PBS_EXPORT, "PBS Pro, OpenPBS: all accounting files (as root on the server)"),
+        Export(TORQUE_EXPORT, "TORQUE: all accounting files (as root on the server)"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say why ``file`` looks like PBS accounting, ``None`` if it does not."""
+        lines = [line for line in file.head_lines() if line.strip()]
+        records = sum(RECORD_START.match(line) is not None for line in lines)
+        if not records or 2 * records < len(lines):
+            return None
+        return f"{records} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read accounting files into ``record``; memory grows with the jobs that run at a time.
+
+        Raises
+        ------
+        InputError
+            A file is something else; no run can be made of the log; a text stamp decides and its zone is not known.
+        """
+        firsts = [_first_stamp(file) for file in files]
+        order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
+        lint = record.lint
+        kept = _intervals(lint)
+        clock = StampClock(options, lint)
+        runs = Runs(record, clock)
+        reserved = Reservations(record, clock, options.reservations == "reserved")
+        last_us: int | None = None
+        for i in order:
+            last_us = _read_file(files[i], lint, runs, reserved, last_us)
+        clock.finish()
+        runs.finish()
+        reserved.finish()
+        if last_us is not None:
+            _stamp_end(record, clock, last_us)
+        if _intervals(lint) == kept:
+            raise _nothing_usable(files[order[0]], lint)
+        record.add_format("pbs accounting")
+        if options.timezone is not None:
+            record.timezone = options.timezone
+        lint.facts["outages"] = _OUTAGES
+
+
+def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
+    """Return the last text stamp, on the server's clock."""
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        lint.read()
+        line = parsed_line(text, file.name, number)
+        if line is None or not line.job.strip():
+            _unreadable(lint, _NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            continue
+        if last_us is not None and line.stamp_us < last_us - _BACK_US:
+            lint.doubt(ORDER_DOUBT, file.name, number, text[:19])
+        last_us = line.stamp_us
+        _take(line, lint, runs, reserved)
+    return last_us
+
+
+def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
+    kind = line.kind
+    without_run = _WITHOUT_RUN.get(kind)
+    if without_run is not None:
+        lint.drop(without_run, line.file, line.number, line.job)
+    elif kind in reservations.KINDS:
+        reserved.take(line)
+    elif kind not in "SERADCTcsue":
+        lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
+    elif not is_job(line.job):
+        _unreadable(lint, _NO_JOB, line.file, line.number, f"{kind};{line.job}")
+    elif "[]" in line.job:
+        lint.drop("array parent", line.file, line.number, line.job)
+    elif kind == "S":
+        runs.start(line)
+    elif kind in "ERA":
+        runs.end(line)
+    elif kind == "D":
+        runs.delete(line)
+    elif kind in "CT":
+        runs.checkpoint(line)
+    else:
+        runs.give_back(line)
+
+
+def _unreadable(lint: Lint, reason: str, file: str, number: int, text: str) -> None:
+    lint.drop(reason, file, number, text)
+    lint.doubt(UNREADABLE_DOUBT, file, number, text)
+
+
+def _first_stamp(file: LogFile) -> int:
+    """Text stamp of the first record, by which files are put in order.
+
+    Raises
+    ------
+    InputError
+        There is none: the file is something else.
+    """
+    lines = [line for line in file.head_lines() if line.strip()]
+    for line in lines:
+        if RECORD_START.match(line):
+            stamp = stamp_of(line[:19])
+            if stamp is not None:
+                return stamp
+    if any(SERVER_LOG_START.match(line) for line in lines):
+        raise InputError(
+            "this is a log of the PBS server, which says what it did, not who held which nodes",
+            file=file.name,
+            expected=f"accounting: {_EXPECTED}",
+            fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+        )
+    raise InputError(
+        "this is no PBS accounting file",
+        file=file.name,
+        row="line 1",
+        value=lines[0][:120] if lines else "",
+        expected=_EXPECTED,
+        fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+    )
+
+
+def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
+    """Note when the last record was written, unless nothing near it confirms such a time."""
+    moment, latest = clock.moment(last_us), clock.latest_us
+    if moment is not None and latest is not None and moment < latest + _QUIET_US:
+        record.stamp(moment)
+
+
+def _intervals(lint: Lint) -> int:
+    return lint.kept.get("job intervals", 0)
+
+
+def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
+    largest = sorted(lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:4]
+    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    return InputError(
+        "no run of a job can be made of this log",
+        file=file.name,
+        value=found,
+        expected="S and E records with start=, end= and exec_host=",
+        fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+    )

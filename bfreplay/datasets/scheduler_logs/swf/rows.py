@@ -1,0 +1,204 @@
+"""Lines of a Standard Workload Format file to columns, a block at a time.
+
+There are two ways through, and one meaning: ``read_line`` says what a row is, one line at a time; ``_plain_rows`` takes
+all lines of a block at once whose used fields are whole numbers, which are nearly all lines of all logs.
+
+Fields are separated by spaces or tabs. A number is ASCII digits, up to twelve before the point, with or without a
+minus sign and a decimal part: ``17``, ``-1``, ``3.25``; no exponent, no plus sign, no separator. Job number and
+processors are whole (``4.0`` is). Fields that say nothing about who held which nodes when may hold anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.times import seconds_to_us
+
+STANDARD_COLUMNS = 18
+EXTENDED_COLUMNS = 21
+NODE_LIST_COLUMN = 18
+"""Position, from 0, of the list of nodes in the extended form."""
+
+UNKNOWN = -1
+MOST_PROCESSORS = 1 << 31
+
+NOT_18_COLUMNS = "not 18 columns"
+NO_NUMBER = "a field is no number"
+NO_NODE_LIST = "column 19 is no list of nodes"
+
+_USED = (0, 1, 2, 3, 4, 7, 10)  # job, submit, wait, run, processors, requested processors, status
+_TIMES = (1, 2, 3)
+_LONGEST = 12
+_TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _SEMICOLON = b"\t\n\r -0;"
+_TOKEN = re.compile(rb"[^ \t\r]+")
+_NUMBER = re.compile(rb"-?\d{1,12}(?:\.\d{0,18})?")
+_WHOLE = re.compile(rb"-?\d{1,12}(?:\.0{0,18})?")
+_NODE_LIST = re.compile(rb"\{\d{1,9}(?:,\d{1,9})*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """R rows in the order of their lines, ``(R,) int64`` each.
+
+    ``line`` counts from 1; ``submit_us``, ``wait_us`` and ``run_us`` are microseconds; ``processors``, ``requested``
+    and ``status`` are as in the file, and unknown is negative. ``node_lists`` holds column 19 of the extended form,
+    and is empty for standard rows.
+    """
+
+    line: NDArray[np.int64]
+    job: NDArray[np.int64]
+    submit_us: NDArray[np.int64]
+    wait_us: NDArray[np.int64]
+    run_us: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    status: NDArray[np.int64]
+    node_lists: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+class Block:
+    """Whole lines of a file, read.
+
+    Parameters
+    ----------
+    data
+        The lines.
+    first_line
+        Number of the first one.
+
+    Attributes
+    ----------
+    n_lines
+        Lines in it.
+    standard, extended
+        Rows of 18 columns, and of the 21 of the extended form.
+    comments
+        Line and text of each comment.
+    unreadable
+        Line and reason of each row that is none.
+    """
+
+    def __init__(self, data: bytes, first_line: int) -> None:
+        if first_line == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        self._data, self._first_line = data, first_line
+        text = np.frombuffer(data, np.uint8)
+        newlines = np.flatnonzero(text == _NEWLINE)
+        self.n_lines = len(newlines)
+        self._begin = np.concatenate([np.zeros(1, np.int64), newlines[:-1] + 1])
+        self._end = newlines
+        self._read(text)
+
+    def text(self, line: int) -> str:
+        """Return what stands in a line, without its end."""
+        i = line - self._first_line
+        return self._data[self._begin[i] : self._end[i]].decode("utf-8", "surrogateescape").rstrip("\r")
+
+    def _read(self, text: NDArray[np.uint8]) -> None:
+        is_space = (text == _SPACE) | (text == _NEWLINE) | (text == _TAB) | (text == _RETURN)
+        edges = np.flatnonzero(np.diff(is_space, prepend=True, append=True))
+        begin, end = edges[::2], edges[1::2]
+        first_token = np.searchsorted(begin, self._begin)
+        n_tokens = np.diff(first_token, append=len(begin))
+        has_text = np.flatnonzero(n_tokens)
+        is_comment = text[begin[first_token[has_text]]] == _SEMICOLON
+        self.comments = [(int(i) + self._first_line, self._line(i)) for i in has_text[is_comment]]
+        jobs = has_text[~is_comment]
+        standard = jobs[n_tokens[jobs] == STANDARD_COLUMNS]
+        values, is_plain = _plain_rows(text, begin, end, first_token[standard])
+        slow = np.sort(np.concatenate([standard[~is_plain], jobs[n_tokens[jobs] != STANDARD_COLUMNS]]))
+        self._sort_out(standard[is_plain], values[:, is_plain], slow)
+
+    def _sort_out(self, plain: NDArray[np.int64], values: NDArray[np.int64], slow: NDArray[np.int64]) -> None:
+        """Read the lines ``slow`` one by one, and put all rows in order."""
+        singles: list[list[int]] = []
+        listed: list[list[int]] = []
+        node_lists: list[str] = []
+        self.unreadable: list[tuple[int, str]] = []
+        for i in slow.tolist():
+            row = read_line(self._line(i))
+            if isinstance(row, str):
+                self.unreadable.append((i + self._first_line, row))
+            elif row[1] is None:
+                singles.append([i, *row[0]])
+            else:
+                listed.append([i, *row[0]])
+                node_lists.append(row[1])
+        more = _columns(singles)
+        every = np.concatenate([np.vstack([plain[None, :], values]), more], axis=1)
+        every = every[:, np.argsort(every[0], kind="stable")] if more.size else every
+        self.standard = self._rows(every)
+        self.extended = self._rows(_columns(listed), tuple(node_lists))
+
+    def _rows(self, columns: NDArray[np.int64], node_lists: tuple[str, ...] = ()) -> Rows:
+        job, submit_us, wait_us, run_us, processors, requested, status = columns[1:]
+        line = columns[0] + self._first_line
+        return Rows(line, job, submit_us, wait_us, run_us, processors, requested, status, node_lists)
+
+    def _line(self, i: int | np.integer) -> bytes:
+        return self._data[self._begin[i] : self._end[i]]
+
+
+def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
+    """Values of the used columns of one line (times in microseconds) and its list of nodes, or why it is no row.
+
+    What is no number in the requested processors and the status counts as unknown: both only explain.
+    """
+    fields = _TOKEN.findall(line)
+    nodes = None
+    if len(fields) == EXTENDED_COLUMNS:
+        if not _NODE_LIST.fullmatch(fields[NODE_LIST_COLUMN]):
+            return NO_NODE_LIST
+        nodes = fields[NODE_LIST_COLUMN].decode()
+    elif len(fields) != STANDARD_COLUMNS:
+        return NOT_18_COLUMNS
+    values = []
+    for column in _USED:
+        field = fields[column]
+        if column in _TIMES:
+            if not _NUMBER.fullmatch(field):
+                return NO_NUMBER
+            values.append(seconds_to_us(field.decode(), exact=False))
+        elif _WHOLE.fullmatch(field):
+            values.append(int(field.partition(b".")[0]))
+        elif column in (0, 4):
+            return NO_NUMBER
+        else:
+            values.append(UNKNOWN)
+    return tuple(values), nodes
+
+
+def _columns(rows: list[list[int]]) -> NDArray[np.int64]:
+    """Line index and values of rows, as columns."""
+    return np.array(rows, np.int64).reshape(-1, 1 + len(_USED)).T
+
+
+def _plain_rows(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], first_token: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Used columns ``(7, R)`` of R rows with these first tokens, and ``(R,)`` which rows have whole numbers in all."""
+    values = np.empty((len(_USED), len(first_token)), np.int64)
+    is_plain = np.ones(len(first_token), np.bool_)
+    for position, column in enumerate(_USED):
+        token = first_token + column
+        at, is_negative = begin[token], text[begin[token]] == _MINUS
+        at = at + is_negative
+        length = end[token] - at
+        is_plain &= (length > 0) & (length <= _LONGEST)
+        value = np.zeros(len(token), np.int64)
+        for i in range(min(_LONGEST, int(length.max(initial=0)))):
+            inside = i < length
+            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # what is below "0" wraps round above 9
+            is_plain &= ~inside | (digit <= 9)
+            value = np.where(inside, value * 10 + digit, value)
+        values[position] = np.where(is_negative, -value, value) * (1_000_000 if column in _TIMES else 1)
+    return values, is_plain
