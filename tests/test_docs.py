@@ -19,7 +19,11 @@ from bfreplay.replay.tables import DECISIONS, JOBS, TIMINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TO_FOLLOW = ROOT / "docs" / "algorithm-developers.md"  # run from top to bottom; of the others every block by itself
+# run from top to bottom, with the programs that they show; of the others every block by itself
+TO_FOLLOW = {
+    ROOT / "docs" / "algorithm-developers.md": {"python", "bfreplay", "pip"},
+    ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
+}
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,7 +31,7 @@ _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", r
 def _blocks(language: str) -> list[object]:
     found = []
     for page in PAGES:
-        if page == TO_FOLLOW:
+        if page in TO_FOLLOW:
             continue
         for n, (kind, text) in enumerate(_BLOCK.findall(page.read_text())):
             if kind == language:
@@ -53,10 +57,11 @@ def test_commands_run(text, tmp_path):
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
 
 
-def test_the_page_for_algorithm_developers_can_be_followed_from_top_to_bottom(tmp_path):
+@pytest.mark.parametrize("page", TO_FOLLOW, ids=lambda page: page.name)
+def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
     ran = []
-    for file, kind, text in _STEP.findall(TO_FOLLOW.read_text()):
+    for file, kind, text in _STEP.findall(page.read_text()):
         if file:
             (tmp_path / file).write_text(text)
         elif kind == "console":
@@ -66,8 +71,8 @@ def test_the_page_for_algorithm_developers_can_be_followed_from_top_to_bottom(tm
                 ran.append(command)
         else:
             assert kind == "text", f"nobody runs this block:\n{text}"
-    assert {command.split()[0] for command in ran} == {"python", "bfreplay", "pip"}
-    for picture in re.findall(r"`(lab/[\w-]+\.\w+)`", TO_FOLLOW.read_text()):
+    assert {command.split()[0] for command in ran} == TO_FOLLOW[page]
+    for picture in re.findall(r"`(lab/[\w-]+\.\w+)`", page.read_text()):
         assert (tmp_path / picture).stat().st_size > 0
 
 

@@ -63,6 +63,7 @@ def test_a_job_holds_its_nodes_and_steps_are_no_jobs(tmp_path):
         job(job_id=number(7), start=number(NOON), end=number(NOON + 3600)),
         job(allocation_nodes=number(2)),
         job(job_id="7"),
+        job(start=float(NOON)),
         job(array={"job_id": 5, "task_id": 42}),
         job(array={"job_id": 5, "task_id": number(42)}),
         {**job(), "state": "COMPLETED"},

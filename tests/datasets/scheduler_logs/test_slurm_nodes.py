@@ -4,7 +4,7 @@ import pytest
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.scheduler_logs.slurm import node_events, sinfo
-from bfreplay.datasets.scheduler_logs.slurm.clock import FOLD_DOUBT, ZONE_DOUBT
+from bfreplay.datasets.scheduler_logs.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
 from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE, node_state, stronger
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
@@ -121,6 +121,7 @@ def test_a_reason_may_hold_a_separator(tmp_path):
     ("row", "reason", "sentence"),
     [
         ("hill|n2|soon|Unknown|DOWN|x|root", "unreadable time", UNREADABLE),
+        ("hill|n2|Mon 12:00|Unknown|DOWN|x|root", RELATIVE, UNREADABLE),
         ("hill|n2|Unknown|Unknown|DOWN|x|root", "an outage without a start", UNREADABLE),
         ("hill|n[2|2024-03-01T12:00:00|Unknown|DOWN|x|root", "unreadable names of nodes", UNREADABLE),
         ("hill|n2|2024-03-01T12:00:00", "fewer cells than columns", UNREADABLE),
@@ -133,6 +134,12 @@ def test_events_that_cannot_be_read_are_dropped_and_doubted(tmp_path, row, reaso
     assert len(record.outages) == 1
     assert dropped(record) == {reason: 1}
     assert doubts(record) == {sentence: 1}
+
+
+def test_what_stands_before_the_header_of_events_is_counted(tmp_path):
+    good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
+    record = events(tmp_path, good, header="sacctmgr: hello\n" + EVENTS)
+    assert dropped(record) == {"a line before the header": 1}
 
 
 def test_events_in_local_time_need_a_zone(tmp_path):
@@ -190,6 +197,8 @@ def test_outputs_of_sacctmgr_are_recognised(tmp_path):
     event, reservation = files_of(tmp_path, EVENTS + "\n", RESERVATIONS + "\n")
     assert "show event" in SlurmReader().recognise(event)
     assert "show reservation" in SlurmReader().recognise(reservation)
+    (table,) = files_of(tmp_path, EVENTS.replace("|", ",") + "\n")
+    assert SlurmReader().recognise(table) is None
 
 
 # ---- sinfo ----------------------------------------------------------------------------------------------------------
@@ -302,6 +311,14 @@ def test_one_sample_is_only_an_inventory(tmp_path):
     assert found == []
     assert record.coverage is None
     assert record.nodes == ("a", "b")
+
+
+def test_spoilt_samples_are_read_on_request_but_not_claimed(tmp_path):
+    text = samples(*[(60 * i, "idle", "down") for i in range(4)]) + "ping: lost\n" * 3
+    assert SlurmReader().recognise(files_of(tmp_path, text)[0]) is None
+    found, record = sinfo_of(tmp_path, text)
+    assert found == [("down", 0, 180, ("b",))]
+    assert dropped(record) == {"unreadable sample": 3}
 
 
 def test_samples_are_recognised_and_other_numbers_are_not(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.slurm import clock
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
 from bfreplay.datasets.scheduler_logs.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
 from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
@@ -125,6 +126,14 @@ def test_a_zone_that_is_given_counts_for_the_layout_of_xdmod_too(tmp_path):
     record = read(tmp_path, XDMOD + "\n", timezone="Europe/Paris")
     assert jobs(record) == [(NOON - 3600, NOON, 2, ("n1", "n2"))]
     assert record.timezone == "Europe/Paris"
+
+
+def test_the_layout_of_xdmod_is_known_by_most_of_the_first_rows(tmp_path):
+    step, junk = XDMOD.replace("7|7", "7.0|7.0"), XDMOD.replace("7|7", "x|x")
+    record = read(tmp_path, "\n".join([XDMOD, step, junk]) + "\n")
+    assert dropped(record) == {"job step": 1, "unreadable JobID": 1}
+    with pytest.raises(InputError, match="no header line"):
+        read(tmp_path, "\n".join([XDMOD, junk, junk]) + "\n")
 
 
 def test_separators_in_the_last_column_of_free_text_belong_to_it(tmp_path):
@@ -253,6 +262,21 @@ def test_what_nothing_settles_is_refused_naming_the_line(tmp_path):
         read(tmp_path, sacct(BOTH_TWICE), timezone="Europe/Paris")
 
 
+def test_an_end_before_the_start_is_told_in_the_repeated_hour_too(tmp_path):
+    row = "1|1|COMPLETED|2024-10-27T04:10:00|2024-10-27T02:30:00|1200|1|1|n1"
+    record = read(tmp_path, sacct(row, GOOD), timezone="Europe/Paris")
+    assert dropped(record) == {"job that ends before it starts": 1}
+    assert doubts(record) == {sentences.BACKWARDS: 1}
+
+
+@pytest.mark.parametrize(("fold", "start"), [("earlier", "2024-10-27 00:10:00"), ("later", "2024-10-27 01:10:00")])
+def test_a_running_job_has_only_dst_fold_to_tell_its_start(tmp_path, fold, start):
+    row = "1|1|RUNNING|2024-10-27T02:10:00|Unknown|1200|1|1|n1"
+    with pytest.raises(InputError, match="line 2"):
+        read(tmp_path, sacct(row), timezone="Europe/Paris")
+    assert jobs(read(tmp_path, sacct(row), timezone="Europe/Paris", dst_fold=fold)) == [(at(start), None, 1, ("n1",))]
+
+
 @pytest.mark.parametrize(("fold", "start"), [("earlier", "2024-10-27 00:10:00"), ("later", "2024-10-27 01:10:00")])
 def test_dst_fold_chooses_and_is_a_doubt(tmp_path, fold, start):
     record = read(tmp_path, sacct(BOTH_TWICE), timezone="Europe/Paris", dst_fold=fold)
@@ -297,6 +321,7 @@ def test_the_time_suspended_explains_a_short_running_time(tmp_path):
     ("row", "reason"),
     [
         ("8.batch|8.batch|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||1|n1", "job step"),
+        ("8|8|PENDING|2024-03-01T13:00:00|Unknown|0|120|1|n1", "pending"),
         ("8.0|8_3.0|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||1|n1", "job step"),
         ("8|8_[5-9%2]|PENDING|Unknown|Unknown|0|120|1|None assigned", "pending array"),
         ("8|8_[1,3,5,7,9,11,|PENDING|Unknown|Unknown|0|120|1|None assigned", "pending array"),
@@ -389,6 +414,16 @@ def test_one_wrong_running_time_does_not_move_the_end_of_the_log(tmp_path):
     assert doubts(record) == {sentences.DUMP_TIMES: 1}
 
 
+def test_exports_of_several_days_may_have_been_written_at_several_times(tmp_path):
+    row = "7|7|RUNNING|2024-03-01T12:00:00|Unknown|{}|9000|2|n[1-2]"
+    record = read(tmp_path, sacct(row.format(600)), sacct(row.format(90_000)), timezone="UTC")
+    assert record.last_stamp_us == (NOON + 90_000) * 1_000_000
+    assert doubts(record) == {}
+    done = "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-03T12:00:00|172800|9000|2|n[1-2]"
+    record = read(tmp_path, sacct(row.format(600)), sacct(done), sacct(row.format(90_000)), timezone="UTC")
+    assert jobs(record) == [(NOON, NOON + 172_800, 2, ("n1", "n2"))]
+
+
 def test_runs_of_a_requeued_job_are_intervals_each(tmp_path):
     rows = [
         "7|7|REQUEUED|2024-03-01T10:00:00|2024-03-01T11:00:00|3600|120|1|n1",
@@ -396,6 +431,20 @@ def test_runs_of_a_requeued_job_are_intervals_each(tmp_path):
         GOOD,
     ]
     assert [job[3] for job in jobs(utc(tmp_path, *rows))] == [("n1",), ("n2",), ("n1", "n2")]
+
+
+def test_steps_are_told_by_job_id_alone(tmp_path):
+    header = "JobID|State|Start|End|NodeList"
+    rows = [f"{job}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|n1" for job in ("7", "7.0", "7_1.batch", "7x")]
+    assert dropped(utc(tmp_path, *rows, header=header)) == {"job step": 2, "unreadable JobID": 1}
+
+
+def test_caches_that_are_full_change_nothing(tmp_path, monkeypatch):
+    rows = [GOOD.replace("7|7", f"{i}|{i}").replace("n[1-2]", f"n[{i}-{i + 1}]") for i in range(1, 9)]
+    expected = jobs(utc(tmp_path, *rows))
+    monkeypatch.setattr(sentences, "_MOST_CACHED_LISTS", 2)
+    monkeypatch.setattr(clock, "_MOST_CACHED", 1)
+    assert jobs(utc(tmp_path, *rows)) == expected
 
 
 def test_a_row_that_two_exports_share_counts_once(tmp_path):
