@@ -35,7 +35,8 @@ class OccupancyRules:
         A node is idle when no job is left on it (``count``); ``refuse``: jobs that share a node are an error.
     empty_machine, empty_after_s
         Time without any job on the whole machine, longer than ``empty_after_s``: ``down`` (assumed), or ``idle``.
-        ``auto``: down, unless the log came with records of outages, which then say when it was down, or is of a simulation.
+        ``auto``: down, unless the log came with records of outages, which then say when it was down, or is that of a
+        simulation.
     min_gap_s
         A shorter hole between two uses of a node is no event: the node stays in the state that it had.
     release_delay_s

@@ -83,6 +83,8 @@ def test_a_job_that_runs_has_no_end_but_a_limit(tmp_path, limit):
     ((part, _),) = record.jobs.slices()
     assert part.limit_end_us[0] / 1e6 == NOON + 7200
     assert record.last_stamp_us / 1e6 == NOON + 600
+    ((part, _),) = read(tmp_path, document(job(limit=limit))).jobs.slices()
+    assert part.limit_end_us[0] == 2**63 - 1  # a job that ended needs none
 
 
 @pytest.mark.parametrize("limit", [4294967295, {"set": False, "infinite": True, "number": 0}, None])
@@ -94,6 +96,7 @@ def test_no_limit_is_no_limit(tmp_path, limit):
 
 def test_a_state_with_flags_runs_if_one_of_them_does(tmp_path):
     assert jobs(read(tmp_path, document(job(state=["COMPLETING", "CANCELLED"], end=0))))[0][1] is None
+    assert jobs(read(tmp_path, document(job(state=["CANCELLED", "COMPLETING"], end=0))))[0][1] is None
     assert jobs(read(tmp_path, document(job(state=["REQUEUE_FLAG", "FAILED"]))))[0][1] == NOON + 3600
 
 

@@ -284,6 +284,13 @@ def test_one_line_with_a_wrong_time_costs_one_sample_of_one_node(tmp_path, wrong
     assert doubts(record) == {sinfo.BACKWARDS: 1, sinfo.MISSING: 1}
 
 
+def test_time_never_goes_back_behind_a_sample_that_was_handed_on(tmp_path):
+    text = samples(*[(after, "down") for after in (0, 60, 120, 180, 9999, 90, 240, 300)], nodes=("a",))
+    found, record = sinfo_of(tmp_path, text)
+    assert found == [("down", 0, 300, ("a",))]
+    assert doubts(record) == {sinfo.BACKWARDS: 2}
+
+
 def test_a_reason_may_follow_and_fractions_of_seconds_count(tmp_path):
     text = f"{T}.5|a|down|disk | fan\n{T + 60}|a|idle|none\n"
     assert sinfo_of(tmp_path, text)[0] == [("down", 0.5, 60, ("a",))]

@@ -217,8 +217,9 @@ def test_epoch_seconds_need_no_zone(tmp_path):
     assert record.lint.facts["time zone"] == "epoch seconds: no zone needed"
 
 
-def test_times_with_their_zone_need_none(tmp_path):
-    record = read(tmp_path, sacct("7|7|COMPLETED|2024-03-01T13:00:00+0100|2024-03-01T13:00:00Z|3600|120|2|n[1-2]"))
+@pytest.mark.parametrize("start", ["2024-03-01T13:00:00+0100", "2024-03-01T08:30:00-03:30", "2024-03-01 12:00:00Z"])
+def test_times_with_their_zone_need_none(tmp_path, start):
+    record = read(tmp_path, sacct(f"7|7|COMPLETED|{start}|2024-03-01T13:00:00Z|3600|120|2|n[1-2]"))
     assert jobs(record) == [GOOD_JOB]
 
 
@@ -296,6 +297,25 @@ def test_running_times_that_are_off_by_whole_hours_doubt_the_zone(tmp_path):
     row = "1|1|COMPLETED|2024-03-31T00:30:00|2024-03-31T04:30:00|10800|1|1|n1"  # clocks went forward: it was Paris
     assert doubts(utc(tmp_path, row)) == {sentences.WHOLE_HOURS: 1}
     assert doubts(read(tmp_path, sacct(row), timezone="Europe/Paris")) == {}
+
+
+@pytest.mark.parametrize("elapsed", [7199, 7200, 7201, 0, 1])
+def test_whole_hours_are_whole_to_the_second(tmp_path, elapsed):
+    row = f"1|1|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|{elapsed}|1|1|n1"
+    assert doubts(utc(tmp_path, row)) == {sentences.WHOLE_HOURS: 1}
+
+
+@pytest.mark.parametrize("elapsed", [3599, 3600, 3601])
+def test_a_second_is_no_difference(tmp_path, elapsed):
+    assert doubts(utc(tmp_path, GOOD.replace("|3600|", f"|{elapsed}|"))) == {}
+
+
+def test_a_running_time_that_fits_neither_local_time_settles_nothing(tmp_path):
+    row = "1|1|COMPLETED|2024-10-27T01:30:00|2024-10-27T02:30:00|5000|1|1|n1"
+    with pytest.raises(InputError, match="--dst-fold"):
+        read(tmp_path, sacct(row), timezone="Europe/Paris")
+    record = read(tmp_path, sacct(row), timezone="Europe/Paris", dst_fold="later")
+    assert doubts(record) == {FOLD_DOUBT: 1, sentences.TOO_SHORT: 1}
 
 
 def test_elapsed_is_read_where_there_is_no_elapsed_raw(tmp_path):
@@ -412,6 +432,15 @@ def test_one_wrong_running_time_does_not_move_the_end_of_the_log(tmp_path):
     record = utc(tmp_path, *rows, "9|9|RUNNING|2024-03-01T12:00:00|Unknown|9999999|120|1|n9")
     assert record.last_stamp_us == (NOON + 600) * 1_000_000
     assert doubts(record) == {sentences.DUMP_TIMES: 1}
+
+
+def test_a_suspended_job_does_not_tell_when_the_log_was_written(tmp_path):
+    row = "{0}|{0}|{1}|2024-03-01T12:00:00|Unknown|{2}|120|1|n{0}"
+    record = utc(
+        tmp_path, row.format(1, "SUSPENDED", 60), row.format(2, "RUNNING", 7200), row.format(3, "SUSPENDED", 60)
+    )
+    assert record.last_stamp_us == (NOON + 7200) * 1_000_000
+    assert doubts(record) == {}
 
 
 def test_exports_of_several_days_may_have_been_written_at_several_times(tmp_path):
@@ -558,6 +587,14 @@ def test_starts_cut_at_the_edge_of_a_window_are_doubted(tmp_path):
         for i in range(12)
     ]
     assert doubts(utc(tmp_path, *rows, header=WINDOW)) == {sentences.CUT_STARTS: 12}
+
+
+@pytest.mark.parametrize(("n", "found"), [(9, {}), (10, {sentences.CUT_STARTS: 10})])
+def test_ten_starts_at_the_edge_are_many_where_nothing_says_when_jobs_were_submitted(tmp_path, n, found):
+    header = WINDOW.replace("Submit|", "")
+    rows = [f"{i}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:{i:02}:00|n{i}" for i in range(n)]
+    rows += [f"{100 + i}|COMPLETED|2024-03-01T12:30:00|2024-03-01T13:59:00|n{i}" for i in range(9)]
+    assert doubts(utc(tmp_path, *rows, header=header)) == found
 
 
 def test_an_array_that_is_the_first_to_start_is_no_cut(tmp_path):

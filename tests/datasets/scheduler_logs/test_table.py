@@ -14,6 +14,7 @@ from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.table import TableReader
+from bfreplay.datasets.scheduler_logs.table.csv_rows import rows_of
 from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.jobs import (
     ELAPSED_DIFFERS,
@@ -315,6 +316,14 @@ def test_node_lists_come_in_many_forms(read, cell):
     assert intervals(read(f"id,start,end,nodelist\n1,100,160,{cell}\n")) == [(100, 160, 3, ("n1", "n2", "n3"))]
 
 
+def test_nodes_asked_for_do_not_matter_where_those_held_are_listed(read):
+    record = read("id,start,end,nodes_req,nodelist\n1,100,160,8,c[1-2]\n")
+    assert intervals(record)[0][2:] == (2, ("c1", "c2"))
+    assert not record.lint.doubts
+    mapped = read("id,start,end,nodes_req,nodelist\n1,100,160,8,c[1-2]\n", mapping={"node_count": "nodes_req"})
+    assert intervals(mapped)[0][2] == 8
+
+
 def test_a_list_that_was_cut_keeps_the_number_of_nodes(read):
     record = read('id,start,end,nnodes,nodelist\n1,100,160,4,"c505-[083,104"\n')
     assert intervals(record) == [(100, 160, 4, ())]
@@ -337,6 +346,12 @@ def test_rows_of_one_array_job_are_all_kept_and_doubted(read):
     record = read("id,start,end,nodes\n5,100,160,1\n5,100,170,1\n5,100,170,1\n")
     assert sorted(interval[1] for interval in intervals(record)) == [160, 170, 170]
     assert record.lint.doubts[SEVERAL_TASKS].count == 2
+
+
+def test_a_row_that_is_left_out_is_no_task_of_an_array(read):
+    record = read("id,start,end,nodes\n5,100,100,1\n5,100,160,1\n")
+    assert len(intervals(record)) == 1
+    assert not record.lint.doubts
 
 
 def test_a_row_for_each_node_of_a_job_is_the_whole_job(read):
@@ -408,6 +423,12 @@ def test_a_quote_that_closes_in_another_row_spoils_no_row_but_its_own(read):
     assert dropped(record) == {"a row with another number of columns": 1}
 
 
+def test_lines_that_a_quote_would_join_into_no_row_are_each_looked_at():
+    text = ['a,b,c,"open', "x,y,z", 'p,q",r', "1,2,3,4"]
+    rows = list(rows_of(iter(enumerate(text, 1)), ",", 4))
+    assert [(row.line, row.cells) for row in rows] == [(1, None), (2, None), (3, None), (4, ["1", "2", "3", "4"])]
+
+
 def test_the_header_again_is_no_row(read):
     record = read("id,start,end,nodes\n1,100,160,2\nid,start,end,nodes\n2,100,160,2\n")
     assert dropped(record) == {"the header again": 1}
@@ -445,6 +466,21 @@ def test_a_table_of_outages_stands_beside_one_of_jobs(read):
     assert found == [(NodeState.DRAIN, 200, 260, 2), (NodeState.DOWN, 300, 360, None)]
     assert dropped(record) == {"a state that is no outage": 1, "an outage with a state that is not known": 1}
     assert balances(record)
+
+
+def test_a_mapping_may_name_columns_that_only_one_of_the_tables_has(read):
+    record = read(
+        "id,begin,finish,nodelist\n1,100,160,c1\n",
+        "start,end,nodelist,what\n200,260,c1,down\n",
+        mapping={"outage_state": "what", "start": "begin", "end": "finish"},
+    )
+    assert len(intervals(record)) == len(record.outages) == 1
+
+
+@pytest.mark.parametrize("word", ["stat", "idle"])
+def test_a_word_that_is_no_state_of_an_outage_is_refused(read, word):
+    with pytest.raises(InputError, match="neither a column nor a state"):
+        read("id,start,end,nodelist\n1,100,160,c1\n", mapping={"outage_state": word})
 
 
 def test_one_word_can_be_the_state_of_all_outages(read):

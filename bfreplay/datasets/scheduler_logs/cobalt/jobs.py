@@ -1,0 +1,149 @@
+"""Job rows of ALCF tables: raw Cobalt jobs, and DIM_JOB_COMPOSITE."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
+from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
+from bfreplay.datasets.scheduler_logs.table.cells import count_in, is_missing, limit_us, span_us
+from bfreplay.datasets.scheduler_logs.table.identity import Identities
+from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
+from bfreplay.datasets.scheduler_logs.table.times import is_interval
+
+CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
+LOCATION_UNREADABLE = "locations that cannot be read: the nodes are placed by rule"
+BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is believed"
+OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
+TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
+
+
+class CobaltJobs:
+    """Takes job rows.
+
+    Parameters
+    ----------
+    machine, size
+        Machine that is read, in lower case, and its nodes; ``None`` where they are not known.
+    open_outages
+        Starts of outages without an end, ascending: the first start of a job after each is kept in ``next_start``.
+    """
+
+    def __init__(
+        self,
+        record: ScheduleRecord,
+        stamps: Stamps,
+        identities: Identities,
+        machine: str | None,
+        size: int | None,
+        open_outages: list[int],
+    ) -> None:
+        self._record, self._lint, self._stamps, self._identities = record, record.lint, stamps, identities
+        self._machine, self._size = machine, size
+        self._open = open_outages
+        self.next_start: list[int | None] = [None] * len(open_outages)
+
+    def add(self, cells: Mapping[str, str], file: str, line: int) -> None:
+        """Make an interval of a row, or count why not."""
+        machine = cells.get("MACHINE_NAME", "").strip().lower()
+        if self._machine is not None and machine and machine != self._machine:
+            self._lint.drop("a job of another machine", file, line, machine)
+            self._lint.doubt(OTHER_MACHINE, file, line, machine)
+            return
+        shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
+        try:
+            start, end = self._stamps.read(cells["START_TIMESTAMP"]), self._stamps.read(cells["END_TIMESTAMP"])
+        except ValueError:
+            return self._unreadable("a time that cannot be read", file, line, shown)
+        if start is None:
+            self._lint.drop("never started", file, line, shown)
+            return
+        try:
+            count = _count(cells)
+        except ValueError:
+            number = cells.get("NODES_USED", cells.get("USED_NODES"))
+            return self._unreadable("a number of nodes that cannot be read", file, line, number)
+        elapsed = _elapsed(cells)
+        interval = self._stamps.interval(start, end, elapsed, file, line)
+        if isinstance(interval, str):
+            self._lint.drop(interval, file, line, shown)
+            return
+        start_us, end_us = interval
+        job = _job(cells) or f"{file} line {line}"
+        if not is_interval(start_us, end_us):
+            self._record.add_job(job, start_us, end_us, None, 1, None, file, line)  # which says why it cannot be
+            return
+        if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
+            self._lint.doubt(ELAPSED_DIFFERS, file, line, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+        self._keep(cells, job, start_us, end_us, count, file, line)
+
+    def _keep(
+        self,
+        cells: Mapping[str, str],
+        job: str,
+        start_us: int,
+        end_us: int | None,
+        count: int | None,
+        file: str,
+        line: int,
+    ) -> None:
+        where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
+        names: tuple[str, ...] = ()
+        try:
+            location = location_of(where, count)
+        except ValueError:
+            self._lint.doubt(LOCATION_UNREADABLE, file, line, where)
+        else:
+            names = location.nodes
+            if location.is_cut:
+                self._lint.doubt(CUT, file, line, f"{count} nodes, {len(names)} listed")
+            if location.block_size is not None:
+                if count is not None and count != location.block_size:
+                    self._lint.doubt(BLOCK_DIFFERS, file, line, f"{count} nodes in {where}")
+                count = max(count or 0, location.block_size)
+        held = max(count or 0, len(names))
+        if not held:
+            self._lint.drop("a job without nodes", file, line, job)
+            return
+        if self._size is not None and held > self._size:
+            self._lint.drop("more nodes than the machine has", file, line, f"{held} nodes")
+            self._lint.doubt(TOO_LARGE, file, line, f"{held} nodes")
+            return
+        walltime = limit_us(cells.get("WALLTIME_SECONDS"))
+        limit_end = None if walltime is None else start_us + walltime
+        identity = self._identities.of(job, start_us, where if names else "", file, line)
+        nodes = self._record.node_ids(names) if names else None
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, file, line)
+        before = bisect_left(self._open, start_us) - 1
+        for i in range(before, -1, -1):
+            known = self.next_start[i]
+            if known is not None and known <= start_us:
+                break
+            self.next_start[i] = start_us
+
+    def _unreadable(self, reason: str, file: str, line: int, value: object) -> None:
+        self._lint.drop(reason, file, line, value)
+        self._lint.doubt(UNREADABLE, file, line, value)
+
+
+def _count(cells: Mapping[str, str]) -> int | None:
+    text = cells.get("NODES_USED", cells.get("USED_NODES", ""))
+    return None if is_missing(text) else count_in(text)
+
+
+def _elapsed(cells: Mapping[str, str]) -> int | None:
+    try:
+        return span_us(cells.get("RUNTIME_SECONDS"))
+    except ValueError:
+        return None
+
+
+def _job(cells: Mapping[str, str]) -> str:
+    """Number of the job; with its name where the name says more (tasks of an array have one number)."""
+    number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
+    name = cells.get("JOB_NAME", "")
+    if is_missing(name) or name.split(".")[0] == number:
+        return "" if is_missing(number) else number
+    return name if is_missing(number) else f"{number} {name}"

@@ -1,0 +1,1 @@
+"""Slurm: accounting (``sacct``, text and JSON), node events, reservations, and samples of node states."""

@@ -1,0 +1,194 @@
+"""``sacctmgr show event`` and ``sacctmgr show reservation``: when nodes were down, draining, off or reserved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.spool import OPEN_END
+from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
+from bfreplay.datasets.scheduler_logs.slurm.fields import duration_us, node_state
+from bfreplay.datasets.scheduler_logs.slurm.psv import (
+    BEFORE_HEADER,
+    TOO_FEW_CELLS,
+    TOO_MANY_CELLS,
+    Layout,
+    check_names_once,
+    drop_unreadable,
+    header_of,
+    text_lines,
+)
+
+EVENT_COMMAND = (
+    "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
+    "format=Cluster,NodeName,Start,End,State,Reason,User > events.psv"
+)
+RESERVATION_COMMAND = (
+    "TZ=UTC sacctmgr -P show reservation Start=2024-01-01 format=Cluster,Name,Start,End,NodeNames,Flags > resv.psv"
+)
+
+RECENT_ONLY = (
+    "all node events are of the last two days of a longer log: without All_Time and Start=, sacctmgr shows only those"
+)
+UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
+
+_NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
+_STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
+_STATES = ("state", "stateraw")
+_DAY_US = 86_400_000_000
+_FLAGS = re.compile(r"[,+\s]+")
+
+
+def is_event_header(layout: Layout | None) -> bool:
+    """Whether the columns are those of ``sacctmgr show event``."""
+    return layout is not None and all(layout.index(*names) >= 0 for names in (_NODE, _STARTS, _ENDS, _STATES))
+
+
+def is_reservation_header(layout: Layout | None) -> bool:
+    """Whether the columns are those of ``sacctmgr show reservation``."""
+    return layout is not None and all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+
+
+def find_event_header(file: LogFile, delimiter: str | None) -> Layout | None:
+    """Layout of node events or reservations that one of the first lines gives."""
+    for line in file.head_lines()[:20]:
+        layout = header_of(line, delimiter)
+        if is_event_header(layout) or is_reservation_header(layout):
+            return layout
+    return None
+
+
+class NodeEvents:
+    """Takes the node events and reservations of all files."""
+
+    def __init__(self, record: ScheduleRecord, options: ReadOptions, evidence: ZoneEvidence) -> None:
+        self._record, self._options, self._evidence = record, options, evidence
+        self._earliest_end_us = OPEN_END
+        self._where: LogFile | None = None
+
+    def read(self, file: LogFile) -> None:
+        """Read one file.
+
+        Raises
+        ------
+        InputError
+            Its times are local and nobody said where.
+        """
+        header = find_event_header(file, self._options.delimiter)
+        is_reservations = is_reservation_header(header)
+        command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
+        self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
+        clock = SlurmClock(file, self._options, self._evidence, command)
+        for line, text, cells, layout in self._rows(file):
+            state = (
+                self._state_of_reservation(layout, cells, file, line, text)
+                if is_reservations
+                else self._state_of_event(layout, cells, file, line, text)
+            )
+            if state is not None:
+                self._add(state, layout, cells, clock, file, line, text)
+
+    def finish(self) -> None:
+        """Doubt that all events are there, if they are all recent."""
+        record = self._record
+        if self._where is None or record.first_start_us == OPEN_END:
+            return
+        is_long = record.last_stamp_us - record.first_start_us > 7 * _DAY_US
+        if is_long and self._earliest_end_us > record.last_stamp_us - 2 * _DAY_US:
+            record.lint.doubt(RECENT_ONLY, self._where.name)
+
+    def _rows(self, file: LogFile) -> Iterator[tuple[int, str, list[str], Layout]]:
+        lint = self._record.lint
+        layout: Layout | None = None
+        for number, line in text_lines(file, lint):
+            header = header_of(line, layout.delimiter if layout else self._options.delimiter)
+            if header is not None and (is_event_header(header) or is_reservation_header(header)):
+                check_names_once(header, (*_NODE, *_NODES, *_STARTS, *_ENDS, *_STATES, "flags"), file)
+                layout = header
+                continue
+            lint.read()
+            if layout is None:
+                lint.drop(BEFORE_HEADER, file.name, number, line)
+                continue
+            cells = layout.cells(line)
+            if cells is None:
+                many = line.count(layout.delimiter) >= len(layout.names)
+                drop_unreadable(lint, TOO_MANY_CELLS if many else TOO_FEW_CELLS, file, number, line)
+                continue
+            yield number, line, cells, layout
+
+    def _state_of_event(
+        self, layout: Layout, cells: list[str], file: LogFile, line: int, text: str
+    ) -> NodeState | None:
+        lint = self._record.lint
+        if not cells[layout.index(*_NODE)]:
+            lint.drop("cluster event", file.name, line, text)
+            return None
+        words = cells[layout.index(*_STATES)]
+        state = node_state(words)
+        if state is None:
+            lint.drop("unknown state of a node", file.name, line, text)
+            lint.doubt(UNKNOWN_STATE, file.name, line, words)
+        elif state in (NodeState.IDLE, NodeState.BUSY):
+            lint.drop("an event that leaves its node usable", file.name, line, text)
+            return None
+        return state
+
+    def _state_of_reservation(
+        self, layout: Layout, cells: list[str], file: LogFile, line: int, text: str
+    ) -> NodeState | None:
+        lint = self._record.lint
+        if not cells[layout.index(*_NODES)]:
+            lint.drop("reservation without nodes", file.name, line, text)
+            return None
+        if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
+            return NodeState.DOWN
+        if self._options.reservations == "reserved":
+            return NodeState.RESERVED
+        lint.drop("reservation, kept idle", file.name, line, text)
+        return None
+
+    def _add(
+        self,
+        state: NodeState,
+        layout: Layout,
+        cells: list[str],
+        clock: SlurmClock,
+        file: LogFile,
+        line: int,
+        text: str,
+    ) -> None:
+        record, lint = self._record, self._record.lint
+        try:
+            names = expand_nodes(cells[layout.index(*_NODE, *_NODES)])
+        except ValueError:
+            names = ()
+        if not names:
+            drop_unreadable(lint, "unreadable names of nodes", file, line, text)
+            return
+        try:
+            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except RelativeTimeError:
+            drop_unreadable(lint, RELATIVE, file, line, text)
+            return
+        except ValueError:
+            drop_unreadable(lint, "unreadable time", file, line, text)
+            return
+        if start is None:
+            drop_unreadable(lint, "an outage without a start", file, line, text)
+            return
+        duration = layout.index("duration")
+        length_us = duration_us(cells[duration]) if duration >= 0 else None
+        settled = clock.settle(start, end, length_us, lint, line, text)
+        if settled is None:
+            return
+        start_us, end_us = settled
+        if layout.index(*_NODE) >= 0:
+            self._where = file
+            self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
+        record.add_outage(state, start_us, end_us, record.node_ids(names), file.name, line)

@@ -1,0 +1,141 @@
+"""Tables of Slurm's commands: a header, a separator, one row a line; and what spoils them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
+from bfreplay.errors import InputError
+
+DELIMITERS = ("|", "\t", ";", ",", "^")
+CUT_END = "the last line has no end: the file may have been cut"
+TOO_MANY_CELLS = "more cells than columns (a separator inside JobName or Comment: do not export those)"
+TOO_FEW_CELLS = "fewer cells than columns"
+BEFORE_HEADER = "a line before the header"
+_AMBIGUOUS = "\0"
+_FREE_TEXT = frozenset(
+    {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "reason", "extra", "stdout",
+     "stdin", "stderr", "container"}
+)  # fmt: skip
+_WITH_COMMAS = frozenset({"nodelist", "nodenames", "nodes", "flags", "licenses", "constraints", "qosreq"})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Columns of a table.
+
+    Attributes
+    ----------
+    names
+        In lower case, in order.
+    delimiter
+        What separates the cells.
+    is_trailing
+        A separator stands at the end of each line too (``sacct -p``).
+    free
+        First and last of the columns whose text may hold a separator.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    is_trailing: bool = False
+    free: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, names: Sequence[str], delimiter: str, is_trailing: bool = False) -> Layout:
+        """Return the layout with these columns, named in any case."""
+        lower = tuple(name.strip().lower() for name in names)
+        free = [
+            i
+            for i, name in enumerate(lower)
+            if name in _FREE_TEXT or (delimiter == "," and (name in _WITH_COMMAS or "tres" in name))
+        ]
+        return cls(lower, delimiter, is_trailing, (free[0], free[-1]) if free else None)
+
+    def index(self, *names: str) -> int:
+        """Position of the first of these columns that is there, -1 if none is."""
+        return next((self.names.index(name) for name in names if name in self.names), -1)
+
+    def cells(self, line: str) -> list[str] | None:
+        """Cells of a line, as many as columns; ``None`` if it cannot be told which is which.
+
+        A separator too many belongs to the column of free text, if there is one; where there are several, those and
+        what is between them become unreadable cells, and the others are told from both ends.
+        """
+        found = _split(line, self.delimiter)
+        if found is None:
+            return None
+        if self.is_trailing and (found.pop() or not found):
+            return None
+        extra = len(found) - len(self.names)
+        if extra == 0:
+            return found
+        if extra < 0 or self.free is None:
+            return None
+        first, last = self.free
+        middle = found[first : last + 1 + extra]
+        joined = [self.delimiter.join(middle)] if first == last else [_AMBIGUOUS] * (last - first + 1)
+        return found[:first] + joined + found[last + 1 + extra :]
+
+
+def _split(line: str, delimiter: str) -> list[str] | None:
+    if delimiter == "|" or '"' not in line or len(delimiter) > 1:
+        return line.split(delimiter)
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration):
+        return None
+
+
+def header_of(line: str, delimiter: str | None) -> Layout | None:
+    """Layout that a header line gives, by the separator under which it has most names; ``None`` without a separator."""
+    best: Layout | None = None
+    for candidate in (delimiter,) if delimiter else DELIMITERS:
+        names = _split(line.lstrip("\ufeff"), candidate)
+        if names is None or len(names) < 2:
+            continue
+        is_trailing = names[-1] == ""
+        layout = Layout.of(names[:-1] if is_trailing else names, candidate, is_trailing)
+        if best is None or len(layout.names) > len(best.names):
+            best = layout
+    return best
+
+
+def check_names_once(layout: Layout, used: Sequence[str], file: LogFile) -> None:
+    """Raise ``InputError`` if a column that matters is there twice."""
+    for name in used:
+        if layout.names.count(name) > 1:
+            raise InputError(
+                "a column is there twice",
+                file=file.name,
+                column=name,
+                value=layout.delimiter.join(layout.names),
+                expected="each column once",
+                fix="name each column once after -o (or format=)",
+            )
+
+
+def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
+    """Number from 1 and text of each line that is not blank; a last line without its end is doubted."""
+    number, block = 0, b"\n"
+    for block in file.blocks():
+        lines = block.decode("utf-8", "surrogateescape").split("\n")
+        if not lines[-1]:
+            lines.pop()
+        for line in lines:
+            number += 1
+            text = line.rstrip("\r")
+            if text and not text.isspace():
+                yield number, text
+    if not block.endswith(b"\n"):
+        lint.doubt(CUT_END, file.name, number)
+
+
+def drop_unreadable(lint: Lint, reason: str, file: LogFile, line: int | None, value: object) -> None:
+    """Count a malformed row, which is a doubt too."""
+    lint.drop(reason, file.name, line, value)
+    lint.doubt(UNREADABLE, file.name, line, value)

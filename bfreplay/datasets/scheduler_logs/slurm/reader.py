@@ -1,0 +1,191 @@
+"""SlurmReader: which of Slurm's outputs a file is, and what all of them tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.slurm import node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
+from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
+from bfreplay.datasets.scheduler_logs.slurm.psv import header_of
+from bfreplay.errors import InputError
+
+_LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
+_LEAST_SHARE_WHEN_ASKED = 0.5  # to read one that a person says is Slurm's
+_JSON_MEMBERS = ('"job_id"', '"allocation_nodes"', '"time"', '"state"', '"association"', '"steps"', '"nodes"')
+_QUEUE_MEMBERS = ('"job_state"', '"start_time"')
+_SHOWN_REASONS = 3
+
+
+class SlurmReader:
+    """Reads what Slurm tells about jobs and nodes."""
+
+    name = "slurm"
+    title = "Slurm: sacct -P, sacct --json, sacctmgr show event, sacctmgr show reservation, samples of sinfo"
+    exports: Sequence[Export] = (
+        Export(sacct.COMMAND, "who held which nodes when, one row a run of a job, in UTC"),
+        Export(sacct_json.COMMAND, "the same as JSON (much larger)"),
+        Export(node_events.EVENT_COMMAND, "when nodes were down or draining"),
+        Export(node_events.RESERVATION_COMMAND, "when nodes were reserved, for maintenance among others"),
+        Export(sinfo.COMMAND, "the state of every node once a minute, while it runs"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say why ``file`` looks like Slurm's, ``None`` if it does not."""
+        kind = _kind_of(file, ReadOptions())
+        if kind is None or (kind[0] == "events" and "," in file.head_lines()[0]):
+            return None  # sacctmgr separates by |: commas are some other table's
+        return kind[1]
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read ``files``, of any of Slurm's kinds, into ``record``.
+
+        Raises
+        ------
+        InputError
+            A file is none of Slurm's, or cut; local times without a zone; or no row at all can be used.
+        """
+        kept_before, read_before = sum(record.lint.kept.values()), record.lint.rows_read
+        kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
+        for file in files:
+            kinds[_kind_or_error(file, options)].append(file)
+        evidence = ZoneEvidence()
+        rows = JobRows(record, options)
+        for file in kinds["sacct"]:
+            sacct.read_sacct(file, record, options, rows, evidence)
+        for file in kinds["json"]:
+            sacct_json.read_sacct_json(file, record, options, rows, evidence)
+        job_files = kinds["sacct"] + kinds["json"]
+        if job_files:
+            rows.finish(job_files[0])
+        events = node_events.NodeEvents(record, options, evidence)
+        for file in kinds["events"]:
+            events.read(file)
+        events.finish()
+        if kinds["sinfo"]:
+            sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
+        if sentence := evidence.sentence():
+            record.lint.facts["time zone"] = sentence
+            record.timezone = evidence.zone or "UTC"
+        if files and sum(record.lint.kept.values()) == kept_before:
+            raise _nothing_usable(files[0], record, record.lint.rows_read - read_before, kinds)
+
+
+def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
+    """Kind of a file, and the evidence for it; ``None`` if it is none of Slurm's."""
+    head = file.head()
+    if head.lstrip()[:1] in (b"{", b"["):
+        return _json_kind(head.decode("utf-8", "replace"))
+    if (layout := sacct.find_header(file, options.delimiter)) is not None:
+        return "sacct", f"a header line of sacct: {_shown(layout.names)}"
+    if (layout := node_events.find_event_header(file, options.delimiter)) is not None:
+        what = "reservation" if node_events.is_reservation_header(layout) else "event"
+        return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
+    if sinfo.share_of_samples(file) >= _LEAST_SHARE:
+        return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
+    if sacct.xdmod_layout(file) is not None:
+        return "sacct", "rows with the 26 columns that XDMoD has sites export with sacct -n"
+    return None
+
+
+def _json_kind(head: str) -> tuple[str, str] | None:
+    if '"jobs"' not in head or any(member in head for member in _QUEUE_MEMBERS):
+        return None
+    found = [member for member in _JSON_MEMBERS if member in head]
+    if '"job_id"' in found and '"time"' in found and len(found) >= 5:
+        return "json", f"JSON with jobs that have {', '.join(found)}"
+    return None
+
+
+def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
+    kind = _kind_of(file, options)
+    if kind is not None:
+        return kind[0]
+    lines = [line for line in file.head_lines() if line.strip()]
+    if not lines:
+        raise InputError(
+            "the file has no lines", file=file.name, expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}"
+        )
+    first = lines[0]
+    if first.lstrip()[:1] in ("{", "["):
+        head = file.head().decode("utf-8", "replace")
+        if any(member in head for member in _QUEUE_MEMBERS):
+            problem = "this JSON is of squeue or scontrol, which know only the jobs of the moment"
+        elif '"jobs"' in head:
+            return "json"  # an empty list of jobs, or one that is cut: reading it says which
+        else:
+            problem = "this JSON has no jobs"
+        raise InputError(
+            problem, file=file.name, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
+        )
+    if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
+        raise InputError(
+            "this is the table that sacct prints for people: its columns are cut",
+            file=file.name,
+            row="line 1",
+            value=first[:200],
+            expected="columns separated by |, as sacct -P writes them",
+            fix=f"run this on your cluster: {sacct.COMMAND}",
+        )
+    if sinfo.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
+        return "sinfo"
+    _refuse_other_columns(file, options, first)
+    sacct.layout_of(file, options)  # raises where nothing tells the columns
+    return "sacct"
+
+
+def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> None:
+    """Raise ``InputError`` if the first line is the header of some other table."""
+    layout = header_of(first, options.delimiter)
+    names = () if layout is None else layout.names
+    if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
+        raise InputError(
+            f"these are no columns of sacct: {_shown(names)}",
+            file=file.name,
+            row="line 1",
+            value=first[:200],
+            expected=sacct.EXPECTED,
+            fix="a table with names of its own is read with --format table; "
+            f"else run this on your cluster: {sacct.COMMAND}",
+        )
+
+
+def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
+    command = next(
+        text
+        for kind, text in (
+            ("sacct", sacct.COMMAND),
+            ("json", sacct_json.COMMAND),
+            ("events", node_events.EVENT_COMMAND),
+            ("sinfo", sinfo.COMMAND),
+        )
+        if kinds[kind]
+    )
+    if n_rows == 0:
+        return InputError(
+            "the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=_again(command)
+        )
+    largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
+    example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    return InputError(
+        f"no row of this log can be used ({found})",
+        file=example.file if example is not None and example.file else file.name,
+        row=None if example is None or example.line is None else f"line {example.line}",
+        value="" if example is None else example.value,
+        expected="rows of jobs that ran, with their nodes and times",
+        fix=_again(command),
+    )
+
+
+def _again(command: str) -> str:
+    return f"check the period and the columns; run this on your cluster: {command}"
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12])
+    return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"

@@ -1,0 +1,180 @@
+"""Which column of a table is what: as the user says, or by the names that well-known tables use."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from bfreplay.errors import InputError
+
+ROLES = (
+    "job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state",
+)  # fmt: skip
+"""What a column can be. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
+
+# Names in lower case with "_" for what is no letter or digit; the first that is there is taken.
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
+    "nodes": (
+        "nodelist", "node_list", "alloc_nodelist", "allocated_nodes", "exec_host", "hostlist", "host_list", "hosts",
+        "node_names", "location", "nodes",
+    ),
+    "node_count": (
+        "num_nodes_alloc", "allocnodes", "nodes_alloc", "nnodes", "n_nodes", "nodes_used", "used_nodes", "num_nodes",
+        "node_num", "node_count", "nodecount", "nnuma", "nnumr", "nodes_req", "num_nodes_req", "nodes_requested",
+        "reqnodes", "nodes",
+    ),
+    "processors": (
+        "num_cores_alloc", "alloccpus", "ncpus", "cpu_num", "num_processors", "processors", "cores_used", "used_cores",
+        "cnumat", "cnumr", "processors_req", "num_cores_req", "cores", "cpus",
+    ),
+    "elapsed": (
+        "elapsedraw", "elapsed", "run_time", "runtime", "runtime_seconds", "elapsed_s", "elapsed_time", "duration",
+    ),
+    "limit": ("wallclock_req", "walltime_seconds"),
+    "state": ("state", "job_state", "jobstate", "job_status", "status"),
+}  # fmt: skip
+# Two of these in one table are two meanings, not two spellings: nobody but the user knows.
+_TIMES: Mapping[str, tuple[str, ...]] = {
+    "start": (
+        "start_time", "start", "starttime", "start_timestamp", "begin_time", "time_start", "sdt", "t_run",
+        "started_at", "time_started", "job_start",
+    ),
+    "end": (
+        "end_time", "end", "endtime", "end_timestamp", "finish_time", "time_end", "edt", "t_inactive", "ended_at",
+        "finished_at", "time_ended", "completion_time", "job_end",
+    ),
+}  # fmt: skip
+_REQUESTED = ("nnumr", "nodes_req", "num_nodes_req", "nodes_requested", "reqnodes")
+_UNITS_UNKNOWN = ("time_limit", "timelimit", "timelimitraw", "timelimit_raw", "walltime")
+_WORDS = re.compile(r"[^a-z0-9]+")
+
+
+def plain(name: str) -> str:
+    """A column name in lower case, with ``_`` for everything that is no letter or digit."""
+    return _WORDS.sub("_", name.strip().lower()).strip("_")
+
+
+class Columns:
+    """Roles of the columns of one table.
+
+    Parameters
+    ----------
+    names
+        Column names as the table has them.
+    mapping
+        Role -> column name, as given by the user.
+    looks_like_count
+        Whether a column of that name holds plain numbers: ``nodes`` may be a list or a number.
+    """
+
+    def __init__(
+        self, names: Sequence[str], mapping: Mapping[str, str], looks_like_count: Callable[[str], bool]
+    ) -> None:
+        self.names = tuple(names)
+        self.by_role: dict[str, str] = {}
+        self.ambiguous: dict[str, list[str]] = {}
+        self.absent: dict[str, str] = {}
+        known: dict[str, str] = {}
+        for name in names:
+            known.setdefault(plain(name), name)
+        for role, name in mapping.items():
+            if role == "outage_state":
+                continue
+            if name in self.names:
+                self.by_role[role] = name
+            else:
+                self.absent[role] = name
+        if "outage_state" in mapping and mapping["outage_state"] in self.names:
+            self.by_role["outage_state"] = mapping["outage_state"]
+        for role, candidates in {**_KNOWN, **_TIMES}.items():
+            if role in self.by_role or role in self.absent:
+                continue
+            found = [known[name] for name in candidates if name in known and known[name] not in self.by_role.values()]
+            if "nodes" in known:
+                is_count = looks_like_count(known["nodes"])
+                if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
+                    found = [name for name in found if name != known["nodes"]]
+            if role in _TIMES and len(found) > 1:
+                self.ambiguous[role] = found
+            elif found:
+                self.by_role[role] = found[0]
+        if "nodes" in self.by_role and "node_count" not in mapping and self._is_requested():
+            del self.by_role["node_count"]
+        if "node_count" in self.by_role and "processors" not in mapping:
+            self.by_role.pop("processors", None)
+
+    def _is_requested(self) -> bool:
+        """Whether the number of nodes is only what was asked for, which a list of those held makes worthless."""
+        return plain(self.by_role.get("node_count", "")) in _REQUESTED
+
+    @property
+    def limit_of_unknown_unit(self) -> str | None:
+        """A column with time limits of which nobody knows the unit."""
+        if "limit" in self.by_role:
+            return None
+        return next((name for name in self.names if plain(name) in _UNITS_UNKNOWN), None)
+
+    @property
+    def is_table_of_jobs(self) -> bool:
+        """Whether start, end and nodes of jobs are all known."""
+        has_end = "end" in self.by_role or "elapsed" in self.by_role
+        has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
+        return "start" in self.by_role and has_end and has_nodes
+
+    def check(self, file: str, *, outages: bool) -> None:
+        """Raise ``InputError`` if a role that is needed has no column, or several; the fix is what to type."""
+        for role, name in self.absent.items():
+            raise self._error(f"there is no column {name!r}, which was given as {role}", file, [role], name)
+        repeated = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
+        if repeated:
+            name = self.by_role[repeated[0]]
+            raise InputError(
+                f"two columns are called {name!r}",
+                file=file,
+                column=name,
+                expected="one column of that name",
+                fix="rename one of them in the table, or name another column with --map",
+            )
+        for role, names in self.ambiguous.items():
+            raise self._error(f"{' and '.join(names)} could both be the {role} of jobs", file, [role], None)
+        missing = [] if "start" in self.by_role else ["start"]
+        if "end" not in self.by_role and ("elapsed" not in self.by_role or outages):
+            missing.append("end")
+        if not outages and not any(role in self.by_role for role in ("nodes", "node_count", "processors")):
+            missing.append("nodes")
+        if missing:
+            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file, missing, None)
+
+    def _error(self, problem: str, file: str, roles: list[str], value: str | None) -> InputError:
+        wanted = []
+        for role in roles:
+            close = self.ambiguous.get(role) or difflib.get_close_matches(value or role, self.names, 1, 0.5)
+            wanted.append(f"--map {role}={close[0] if close else _PLACEHOLDER[role]}")
+        listed = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
+        return InputError(
+            problem,
+            file=file,
+            row="line 1",
+            value=listed,
+            expected="columns for start, end (or elapsed) and nodes (or node_count, or processors) of jobs",
+            fix="say which column is what: " + " ".join(wanted),
+        )
+
+
+_PLACEHOLDER = {role: f"COLUMN_WITH_{role.upper()}" for role in ROLES}
+
+
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise ``InputError`` for a role that there is not."""
+    for role in mapping:
+        if role not in ROLES:
+            close = difflib.get_close_matches(role, ROLES, 1)
+            raise InputError(
+                "there is no such role of a column",
+                column="--map",
+                value=f"{role}={mapping[role]}",
+                expected="one of " + ", ".join(ROLES),
+                fix=f"--map {close[0] if close else 'start'}={mapping[role]}",
+            )
