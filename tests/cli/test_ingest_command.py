@@ -166,3 +166,17 @@ def test_a_reader_of_ones_own_is_used(folder):
     result = run("my_reader:Mine", "log.txt", "--full-window", "-o", "events.csv")
     assert result.exit_code == 0, result.output
     assert bfreplay.load_events(folder / "events.csv").nodes == ("a", "b")
+
+
+def test_a_log_of_events_is_not_a_scheduler_s_log(folder):
+    (folder / "events.csv").write_text("time,node,idle\n0,a,true\n9,a,false\n")
+    for file in ("events.csv", bfreplay.sample_events_path()):
+        result = run("auto", str(file))
+        assert result.exit_code == 2
+        assert "a log of node events already" in result.output
+
+
+def test_a_published_matrix_is_not_a_scheduler_s_log(shared, folder):
+    result = run("auto", str(shared / "data/bftrainer/ndstat-10sdn6-evt.tar.gz"))
+    assert result.exit_code == 2
+    assert "a log of node events already" in result.output

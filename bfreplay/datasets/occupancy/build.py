@@ -13,7 +13,7 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.findings import report_survey
-from bfreplay.datasets.occupancy.inventory import absences, inventory_known, positions
+from bfreplay.datasets.occupancy.inventory import absences, doubt_rare_names, inventory_known, positions
 from bfreplay.datasets.occupancy.lint import Lint, dropped_counts
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_nodes
 from bfreplay.datasets.occupancy.rules import OccupancyRules
@@ -57,6 +57,8 @@ def build_events(
     lint = record.lint.copy()
     names = machine_nodes(record)
     _check_machine(record, names, lint)
+    if not record.inventory_known:
+        doubt_rare_names(record, lint)
     log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
     if record.coverage is not None and rules.log_end_us is None:
         log_end_us = max(log_end_us, record.coverage.end_us)

@@ -9,17 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES, Lint
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.window import Window
 
+FEW_NODES, OFTEN, SHORT_SHARE = 10, 24, 0.05
+NAMED_ONCE = (
+    "one short job only names this node, where others are named by dozens: it may be misspelt, and then looks idle"
+)
 HOUR_US = 3_600 * 1_000_000
 
 
 def inventory_known(record: ScheduleRecord) -> bool:
     """Whether all nodes of the machine are known, used or not."""
     return record.inventory_known or record.machine_size is not None
+
+
+def doubt_rare_names(record: ScheduleRecord, lint: Lint) -> None:
+    """Doubt nodes that one job names where others are named by dozens: a misspelt name looks idle all the time."""
+    jobs_on = record.jobs_on_nodes()
+    named = jobs_on[jobs_on > 0]
+    if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
+        return
+    first_us, last_us = record.seen()
+    span_us = record.last_stamp_us - record.first_start_us
+    is_short = np.minimum(last_us, record.last_stamp_us) - first_us < SHORT_SHARE * span_us
+    once = np.flatnonzero((jobs_on == 1) & is_short)
+    names = record.nodes
+    for node in once[:MOST_EXAMPLES].tolist():
+        lint.doubt(NAMED_ONCE, value=names[node])
+    lint.doubt(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
 
 
 def absences(

@@ -17,6 +17,7 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
+NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
 
@@ -80,6 +81,8 @@ class ScheduleRecord:
         self._index: dict[str, int] = {}
         self._first_seen = np.full(1_024, OPEN_END, np.int64)
         self._last_seen = np.full(1_024, -OPEN_END, np.int64)
+        self._n_jobs = np.zeros(1_024, np.int64)
+        self._n_given = 0
 
     # ---- nodes -------------------------------------------------------------------------------------------------
 
@@ -109,6 +112,7 @@ class ScheduleRecord:
             more = max(len(index), 2 * len(self._first_seen)) - len(self._first_seen)
             self._first_seen = np.concatenate([self._first_seen, np.full(more, OPEN_END, np.int64)])
             self._last_seen = np.concatenate([self._last_seen, np.full(more, -OPEN_END, np.int64)])
+            self._n_jobs = np.concatenate([self._n_jobs, np.zeros(more, np.int64)])
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
     def add_inventory(self, names: Iterable[str]) -> None:
@@ -116,9 +120,18 @@ class ScheduleRecord:
         self.node_ids(names)
         self.inventory_known = True
 
+    def give_inventory(self, names: Iterable[str]) -> None:
+        """All nodes of the machine, as somebody said before anything was read: a job on another one is a doubt."""
+        self.add_inventory(names)
+        self._n_given = len(self._index)
+
     def set_machine_size(self, n_nodes: int) -> None:
         """How many nodes the machine has, where the log lists none or not all of them."""
         self.machine_size = int(n_nodes)
+
+    def jobs_on_nodes(self) -> NDArray[np.int64]:
+        """Runs of jobs that name each node, ``(N,)`` in index order."""
+        return self._n_jobs[: len(self._index)]
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First start and last end of a job on each node, ``(N,)`` in index order; running jobs count as to the end."""
@@ -175,8 +188,12 @@ class ScheduleRecord:
         self.n_counted += held > listed
         self.lint.keep("job intervals")
         if nodes is not None and listed:
-            np.minimum.at(self._first_seen, nodes, start_us)
-            np.maximum.at(self._last_seen, nodes, end)
+            self._first_seen[nodes] = np.minimum(self._first_seen[nodes], start_us)
+            self._last_seen[nodes] = np.maximum(self._last_seen[nodes], end)
+            self._n_jobs[nodes] += 1
+            if self._n_given and int(nodes.max()) >= self._n_given:
+                strange = [self.nodes[i] for i in nodes.tolist() if i >= self._n_given]
+                self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange[:5])}")
 
     def add_counted_jobs(
         self,

@@ -10,6 +10,7 @@ from bfreplay.errors import InputError
 from bfreplay.registry import Registry
 
 AUTO = "auto"
+_PICKLE, _PARQUET = b"\x80", b"PAR1"
 
 READERS = Registry(
     kind="log reader",
@@ -67,6 +68,44 @@ def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[str]]:
     if found is None:
         raise InputError("there is no file to read", expected="at least one file")
     return found, reasons
+
+
+def refuse_events(file: LogFile) -> None:
+    """Refuse a file that is node events already, in one of the forms that ``load_events`` reads.
+
+    Raises
+    ------
+    InputError
+        It says so, and which commands take it as it is.
+    """
+    start = file.head()
+    if start.startswith(_PICKLE):
+        columns = {"a published node-state matrix"}
+        is_events = True
+    else:
+        columns = _columns(file)
+        is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
+    if is_events:
+        raise InputError(
+            "this is a log of node events already: nothing has to be made of it",
+            file=file.name,
+            value=", ".join(sorted(columns)),
+            expected="a scheduler's log of jobs",
+            fix="give it to the other commands as it is: bfreplay describe FILE; bfreplay replay FILE --jobs JOBS",
+        )
+
+
+def _columns(file: LogFile) -> set[str]:
+    """Names of the columns of a table, in its first line or its Parquet schema; empty for anything else."""
+    if file.head().startswith(_PARQUET):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return set(pq.read_schema(file.path).names)
+        except (pa.ArrowException, OSError):
+            return set()  # damaged: the reader that is to read it says how
+    return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
 
 
 def _reader_of(file: LogFile) -> tuple[LogReader, str]:

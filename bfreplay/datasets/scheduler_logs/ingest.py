@@ -12,7 +12,7 @@ from bfreplay.datasets.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
-from bfreplay.datasets.scheduler_logs.catalogue import AUTO, reader_named, recognised
+from bfreplay.datasets.scheduler_logs.catalogue import AUTO, reader_named, recognised, refuse_events
 from bfreplay.datasets.scheduler_logs.inventory_file import read_inventory
 from bfreplay.datasets.scheduler_logs.log_file import OpenedLog
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
@@ -94,11 +94,13 @@ def read_log(
 
     record = ScheduleRecord()
     if inventory is not None:
-        record.add_inventory(read_inventory(inventory))
+        record.give_inventory(read_inventory(inventory))
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
     with OpenedLog([Path(path) for path in paths], count) as opened:
         total = opened.n_bytes
+        for file in opened.files:
+            refuse_events(file)
         if reader == AUTO:
             chosen, why = recognised(opened.files)
             record.lint.facts["recognised"] = why

@@ -7,7 +7,8 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.build import build_events
 from bfreplay.datasets.occupancy.findings import CONTRADICTING
-from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.inventory import NAMED_ONCE
+from bfreplay.datasets.occupancy.record import NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.errors import InputError
@@ -392,3 +393,26 @@ def test_a_machine_without_jobs_for_long_is_down_unless_somebody_knows_better(ch
     assert line[5] == NodeState.IDLE
     assert set(line[10:4_010]) == {state}
     assert line[4_015] == NodeState.IDLE
+
+
+def test_a_node_named_by_one_job_where_others_have_dozens_may_be_misspelt():
+    record = ScheduleRecord()
+    names = [f"cn{i:02d}" for i in range(12)]
+    for i in range(30):
+        record.add_job(i, i * 100 * S, (i * 100 + 90) * S, record.node_ids(names))
+    record.add_job(99, 500 * S, 600 * S, record.node_ids(["cm01"]))
+    built = build_events(record, OccupancyRules(window="full"))
+    assert built.lint.doubts[NAMED_ONCE].count == 1
+    assert str(built.lint.doubts[NAMED_ONCE].examples[0]) == "cm01"
+    assert NAMED_ONCE not in build_events(recorded([Held(0, 10, ("a",))]), EVERYTHING).lint.doubts
+
+
+def test_a_node_that_is_not_in_the_given_inventory_is_doubted_and_counts():
+    record = ScheduleRecord()
+    record.give_inventory(["a", "b"])
+    record.add_job(1, 0, 10 * S, record.node_ids(["a", "x"]), file="jobs", line=7)
+    record.add_job(2, 0, 10 * S, record.node_ids(["b"]))
+    built = build_events(record, EVERYTHING)
+    assert built.lint.doubts[NOT_IN_INVENTORY].count == 1
+    assert str(built.lint.doubts[NOT_IN_INVENTORY].examples[0]) == "jobs:7: 1: x"
+    assert built.events.nodes == ("a", "b", "x")

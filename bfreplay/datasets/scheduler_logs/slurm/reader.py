@@ -149,7 +149,7 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
             row="line 1",
             value=first[:200],
             expected=sacct.EXPECTED,
-            fix="a table with names of its own is read with --format table; "
+            fix="a table with names of its own is read by `bfreplay ingest table`; "
             f"else run this on your cluster: {sacct.COMMAND}",
         )
 
