@@ -138,33 +138,52 @@ class _Nodes:
 
     def _start_over(self, name: str, time_us: int, context: dict[str, Any], line: int) -> bool:
         """Take in a snapshot: which rank is which node, and what is online, torpid and drained."""
-        listed = context.get("nodelist")
-        if isinstance(listed, str) and listed:
-            ranks, names = _ranks(context.get("ranks")), expand_nodes(listed)
-            if len(ranks) != len(names):
-                raise ValueError("several ranks on a node, or none")
-            self._names = dict(zip(ranks, names, strict=True))
+        before = self._names
+        try:
+            self._names = _names_of(context) or before
+            online = context.get("online")
+            up = frozenset(self._named(_ranks(online))) if isinstance(online, str) and self._names else None
+            torpid = self._named(_ranks(context.get("torpid", "")))
+            drained = self._drained(context.get("drain"), time_us)
+        except ValueError:
+            self._names = before  # an event that is left out changes nothing
+            raise
         opened = False
-        online = context.get("online")
-        if isinstance(online, str) and self._names:
-            up = self._named(_ranks(online))
-            self._end("offline", up, time_us)
-            is_up = frozenset(up)
-            away = [node for node in self._names.values() if node not in is_up]
-            opened |= self._begin("offline", away, time_us, line)
-        torpid = self._named(_ranks(context.get("torpid", "")))
-        self._end("torpid", [node for node in list(self._out["torpid"]) if node not in torpid], time_us)
+        if up is not None:
+            self._end("offline", [node for node in self._out["offline"] if node in up], time_us)
+            opened |= self._begin("offline", [node for node in self._names.values() if node not in up], time_us, line)
+        self._end_others("torpid", torpid, time_us)
         opened |= self._begin("torpid", torpid, time_us, line)
-        drained = context.get("drain")
-        if isinstance(drained, dict):
-            still: set[str] = set()
-            for idset, entry in drained.items():
-                nodes = self._named(_ranks(idset))
-                since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
-                opened |= self._begin("drain", nodes, time_us if since_us is None else since_us, line)
-                still.update(nodes)
-            self._end("drain", [node for node in list(self._out["drain"]) if node not in still], time_us)
+        if drained is not None:
+            for nodes, since_us in drained:
+                opened |= self._begin("drain", nodes, since_us, line)
+            self._end_others("drain", [node for nodes, _ in drained for node in nodes], time_us)
         return opened
+
+    def _drained(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
+        """Nodes that a snapshot has as drained, and since when; ``None`` where it does not say."""
+        if not isinstance(drained, dict):
+            return None
+        found = []
+        for idset, entry in drained.items():
+            since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
+            found.append((self._named(_ranks(idset)), time_us if since_us is None else since_us))
+        return found
+
+    def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
+        still = frozenset(nodes)
+        self._end(kind, [node for node in self._out[kind] if node not in still], time_us)
+
+
+def _names_of(context: dict[str, Any]) -> dict[int, str]:
+    """Node of each rank, if the event lists them."""
+    listed = context.get("nodelist")
+    if not isinstance(listed, str) or not listed:
+        return {}
+    ranks, names = _ranks(context.get("ranks")), expand_nodes(listed)
+    if len(ranks) != len(names):
+        raise ValueError("several ranks on a node, or none")
+    return dict(zip(ranks, names, strict=True))
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

@@ -2,53 +2,59 @@
 
 from __future__ import annotations
 
+import codecs
+import json
+import math
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.errors import InputError
 
 DEEPEST = 64
+LONGEST_RECORD = 1 << 26
+"""Characters: a record that does not end within is no record."""
+
+_CHUNK = 1 << 20
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def records(file: LogFile, array: str, export: str) -> Iterator[tuple[int, Any]]:
+def records(file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are passed over.
 
-    Whole numbers are ``int``, others finite ``float``.
+    Whole numbers are ``int``, others finite ``float``. Bytes that are no UTF-8 become surrogates.
+
+    Parameters
+    ----------
+    export
+        The command that writes a right file, for messages.
+    are_several
+        Documents may follow each other; the elements of all are numbered in one series.
 
     Raises
     ------
     InputError
-        It is no JSON, is cut, is nested more than 64 deep, or has a number that is too large for 64 bits; it has no
-        such array. ``export`` is the command that
-        writes a right one.
+        It is no JSON, is cut, is nested more than 64 deep, has a number of thousands of digits or one that is too large
+        for a float, or a record of more than 64 Mi characters; it has no such array.
     """
-    number = depth = 0
-    has_array = is_inside = False
-    key: str | None = None
-    builder: _Builder | None = None
-    try:
-        for event, value in _events(file):
-            if builder is None and is_inside and event != "end_array":
-                builder = _Builder()
-            if builder is not None:
-                builder.take(event, value)
-                if builder.is_done:
-                    number += 1
-                    yield number, builder.value
-                    builder = None
-            elif event == "map_key":
-                key = value if depth == 1 else None
-            elif event in _OPENING:
-                is_inside = event == "start_array" and depth == 1 and key == array
-                has_array |= is_inside
-                depth += 1
-            elif event in _CLOSING:
-                is_inside = False
-                depth -= 1
-    except _BrokenJsonError as error:
-        raise _broken(file, number, str(error), export) from None
+    number = 0
+    has_array = False
+    with file.binary() as stream:
+        text = _Text(stream.read)
+        try:
+            while text.next_character() is not None:
+                for key, value in _elements(text):
+                    if key == array:
+                        has_array = True
+                        if value is not _NO_ELEMENT:
+                            number += 1
+                            yield number, value
+                if not are_several and text.next_character() is not None:
+                    raise _BrokenJsonError("something follows the document")
+        except _BrokenJsonError as error:
+            raise _broken(file, number, str(error), export) from None
     if not has_array:
         raise InputError(
             f'there is no list "{array}" in this JSON',
@@ -86,36 +92,137 @@ class _BrokenJsonError(Exception):
     """What was being parsed is no JSON, and why."""
 
 
-class _Builder:
-    """A value from the events of a parser."""
+# ---- records: each is parsed at once by the standard library, from a buffer that holds little more ------------------
 
-    def __init__(self) -> None:
-        self.value: Any = None
-        self.is_done = False
-        self._open: list[tuple[Any, Any]] = []  # containers around, each with the key that waits in the one before
-        self._key: Any = None
+_NO_ELEMENT = object()
 
-    def take(self, event: str, value: Any) -> None:
-        if event == "map_key":
-            self._key = value
-        elif event in _OPENING:
-            new: Any = {} if event == "start_map" else []
-            self._open.append((new, self._key))
-        elif event in _CLOSING:
-            done, self._key = self._open.pop()
-            self._put(done)
+
+def _elements(text: _Text) -> Iterator[tuple[str | None, Any]]:
+    """Key and elements of each list in the outermost object; first ``_NO_ELEMENT`` for each, so that empty ones show."""
+    if text.next_character() != "{":
+        text.value()
+        return
+    text.skip()
+    if text.next_character() == "}":
+        text.skip()
+        return
+    while True:
+        key = text.value()
+        if not isinstance(key, str):
+            raise _BrokenJsonError("a key of an object is no string")
+        text.take(":")
+        if text.next_character() == "[":
+            yield key, _NO_ELEMENT
+            for element in _listed(text):
+                yield key, element
         else:
-            self._put(value)
-
-    def _put(self, value: Any) -> None:
-        if not self._open:
-            self.value, self.is_done = value, True
+            text.value()
+        if text.take(",}") == "}":
             return
-        around = self._open[-1][0]
-        if isinstance(around, dict):
-            around[self._key] = value
-        else:
-            around.append(value)
+
+
+def _listed(text: _Text) -> Iterator[Any]:
+    text.skip()
+    if text.next_character() == "]":
+        text.skip()
+        return
+    while True:
+        yield text.value()
+        if text.take(",]") == "]":
+            return
+
+
+class _Text:
+    """A document as text, of which a part is in memory."""
+
+    def __init__(self, read: Any) -> None:
+        self._read = read
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._json = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+        self._buffer, self._at, self._is_whole = "", 0, False
+
+    def next_character(self) -> str | None:
+        """Return the first character that is no space, without taking it; ``None`` at the end."""
+        while True:
+            match = _SPACE.match(self._buffer, self._at)
+            self._at = self._at if match is None else match.end()
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
+            if self._is_whole:
+                return None
+            self._more()
+
+    def skip(self) -> None:
+        """Take that character."""
+        self._at += 1
+
+    def take(self, expected: str) -> str:
+        """Take the first character that is no space, which must be one of ``expected``."""
+        found = self.next_character()
+        if found is None or found not in expected:
+            raise _BrokenJsonError(f"{' or '.join(expected)} is missing")
+        self._at += 1
+        return found
+
+    def value(self) -> Any:
+        """Take a value of any kind."""
+        self.next_character()
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                if self._is_whole or len(self._buffer) - self._at > LONGEST_RECORD:
+                    raise _BrokenJsonError(error.msg) from None
+            except RecursionError:
+                _too_deep()
+            except ValueError as error:
+                # as int() says of thousands of digits, and _finite and _no_constant of what they refuse
+                raise _BrokenJsonError(str(error).partition(";")[0]) from None
+            else:
+                if end < len(self._buffer) or self._is_whole:  # a number may go on
+                    self._at = end
+                    _check_depth(value)
+                    return value
+            self._more()
+
+    def _more(self) -> None:
+        rest = self._buffer[self._at :]
+        # as much again as there is: a record that is parsed in vain costs no more than twice its length
+        data = self._read(max(_CHUNK, len(rest)))
+        self._is_whole = not data
+        self._buffer, self._at = rest + self._decoder.decode(data, self._is_whole), 0
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _check_depth(value: Any) -> None:
+    layer = [value]
+    for _ in range(DEEPEST):
+        layer = [
+            inner
+            for outer in layer
+            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not layer:
+            return
+    _too_deep()
+
+
+def _too_deep() -> NoReturn:
+    raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
+
+
+# ---- a single number: event by event, for what stands beside it may be of any size ----------------------------------
 
 
 def _events(file: LogFile) -> Iterator[tuple[str, Any]]:
@@ -127,10 +234,10 @@ def _events(file: LogFile) -> Iterator[tuple[str, Any]]:
             # as floats: where it makes integers and decimals itself, a number that Python refuses (5,000 digits, an
             # exponent of 20) goes unnoticed by ijson's compiled parser, which then reads on and ends the process
             for event, value in ijson.basic_parse(stream, use_float=True):
-                # what nests without end costs memory: a path of each value in ijson itself, a container each here
+                # what nests without end costs memory: the parser keeps a state for each level
                 depth += (event in _OPENING) - (event in _CLOSING)
                 if depth > DEEPEST:
-                    raise _BrokenJsonError(f"nested more than {DEEPEST} deep")
+                    _too_deep()
                 yield event, value
         except (ijson.JSONError, ValueError) as error:
             # the parser's message has the place on lines of its own, and is of bytes where the text is no UTF-8

@@ -229,6 +229,15 @@ def test_drained_nodes_are_out_until_they_are_undrained(tmp_path):
     assert record.source_format == "flux resource eventlog"
 
 
+@pytest.mark.parametrize("spoilt", [{"online": "{0-3"}, {"torpid": "9"}, {"drain": {"9": {}}}, {"drain": {"x": {}}}])
+def test_a_restart_that_cannot_be_read_names_no_ranks(tmp_path, spoilt):
+    whole = {"ranks": "0-3", "online": "0-3", "nodelist": "tux[00-03]"}
+    lines = [RESTART, event("restart", 5, **whole | {"nodelist": "new[00-03]"} | spoilt), event("offline", 9, idset="1")]
+    record = read(tmp_path, "\n".join(lines))
+    assert outages_of(record) == [(NodeState.DOWN, 9, None, ["tux01"])]
+    assert len(record.lint.doubts) == 1
+
+
 def test_ranks_are_named_by_the_last_restart(tmp_path):
     lines = [RESTART, event("offline", 5, idset="1,3"), event("online", 9, idset="1-3")]
     assert outages_of(read(tmp_path, "\n".join(lines))) == [(NodeState.DOWN, 5, 9, ["tux01", "tux03"])]

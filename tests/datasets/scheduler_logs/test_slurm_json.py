@@ -162,7 +162,7 @@ def test_text_and_json_of_one_job_count_once(tmp_path):
 
 @pytest.mark.parametrize("cut", [150, -1, -40])
 def test_a_cut_document_is_refused(tmp_path, cut):
-    with pytest.raises(InputError, match="cut or damaged"):
+    with pytest.raises(InputError, match="broken or cut"):
         read(tmp_path, document(job(), job(8))[:cut])
 
 

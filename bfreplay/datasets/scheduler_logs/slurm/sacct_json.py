@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import Candidates, SlurmClock, ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.fields import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRow, JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
-from bfreplay.errors import InputError
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
 """What to run on the cluster."""
@@ -41,9 +39,9 @@ def read_sacct_json(
     record.add_format("slurm sacct --json")
     lint = record.lint
     clock = SlurmClock(file, options, evidence, COMMAND)
-    for index, job in enumerate(_jobs(file)):
+    for number, job in records(file, "jobs", COMMAND, are_several=True):
         lint.read()
-        shown = f"jobs[{index}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
+        shown = f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
         try:
             row = _row(job, shown)
         except _UnreadableError as error:
@@ -52,21 +50,6 @@ def read_sacct_json(
         evidence.counts["epoch"] += row.start is not None
         rows.add(row, file, clock)
     rows.finish_file(file)
-
-
-def _jobs(file: LogFile) -> Iterator[Any]:
-    import ijson
-
-    with file.binary() as stream:
-        try:
-            yield from ijson.items(stream, "jobs.item", multiple_values=True)
-        except (ijson.JSONError, ValueError, ArithmeticError, RecursionError) as error:
-            raise InputError(
-                f"the JSON is cut or damaged: {' '.join(str(error).split())[:200]}",
-                file=file.name,
-                expected="the whole output of sacct --json",
-                fix=f"export again: {COMMAND}",
-            ) from error
 
 
 def _row(job: Any, shown: str) -> JobRow:
@@ -140,7 +123,7 @@ def _number(value: Any) -> int | None:
         if value.get("infinite") is True or value.get("set") is False:
             return None
         value = value.get("number")
-    if isinstance(value, Decimal) and abs(value) < _LARGEST and value == value.to_integral_value():
+    if isinstance(value, float) and abs(value) < _LARGEST and value.is_integer():
         value = int(value)
     if isinstance(value, str):
         value = whole(value)
