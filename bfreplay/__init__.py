@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bfreplay.datasets import NodeEvents, load_events, load_jobs, write_events, write_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
+    from bfreplay.datasets.occupancy.rules import OccupancyRules
+    from bfreplay.datasets.scheduler_logs.ingest import ingest
+    from bfreplay.datasets.scheduler_logs.options import ReadOptions
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
     from bfreplay.milp import AllocationProblem, Solution, Solver, solve, solver_of
     from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
@@ -37,9 +40,11 @@ __all__ = [
     "JobSet",
     "LedgerError",
     "NodeEvents",
+    "OccupancyRules",
     "OutputExistsError",
     "Policy",
     "PolicyState",
+    "ReadOptions",
     "ReplaySettings",
     "RunResult",
     "Semantics",
@@ -48,6 +53,7 @@ __all__ = [
     "SolverUnavailableError",
     "TabulatedCurve",
     "__version__",
+    "ingest",
     "load_events",
     "load_jobs",
     "replay_log",
@@ -72,9 +78,11 @@ _MODULE_OF = {
     "JobSet": "bfreplay.workload",
     "LedgerError": "bfreplay.errors",
     "NodeEvents": "bfreplay.datasets",
+    "OccupancyRules": "bfreplay.datasets.occupancy.rules",
     "OutputExistsError": "bfreplay.errors",
     "Policy": "bfreplay.policies",
     "PolicyState": "bfreplay.policies",
+    "ReadOptions": "bfreplay.datasets.scheduler_logs.options",
     "ReplaySettings": "bfreplay.replay",
     "RunResult": "bfreplay.replay",
     "Semantics": "bfreplay.replay",
@@ -82,6 +90,7 @@ _MODULE_OF = {
     "Solver": "bfreplay.milp",
     "SolverUnavailableError": "bfreplay.errors",
     "TabulatedCurve": "bfreplay.scalability",
+    "ingest": "bfreplay.datasets.scheduler_logs.ingest",
     "load_events": "bfreplay.datasets",
     "load_jobs": "bfreplay.datasets",
     "replay_log": "bfreplay.replay",

@@ -17,7 +17,8 @@ from bfreplay.errors import InputError, OutputExistsError
 
 @click.command()
 @click.argument("reader", metavar="FORMAT")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--how", is_flag=True, help="Print the commands that get FORMAT's log out of the scheduler, and stop.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), default=None,
     help="Events to write: .parquet, .csv or .csv.gz.  [default: write nothing, show the report]",
@@ -29,7 +30,7 @@ from bfreplay.errors import InputError, OutputExistsError
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no report.")
 def ingest(
-    reader: str, files: tuple[Path, ...], out: Path | None, inventory: Path | None, strict: bool, force: bool,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None, strict: bool, force: bool,
     as_json: bool, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
@@ -39,18 +40,17 @@ def ingest(
     or folders, in any order.
 
     \b
-    On the cluster:
-      TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o JobIDRaw,State,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NodeList
-      sacctmgr -P show event All_Time format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason
-      tar czf accounting.tar.gz -C /var/spool/pbs/server_priv accounting
-    \b
     Examples:
+      bfreplay ingest slurm --how
       bfreplay ingest slurm jobs.psv events.psv --tz UTC -o events.parquet
       bfreplay ingest pbs accounting.tar.gz -o events.parquet
       bfreplay ingest swf KTH-SP2-1996-2.1-cln.swf.gz -o kth.parquet --assignment all
-      bfreplay ingest table jobs.csv --map start=begin --map end=finish --map nodes=hosts --tz UTC -o events.parquet
+      bfreplay ingest table jobs.csv --map start=begin --map end=finish --map nodes=hosts -o events.parquet
       bfreplay ingest auto FILES... --strict
     """
+    if how:
+        click.echo(_how(reader))
+        return
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
 
@@ -64,16 +64,30 @@ def ingest(
             "--assignment all has nothing to compare: the log says which nodes every job had",
             fix="leave --assignment out",
         )
-    built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
-    if strict:
-        built[0].lint.refuse_doubts()
-    _write(built, outputs, force, quiet)
+    with _status("Making node events ...", hidden=quiet):
+        built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
+        if strict:
+            built[0].lint.refuse_doubts()
+        _write(built, outputs, force)
+    if not quiet:
+        for file in outputs:
+            click.echo(f"wrote {file}", err=True)
     if quiet:
         return
     if as_json:
         click.echo(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
     else:
         click.echo(_text(built, log.reader, outputs, is_spread))
+
+
+def _how(reader: str) -> str:
+    """Commands of one reader, or of all of them for ``auto``."""
+    from bfreplay.datasets.scheduler_logs.catalogue import AUTO, READERS, reader_named
+
+    lines = []
+    for each in [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]:
+        lines += [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports), ""]
+    return "\n".join(lines).rstrip()
 
 
 def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> list[Path]:
@@ -91,13 +105,11 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     return outputs
 
 
-def _write(built: list[Any], outputs: list[Path], force: bool, quiet: bool) -> None:
+def _write(built: list[Any], outputs: list[Path], force: bool) -> None:
     from bfreplay import write_events
 
     for each, file in zip(built, outputs, strict=False):
         write_events(each.events, file, overwrite=force)
-        if not quiet:
-            click.echo(f"wrote {file}", err=True)
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
@@ -123,6 +135,18 @@ def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -
     if outputs:
         text += f"\nnext        bfreplay describe {outputs[0]}"
     return text
+
+
+@contextmanager
+def _status(what: str, *, hidden: bool) -> Iterator[None]:
+    """A sign of life on a terminal's stderr."""
+    if hidden or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
 
 
 @contextmanager

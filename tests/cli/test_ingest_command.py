@@ -168,6 +168,22 @@ def test_a_reader_of_ones_own_is_used(folder):
     assert bfreplay.load_events(folder / "events.csv").nodes == ("a", "b")
 
 
+def test_how_to_get_a_log_is_told_without_a_log(folder):
+    result = run("slurm", "--how")
+    assert result.exit_code == 0
+    assert "TZ=UTC sacct" in result.output
+    assert "sacctmgr" in result.output
+    everything = run("auto", "--how").output
+    for word in ("sacct", "pbs_home", "lsb.acct", "flux jobs", "batsim", "duckdb"):
+        assert word in everything.lower()
+
+
+def test_no_file_is_an_error(folder):
+    result = run("slurm")
+    assert result.exit_code == 2
+    assert "no file to read" in result.output
+
+
 def test_a_log_of_events_is_not_a_scheduler_s_log(folder):
     (folder / "events.csv").write_text("time,node,idle\n0,a,true\n9,a,false\n")
     for file in ("events.csv", bfreplay.sample_events_path()):
