@@ -30,8 +30,8 @@ from bfreplay.errors import InputError, OutputExistsError
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no report.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None, strict: bool, force: bool,
-    as_json: bool, quiet: bool, **given: Any,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None, strict: bool,
+    force: bool, as_json: bool, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
 

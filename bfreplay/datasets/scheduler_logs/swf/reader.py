@@ -35,9 +35,9 @@ class SwfReader:
     title = "Standard Workload Format: logs of the Parallel Workloads Archive (.swf), Alea's form with node ids"
     exports: Sequence[Export] = (
         Export(
-            "gzip -dc LOG.swf.gz | head -60",
-            "nothing new: no scheduler writes this format. Take an uncleaned version of the log from the archive; a "
-            "site's own log is better given as its scheduler exports it, with the nodes of each job",
+            "bfreplay datasets fetch kth-sp2-1996",
+            "a log of the Parallel Workloads Archive ('bfreplay datasets list' shows others). No scheduler writes this "
+            "format: a site's own log is better given as its scheduler exports it, with the nodes of each job",
         ),
     )
 
