@@ -11,6 +11,7 @@ from bfreplay.datasets.occupancy.sweep import Plan
 from bfreplay.errors import InputError
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
+CENSORED = "jobs cut by the window's edges"
 SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
 CONTRADICTING = (
     "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
@@ -45,6 +46,12 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
         "assumed_down_periods": int(tallies[machine.ASSUMED_PERIODS]),
         "assumed_down_hours": float(hours[machine.ASSUMED_US]),
         "longer_than_min": plan.rules.empty_after_s / 60,
+    }
+    sweep = survey.sweep
+    facts[CENSORED] = {
+        "jobs": sweep.n_cut,
+        "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
+        "share_without_an_end": sweep.open_us / sweep.held_us if sweep.held_us else 0.0,
     }
     if survey.n_repeated:
         facts["runs that were read twice and count once"] = survey.n_repeated

@@ -79,8 +79,15 @@ def _empty(fact: Mapping[str, float]) -> str:
     return f"{share}; {times} ({hours}) taken for down, not idle (--empty-machine idle: otherwise)"
 
 
+def _cut(fact: Mapping[str, float]) -> str:
+    open_share = f", {fact['share_without_an_end']:.1%} in jobs without an end" if fact["share_without_an_end"] else ""
+    jobs = count(int(fact["jobs"]), "job")
+    return f"{jobs} cut by the window's edges ({fact['share_of_job_node_time']:.1%} of jobs' node-hours{open_share})"
+
+
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.NODE_HOURS: _node_hours,
+    findings.CENSORED: _cut,
     findings.SHORT_HOLES: _closed,
     findings.EMPTY_MACHINE: _empty,
 }

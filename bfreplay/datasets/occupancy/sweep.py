@@ -76,6 +76,10 @@ class Sweep:
         Jobs without an end that were ended at the end of the log, and at their time limit (runaway jobs).
     never_began
         Delayed jobs for which there were never enough nodes.
+    n_cut
+        Jobs that an edge of the window cuts.
+    held_us, cut_us, open_us
+        Node-microseconds of jobs in the window: of all, of those that an edge cuts, of those without an end.
     """
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
@@ -87,7 +91,8 @@ class Sweep:
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
         self.tallies = np.zeros(machine.N_TALLIES)
         self.ended_open = [0, 0]
-        self.never_began = 0
+        self.never_began = self.n_cut = 0
+        self.held_us = self.cut_us = self.open_us = 0.0
         self._scalars = np.zeros(machine.N_SCALARS, np.int64)
         self._cover = np.zeros((len(NodeState), n), np.int32)
         self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
@@ -155,7 +160,19 @@ class Sweep:
             end_us[over] = limit_us[over]
             self.ended_open[0] += int(np.count_nonzero(is_open & ~over))
             self.ended_open[1] += int(np.count_nonzero(over))
+        self._count_cut(jobs, end_us, is_open)
         return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
+
+    def _count_cut(self, jobs: JobIntervals, end_us: NDArray[np.int64], is_open: NDArray[np.bool_]) -> None:
+        """Add up what of the jobs lies in the window, and what of that in jobs that its edges or the log's end cut."""
+        start_us, stop_us = self._plan.window_us
+        inside_us = np.maximum(np.minimum(end_us, stop_us) - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
+        held_us = inside_us * jobs.count
+        is_cut = (inside_us > 0) & ((jobs.start_us < start_us) | (end_us > stop_us))
+        self.held_us += float(held_us.sum())
+        self.n_cut += int(np.count_nonzero(is_cut))
+        self.cut_us += float(held_us[is_cut].sum())
+        self.open_us += float(held_us[is_open].sum())
 
     def _advance(self, jobs: JobIntervals, until_us: int) -> Iterator[Rows]:
         plan, out = self._plan, self._plan.outages

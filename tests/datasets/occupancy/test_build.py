@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.build import build_events
-from bfreplay.datasets.occupancy.findings import CONTRADICTING
+from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING
 from bfreplay.datasets.occupancy.inventory import NAMED_ONCE
 from bfreplay.datasets.occupancy.record import NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
@@ -416,3 +416,14 @@ def test_a_node_that_is_not_in_the_given_inventory_is_doubted_and_counts():
     assert built.lint.doubts[NOT_IN_INVENTORY].count == 1
     assert str(built.lint.doubts[NOT_IN_INVENTORY].examples[0]) == "jobs:7: 1: x"
     assert built.events.nodes == ("a", "b", "x")
+
+
+def test_what_the_window_cuts_is_counted():
+    record = recorded([Held(0, 20, ("a",)), Held(12, 18, ("b",)), Held(15, 40, ("c", "d")), Held(0, 5, ("b",))])
+    record.add_job(99, 14 * S, None, record.node_ids(["b"]))
+    built = build_events(record, OccupancyRules(window=(10 * S, 30 * S), min_gap_s=0))
+    cut = built.lint.facts[CENSORED]
+    # inside: a 10 s, b 6 s, c and d 15 s each, the running job 16 s
+    assert cut["jobs"] == 3
+    assert cut["share_of_job_node_time"] == pytest.approx((10 + 30 + 16) / 62)
+    assert cut["share_without_an_end"] == pytest.approx(16 / 62)
