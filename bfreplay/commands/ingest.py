@@ -28,10 +28,10 @@ from bfreplay.errors import InputError, OutputExistsError
 @click.option("--strict", is_flag=True, help="Doubts are errors.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no report.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no report; doubts are still told.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None, strict: bool,
-    force: bool, as_json: bool, quiet: bool, **given: Any,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None,
+    outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
 
@@ -51,6 +51,12 @@ def ingest(
     if how:
         click.echo(_how(reader))
         return
+    if not files and Path(reader).exists():
+        raise InputError(
+            f"{reader} was taken for the FORMAT",
+            expected="a FORMAT before the files",
+            fix=f"bfreplay ingest auto {reader}",
+        )
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
 
@@ -58,7 +64,7 @@ def ingest(
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     with _progress(hidden=quiet) as progress:
-        log = read_log(files, reader, options, inventory=inventory, progress=progress)
+        log = read_log(files, reader, options, inventory=inventory, outages=outages, progress=progress)
     if is_spread and not log.is_assigned:
         raise InputError(
             "--assignment all has nothing to compare: the log says which nodes every job had",
@@ -66,14 +72,15 @@ def ingest(
         )
     with _status("Making node events ...", hidden=quiet):
         built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
-        if strict:
-            built[0].lint.refuse_doubts()
+        for each in built if strict else []:
+            each.lint.refuse_doubts()
         _write(built, outputs, force)
-    if not quiet:
-        for file in outputs:
-            click.echo(f"wrote {file}", err=True)
     if quiet:
+        for sentence, tally in built[0].lint.doubts.items():
+            click.echo(f"Doubt: {tally.count:,} x {sentence}", err=True)
         return
+    for file in outputs:
+        click.echo(f"wrote {file}", err=True)
     if as_json:
         click.echo(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
     else:

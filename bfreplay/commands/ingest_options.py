@@ -13,7 +13,9 @@ from bfreplay.errors import InputError
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _READING = (
-    click.option("--tz", "timezone", metavar="ZONE", help="Zone of local times in the log, e.g. Europe/Paris or UTC."),
+    click.option(
+        "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
+    ),
     click.option(
         "--dst-fold",
         type=click.Choice(["reject", "earlier", "later"]),
@@ -25,6 +27,13 @@ _READING = (
     ),
     click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
     click.option("--inventory", type=click.Path(path_type=Path), help="File with the names of all nodes, used or not."),
+    click.option(
+        "--outages",
+        "outages",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="Table of when nodes were out of use (node, start, end, state), beside any log; several times.",
+    ),
     click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
     click.option("--delimiter", metavar="CHARACTER", help="What separates the columns."),
     click.option(
@@ -37,6 +46,7 @@ _READING = (
     click.option(
         "--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), default="s", help="Of numeric times in a table."
     ),
+    click.option("--time-format", metavar="FORMAT", help="Of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
     click.option(
         "--reservations",
@@ -135,7 +145,16 @@ def read_options(given: dict[str, Any]) -> Any:
         if not sign or not role.strip() or not column.strip():
             raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
         mapping[role.strip()] = column.strip()
-    names = ("timezone", "dst_fold", "n_nodes", "procs_per_node", "delimiter", "time_unit", "missing_wait_is_zero")
+    names = (
+        "timezone",
+        "dst_fold",
+        "n_nodes",
+        "procs_per_node",
+        "delimiter",
+        "time_unit",
+        "time_format",
+        "missing_wait_is_zero",
+    )
     return ReadOptions(
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         mapping=mapping,

@@ -59,7 +59,9 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             file=path,
             value=path.name,
             expected="a name ending in " + ", ".join((*readers, *other_endings)),
-            fix="rename it" if looks is None else f"its content looks like {looks}: rename it",
+            fix="rename it; a scheduler's log is made into one by: bfreplay ingest auto FILE -o events.parquet"
+            if looks is None
+            else f"its content looks like {looks}: rename it",
         )
     module, function = readers[ending].split(":")
     reader: Callable[..., Any] = getattr(import_module(module), function)

@@ -135,4 +135,7 @@ def simulated_nodes(metadata: Mapping[str, Any]) -> str | None:
     words = assignment_words(metadata.get("allocator"))
     if words is None:
         return None
-    return f"simulated ({words}): the log has only counts, and how long each node stays idle depends on the rule"
+    return (
+        f"simulated ({words}): the log has only counts. Each job is taken to have its nodes for itself (where nodes "
+        "are shared, too much is busy), and how long each node stays idle depends on the rule"
+    )

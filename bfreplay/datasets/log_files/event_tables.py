@@ -27,6 +27,8 @@ NEUTRAL_COLUMNS = ("time", "node", "state")
 TWO_STATE_COLUMNS = ("time", "node", "idle")
 OPTIONAL_COLUMNS = ("cause", "job_id", "quality")
 
+_SCHEDULER_LOG = "if this is a scheduler's log or a table of jobs: bfreplay ingest auto FILE -o events.parquet"
+
 _STATE_CODES: Mapping[str, int] = {word: code for code, word in enumerate(STATE_WORDS)}
 _IDLE_CODES: Mapping[str, int] = {
     "true": NodeState.IDLE,
@@ -137,7 +139,8 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         value=named,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix=did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
+        fix=(_SCHEDULER_LOG if len(missing) == len(wanted) and not all(near_name(n, wanted) for n in unknown) else None)
+        or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
 

@@ -13,14 +13,25 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.findings import report_survey
-from bfreplay.datasets.occupancy.inventory import absences, doubt_rare_names, inventory_known, positions
+from bfreplay.datasets.occupancy.inventory import (
+    absences,
+    check_given_inventory,
+    doubt_rare_names,
+    doubt_unused_nodes,
+    inventory_known,
+    positions,
+)
 from bfreplay.datasets.occupancy.lint import Lint, dropped_counts
+from bfreplay.datasets.occupancy.node_use import node_use
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_nodes
-from bfreplay.datasets.occupancy.rules import OccupancyRules
+from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.occupancy.sweep import Outages, Plan
-from bfreplay.datasets.occupancy.window import Window, chosen_window
+from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+
+BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +68,26 @@ def build_events(
     lint = record.lint.copy()
     names = machine_nodes(record)
     _check_machine(record, names, lint)
-    if not record.inventory_known:
-        doubt_rare_names(record, lint)
     log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
     if record.coverage is not None and rules.log_end_us is None:
         log_end_us = max(log_end_us, record.coverage.end_us)
     window = chosen_window(record, rules, log_end_us)
-    absent, left_out = absences(record, names, rules, window, lint.facts)
+    if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
+        lint.doubt(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
+    use = node_use(record, rules, log_end_us)
+    check_given_inventory(record, use)
+    if not record.inventory_known:
+        doubt_rare_names(record, use, lint)
+    doubt_unused_nodes(record, use, rules, window, lint)
+    absent, left_out = absences(record, use, len(names), rules, window, lint.facts)
+    if left_out.all():
+        raise InputError(
+            "no job used any node within the window, or near it",
+            column="--window",
+            value=f"{iso_utc(window.start_us)} to {iso_utc(window.end_us)}",
+            expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
+            fix="choose another window, or give the names of all nodes with --inventory",
+        )
     position = positions(names, left_out)
     plan = Plan(
         position=position,
@@ -73,6 +97,7 @@ def build_events(
         window_us=(window.start_us, window.end_us),
         log_end_us=max(log_end_us, window.end_us),
         empty_is_down=_empty_is_down(record, rules),
+        outages_known=record.outages_known or _states_seen(record),
     )
     survey = Survey(record, plan)
     report_survey(lint, plan, survey)
@@ -125,9 +150,14 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
         )
 
 
+def _states_seen(record: ScheduleRecord) -> bool:
+    """Whether nodes were sampled: what state they were in need not be assumed then."""
+    return any(outage.state == NodeState.BUSY for outage in record.outages)
+
+
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
-    if any(outage.state == NodeState.BUSY for outage in record.outages):
-        return False  # states were seen, they need not be assumed
+    if _states_seen(record):
+        return False
     return rules.empty_machine == "down" or (
         rules.empty_machine == "auto" and not record.outages and not record.outages_known
     )

@@ -13,6 +13,14 @@ from bfreplay.errors import InputError
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
 CENSORED = "jobs cut by the window's edges"
 SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
+LEFT_IDLE = (
+    "the whole machine had no job for long, and no outage was recorded then: it counts as idle, since the log has "
+    "records of other outages (--empty-machine down takes it away)"
+)
+LASTING = (
+    "a job without an end and without a time limit has run longer than any finished job: is its end missing? Its nodes "
+    "count as busy to the end of the log"
+)
 CONTRADICTING = (
     "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
 )
@@ -41,12 +49,21 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
             "shorter_than_s": plan.rules.min_gap_s,
         }
     span_us = plan.window_us[1] - plan.window_us[0]
+    long_ones, long_hours = int(tallies[machine.LONG_EMPTY]), float(hours[machine.LONG_EMPTY_US])
+    is_down = plan.empty_is_down
     facts[EMPTY_MACHINE] = {
         "share_of_window": int(tallies[machine.EMPTY_US]) / span_us,
-        "assumed_down_periods": int(tallies[machine.ASSUMED_PERIODS]),
-        "assumed_down_hours": float(hours[machine.ASSUMED_US]),
+        "assumed_down_periods": long_ones if is_down else 0,
+        "assumed_down_hours": long_hours if is_down else 0.0,
+        "left_idle_periods": 0 if is_down else long_ones,
+        "left_idle_hours": 0.0 if is_down else long_hours,
         "longer_than_min": plan.rules.empty_after_s / 60,
     }
+    left_idle = tallies[machine.LEFT_IDLE_NODE_US]
+    if left_idle and plan.rules.empty_machine == "auto" and not plan.outages_known:
+        lint.doubt(
+            LEFT_IDLE, value=f"{hours[machine.LEFT_IDLE_NODE_US]:,.1f} node-hours", n=int(tallies[machine.LONG_EMPTY])
+        )
     sweep = survey.sweep
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
@@ -55,7 +72,10 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
     }
     if survey.n_repeated:
         facts["runs that were read twice and count once"] = survey.n_repeated
+        lint.keep("job intervals", -survey.n_repeated)
     lint.doubt(CONTRADICTING, n=survey.n_contradicting)
+    if sweep.n_lasting:
+        lint.doubt(LASTING, value=f"{sweep.lasting_us / HOUR_US:,.1f} node-hours", n=sweep.n_lasting)
     running, runaway = survey.sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running

@@ -10,15 +10,25 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES, Lint
+from bfreplay.datasets.occupancy.node_use import NodeUse
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.window import Window
+from bfreplay.errors import InputError
 
+NEVER_USED = (
+    "no job ever used this node of the inventory, and no outage of it was recorded: it counts as idle all the time"
+)
+LONG_UNUSED = (
+    "no job used this node for long at an edge of the window (--absent-after), and no outage of it was recorded: it "
+    "counts as idle, and may be down"
+)
 FEW_NODES, OFTEN, SHORT_SHARE = 10, 24, 0.05
 NAMED_ONCE = (
     "one short job only names this node, where others are named by dozens: it may be misspelt, and then looks idle"
 )
+ABSENT = "nodes assumed absent"
 HOUR_US = 3_600 * 1_000_000
 
 
@@ -27,15 +37,15 @@ def inventory_known(record: ScheduleRecord) -> bool:
     return record.inventory_known or record.machine_size is not None
 
 
-def doubt_rare_names(record: ScheduleRecord, lint: Lint) -> None:
+def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: Lint) -> None:
     """Doubt nodes that one job names where others are named by dozens: a misspelt name looks idle all the time."""
-    jobs_on = record.jobs_on_nodes()
-    named = jobs_on[jobs_on > 0]
+    jobs_on = use.jobs_on
+    named = jobs_on[use.is_used]
     if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
         return
-    first_us, last_us = record.seen()
     span_us = record.last_stamp_us - record.first_start_us
-    is_short = np.minimum(last_us, record.last_stamp_us) - first_us < SHORT_SHARE * span_us
+    until_us = np.clip(use.last_us, record.first_start_us, record.last_stamp_us)
+    is_short = until_us - np.minimum(use.first_us, until_us) < SHORT_SHARE * span_us
     once = np.flatnonzero((jobs_on == 1) & is_short)
     names = record.nodes
     for node in once[:MOST_EXAMPLES].tolist():
@@ -43,41 +53,94 @@ def doubt_rare_names(record: ScheduleRecord, lint: Lint) -> None:
     lint.doubt(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
 
 
+def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
+    """Refuse an inventory that has no name in common with the jobs.
+
+    Raises
+    ------
+    InputError
+        It has none: other names of the same nodes, or of another machine.
+    """
+    n_given, jobs_on = record.n_given, use.jobs_on
+    if not n_given or not jobs_on[n_given:].any() or jobs_on[:n_given].any():
+        return
+    names = record.nodes
+    raise InputError(
+        "no job ran on a node of the inventory that was given",
+        column="--inventory",
+        value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_given : n_given + 3])}, ...",
+        expected="the names that the log uses",
+        fix="are these full host names? Cut them: cut -d. -f1 nodes.txt > short.txt",
+    )
+
+
+def doubt_unused_nodes(record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, lint: Lint) -> None:
+    """Doubt nodes that are said to be there and that no job used for long, or ever: they may be down."""
+    states_known = record.outages_known or any(outage.state == NodeState.BUSY for outage in record.outages)
+    if not record.inventory_known or record.n_counted or states_known:
+        return
+    has_outage = np.zeros(len(use.jobs_on), np.bool_)
+    for outage in record.outages:
+        has_outage[slice(None) if outage.nodes is None else outage.nodes] = True
+    late, early = _unused_at_edges(use, rules, window)
+    for sentence, which in ((NEVER_USED, ~use.is_used), (LONG_UNUSED, late | early)):
+        found = np.flatnonzero(which & ~has_outage)
+        names = record.nodes
+        for node in found[:MOST_EXAMPLES].tolist():
+            lint.doubt(sentence, value=names[node])
+        lint.doubt(sentence, n=max(0, len(found) - MOST_EXAMPLES))
+
+
 def absences(
-    record: ScheduleRecord, names: Sequence[str], rules: OccupancyRules, window: Window, facts: dict[str, Any]
+    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, facts: dict[str, Any]
 ) -> tuple[list[Outage], NDArray[np.bool_]]:
-    """Outages of nodes that were not there yet, or not any more; and which nodes were not there at all."""
-    left_out = np.zeros(len(names), np.bool_)
+    """Outages of nodes that were not there yet, or not any more; and which of ``n_nodes`` were not there at all.
+
+    Nodes that only records of outages name belong to the second: nobody says that they were in use.
+    """
+    left_out = np.zeros(n_nodes, np.bool_)
     if inventory_known(record) or not record.nodes:
         return [], left_out
-    first_us, last_us = record.seen()
     after_us = microseconds(rules.absent_after_s)
-    never_used = first_us == OPEN_END
-    gone = (last_us < window.start_us - after_us) & ~never_used
-    to_come = (first_us > window.end_us + after_us) & ~never_used
-    left_out[: len(first_us)] = gone | to_come
+    gone = use.is_used & (use.last_us < window.start_us - after_us)
+    to_come = use.is_used & (use.first_us > window.end_us + after_us)
+    left_out[:] = ~use.is_used | gone | to_come
     if left_out.any():
         facts["nodes left out"] = (
             f"{int(left_out.sum()):,} nodes that no job used within {rules.absent_after_s / DAY_S:g} days of the window"
         )
-    outages = []
-    edge = min(window.start_us, record.first_start_us) - 1
-    late = ~left_out[: len(first_us)] & ~never_used & (first_us - window.start_us > after_us)
-    early = ~left_out[: len(first_us)] & ~never_used & (window.end_us - last_us > after_us) & (last_us < window.end_us)
-    for node in np.flatnonzero(late):
-        outages.append(Outage(NodeState.UNKNOWN, edge, int(first_us[node]), np.array([node], np.int32)))
-    release_us = microseconds(rules.release_delay_s)
-    for node in np.flatnonzero(early):
-        outages.append(Outage(NodeState.UNKNOWN, int(last_us[node]) + release_us, OPEN_END, np.array([node], np.int32)))
+    late, early = _unused_at_edges(use, rules, window)
+    late, early = late & ~left_out, early & ~left_out
+    edge_us = min(window.start_us, record.first_start_us) - 1
+    free_us = use.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
+    outages = [
+        Outage(NodeState.UNKNOWN, edge_us, int(use.first_us[node]), np.array([node], np.int32))
+        for node in np.flatnonzero(late)
+    ] + [
+        Outage(NodeState.UNKNOWN, int(free_us[node]), OPEN_END, np.array([node], np.int32))
+        for node in np.flatnonzero(early)
+    ]
     if outages:
-        absent_us = int(np.minimum(first_us[late], window.end_us).sum()) - window.start_us * int(late.sum())
-        absent_us += window.end_us * int(early.sum()) - int(np.maximum(last_us[early], window.start_us).sum())
-        facts["nodes assumed absent"] = {
+        before_us = np.minimum(use.first_us[late], window.end_us) - window.start_us
+        behind_us = window.end_us - np.clip(free_us[early], window.start_us, window.end_us)
+        names = record.nodes
+        facts[ABSENT] = {
             "before their first job": int(late.sum()),
             "after their last job": int(early.sum()),
-            "node_hours": absent_us / HOUR_US,
+            "node_hours": (before_us.sum(dtype=float) + behind_us.sum(dtype=float)) / HOUR_US,
+            "such as": [names[node] for node in np.flatnonzero(late | early)[:MOST_EXAMPLES]],
         }
     return outages, left_out
+
+
+def _unused_at_edges(
+    use: NodeUse, rules: OccupancyRules, window: Window
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Nodes that no job used for long after the start of the window, and for long before its end, ``(N,)`` each."""
+    after_us = microseconds(rules.absent_after_s)
+    late = use.is_used & (np.minimum(use.first_us, window.end_us) - window.start_us > after_us)
+    early = use.is_used & (window.end_us - np.maximum(use.last_us, window.start_us) > after_us)
+    return late, early
 
 
 def positions(names: Sequence[str], left_out: NDArray[np.bool_]) -> NDArray[np.int32]:

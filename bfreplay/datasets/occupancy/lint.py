@@ -106,7 +106,7 @@ class Lint:
             f"--strict: {len(shown)} doubt{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
             file=first.file if first and first.file else None,
             row=None if first is None or first.line is None else f"line {first.line}",
-            value=first.value if first else None,
+            **({"value": first.value} if first and first.value else {}),
             expected="a log without doubts",
             fix="mend the export, choose the option that settles the doubt, or import without --strict",
         )

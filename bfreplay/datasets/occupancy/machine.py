@@ -22,17 +22,21 @@ DONE, ROWS_FULL, HOLDINGS_FULL = range(3)
 """Why ``advance`` returned."""
 
 (
-    NOW, TOUCHED, ACTIVE, FREE, ENDS, SPARE_SLOTS, SPARE_HOLDING, ASSUMED, LOWEST, NEXT_JOB, NEXT_OUTAGE, QUEUE_FIRST,
+    NOW, TOUCHED, ACTIVE, FREE, ENDS, SPARE_SLOTS, SPARE_HOLDING, EMPTY, LOWEST, NEXT_JOB, NEXT_OUTAGE, QUEUE_FIRST,
     QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, N_SCALARS,
 ) = range(16)  # fmt: skip
 """Positions in the machine's ``scalars (N_SCALARS,) int64``: counts, but ``NOW`` a time, ``SPARE_HOLDING`` the first of
-the spare holdings, ``ASSUMED`` whether the machine is assumed down, ``LOWEST`` a node below which none is free."""
+the spare holdings, ``EMPTY`` whether the machine is without jobs, ``LOWEST`` a node below which none is free."""
 
 (
-    OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, ASSUMED_PERIODS, ASSUMED_US,
-    EMPTY_US, N_TALLIES,
-) = range(11)  # fmt: skip
+    OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, LONG_EMPTY, LONG_EMPTY_US,
+    EMPTY_US, LEFT_IDLE_NODE_US, N_TALLIES,
+) = range(12)  # fmt: skip
 """Positions in ``tallies (N_TALLIES,) float64``: what the rules did, in jobs, node-microseconds and microseconds."""
+
+IN_USE, SHORTLY, LEFT_IDLE, TAKEN_FOR_DOWN = range(4)
+"""What ``scalars[EMPTY]`` says: there are jobs; none for a short time; none for long, and the machine is taken for
+idle; or for down."""
 
 JOB_KIND = 0
 """What a slot says of a job; other slots have the ``NodeState`` of their outage."""
@@ -135,17 +139,18 @@ def _begin(
 
 @compiled
 def advance(
-    until_us: int, log_end_us: int, empty_after_us: int, window_start_us: int, window_end_us: int,
-    rule: int, over_capacity: int, chances: NDArray[np.float64],
+    until_us: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int, window_end_us: int,
+    rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
     start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64], first_node: NDArray[np.int64],
     nodes: NDArray[np.int32],
     outage_start_us: NDArray[np.int64], outage_end_us: NDArray[np.int64], outage_kind: NDArray[np.int8],
     outage_first: NDArray[np.int64], outage_nodes: NDArray[np.int32],
     queue: NDArray[np.int64],
     scalars: NDArray[np.int64], tallies: NDArray[np.float64], cover: NDArray[np.int32], total: NDArray[np.int32],
-    shown: NDArray[np.int8], touched: NDArray[np.int32], is_touched: NDArray[np.bool_], free: NDArray[np.int32],
-    dense: NDArray[np.int32], heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], slot_kind: NDArray[np.int8],
-    slot_first: NDArray[np.int32], spare_slots: NDArray[np.int32], holding: NDArray[np.int32],
+    shown: NDArray[np.int8], held_until: NDArray[np.int64], touched: NDArray[np.int32], is_touched: NDArray[np.bool_],
+    free: NDArray[np.int32], dense: NDArray[np.int32], heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32],
+    slot_kind: NDArray[np.int8], slot_first: NDArray[np.int32], spare_slots: NDArray[np.int32],
+    holding: NDArray[np.int32],
     row_time: NDArray[np.int64], row_node: NDArray[np.int32], row_state: NDArray[np.int8],
 ) -> tuple[int, int]:  # fmt: skip
     """Go on through all instants before ``until_us``; returns why it stopped, and how many rows were written.
@@ -156,12 +161,13 @@ def advance(
         Where this slice of jobs ends: the first start after it.
     log_end_us
         When the log ends: an empty machine is looked at up to there.
-    empty_after_us
-        An empty machine is assumed down when it stays empty longer than this; ``NEVER``: it is idle.
+    empty_after_us, empty_is_down
+        An empty machine that stays empty longer than this is counted, and assumed down or left idle.
     window_start_us, window_end_us
         What counts for the tallies.
-    rule, over_capacity, chances
-        Codes of the rules, and a random number for each node that this slice may have to choose.
+    rule, over_capacity, release_us, chances
+        Codes of the rules, how much later than its job a node is free (in the ends already), and a random number for
+        each node that this slice may have to choose.
     start_us, end_us, count, first_node, nodes
         The slice, as in ``JobIntervals``; ``scalars[NEXT_JOB]`` is the next of them.
     outage_start_us, outage_end_us, outage_kind, outage_first, outage_nodes
@@ -184,6 +190,9 @@ def advance(
         if scalars[NEXT_OUTAGE] < len(outage_start_us) and outage_start_us[scalars[NEXT_OUTAGE]] < now:
             now = outage_start_us[scalars[NEXT_OUTAGE]]
         if now >= until_us:
+            if until_us == NEVER and scalars[EMPTY] == LEFT_IDLE:
+                passed_us = max(min(log_end_us, window_end_us) - max(scalars[NOW], window_start_us), 0)
+                tallies[LEFT_IDLE_NODE_US] += float(passed_us) * scalars[FREE]
             return DONE, n_rows
         if n_rows + n_nodes > len(row_time):
             return ROWS_FULL, n_rows
@@ -201,6 +210,9 @@ def advance(
             ahead += 1
         if slots > scalars[SPARE_SLOTS] or holdings > scalars[HOLDINGS_LEFT]:
             return HOLDINGS_FULL, n_rows
+        if scalars[EMPTY] == LEFT_IDLE:
+            passed_us = max(min(now, window_end_us) - max(scalars[NOW], window_start_us), 0)
+            tallies[LEFT_IDLE_NODE_US] += float(passed_us) * scalars[FREE]
         scalars[NOW] = now
 
         while scalars[ENDS] > 0 and heap_end[0] == now:
@@ -247,11 +259,10 @@ def advance(
             q = scalars[QUEUE_FIRST]
             scalars[QUEUE_FIRST] += 1
             late = now - queue[0, q]
-            slot = _begin(
-                JOB_KIND, queue[1, q] + late, scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots
-            )
+            end = NEVER if queue[1, q] == NEVER else queue[1, q] + late
+            slot = _begin(JOB_KIND, end, scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
             scalars[ACTIVE] += 1
-            if now < window_end_us:
+            if queue[0, q] < window_end_us and queue[1, q] > window_start_us:
                 tallies[DELAYED] += 1
                 tallies[DELAY_US] += late
             for _ in range(queue[2, q]):
@@ -262,6 +273,7 @@ def advance(
                 scalars[LOWEST] = node if rule == LOWEST_ID else 0
                 _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
 
+        is_refused = False
         while scalars[NEXT_JOB] < len(start_us) and start_us[scalars[NEXT_JOB]] == now:
             j = scalars[NEXT_JOB]
             scalars[NEXT_JOB] += 1
@@ -284,13 +296,15 @@ def advance(
                 if inside > 0:
                     tallies[LEFT_OUT] += 1
                     tallies[LEFT_OUT_NODE_US] += inside * chosen
+                is_refused = True
                 continue
             slot = _begin(JOB_KIND, end_us[j], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
             scalars[ACTIVE] += 1
             for i in range(first_node[j], first_node[j + 1]):
                 node = nodes[i]
-                if cover[BUSY, node] > 0 and inside > 0:
+                if cover[BUSY, node] > 0 and now < held_until[node] and now >= window_start_us and inside > 0:
                     tallies[OVERLAPS] += 1
+                held_until[node] = max(held_until[node], end_us[j] if end_us[j] == NEVER else end_us[j] - release_us)
                 scalars[HOLDINGS_LEFT] -= 1
                 _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
             if chosen > scalars[FREE]:
@@ -306,24 +320,28 @@ def advance(
                 scalars[LOWEST] = node if rule == LOWEST_ID else 0
                 _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
 
-        if scalars[ASSUMED] == 1 and scalars[ACTIVE] > 0:
-            scalars[ASSUMED] = 0
-            for node in range(n_nodes):
-                _touch(node, scalars, touched, is_touched)
-        elif scalars[ASSUMED] == 0 and scalars[ACTIVE] == 0 and scalars[QUEUE_FIRST] == scalars[QUEUE_END]:
+        is_empty = scalars[ACTIVE] == 0 and scalars[QUEUE_FIRST] == scalars[QUEUE_END]
+        if is_refused or not is_empty:  # after a job that was refused, what an empty machine means is decided anew
+            if scalars[EMPTY] == TAKEN_FOR_DOWN:
+                for node in range(n_nodes):
+                    _touch(node, scalars, touched, is_touched)
+            scalars[EMPTY] = IN_USE
+        if is_empty and scalars[EMPTY] == IN_USE:
             following = start_us[scalars[NEXT_JOB]] if scalars[NEXT_JOB] < len(start_us) else until_us
-            following = min(following, log_end_us)
-            if following > now:
-                empty_us = max(min(following, window_end_us) - max(now, window_start_us), 0)
-                tallies[EMPTY_US] += empty_us
-                if following - now > empty_after_us:
-                    scalars[ASSUMED] = 1
-                    tallies[ASSUMED_PERIODS] += 1 if empty_us > 0 else 0
-                    tallies[ASSUMED_US] += empty_us
+            following = max(min(following, log_end_us), now)
+            empty_us = max(min(following, window_end_us) - max(now, window_start_us), 0)
+            tallies[EMPTY_US] += empty_us
+            scalars[EMPTY] = SHORTLY
+            if following - now > empty_after_us:
+                tallies[LONG_EMPTY] += 1 if empty_us > 0 else 0
+                tallies[LONG_EMPTY_US] += empty_us
+                scalars[EMPTY] = LEFT_IDLE
+                if empty_is_down:
+                    scalars[EMPTY] = TAKEN_FOR_DOWN
                     for node in range(n_nodes):
                         _touch(node, scalars, touched, is_touched)
 
-        assumed = scalars[ASSUMED] == 1
+        assumed = scalars[EMPTY] == TAKEN_FOR_DOWN
         touched[: scalars[TOUCHED]].sort()
         for i in range(scalars[TOUCHED]):
             node = touched[i]

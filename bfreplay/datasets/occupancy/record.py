@@ -14,6 +14,7 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.errors import InputError
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
@@ -59,6 +60,8 @@ class ScheduleRecord:
         ``"epoch"`` or ``"relative"``.
     cluster
         Name of the machine, if the log has it.
+    n_given
+        Nodes of the inventory that was given, the first in the order of indices; 0 without one.
     outages_known
         Whether ``outages`` are all that there were: an empty machine is then idle, not assumed down.
     """
@@ -79,10 +82,7 @@ class ScheduleRecord:
         self.longest_us = 0
         self.n_open = self.n_counted = 0
         self._index: dict[str, int] = {}
-        self._first_seen = np.full(1_024, OPEN_END, np.int64)
-        self._last_seen = np.full(1_024, -OPEN_END, np.int64)
-        self._n_jobs = np.zeros(1_024, np.int64)
-        self._n_given = 0
+        self.n_given = 0
 
     # ---- nodes -------------------------------------------------------------------------------------------------
 
@@ -108,11 +108,6 @@ class ScheduleRecord:
                     raise unusable_name(name, None)
                 i = index[name] = len(index)
             found[i] = None
-        if len(index) > len(self._first_seen):
-            more = max(len(index), 2 * len(self._first_seen)) - len(self._first_seen)
-            self._first_seen = np.concatenate([self._first_seen, np.full(more, OPEN_END, np.int64)])
-            self._last_seen = np.concatenate([self._last_seen, np.full(more, -OPEN_END, np.int64)])
-            self._n_jobs = np.concatenate([self._n_jobs, np.zeros(more, np.int64)])
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
     def add_inventory(self, names: Iterable[str]) -> None:
@@ -123,19 +118,25 @@ class ScheduleRecord:
     def give_inventory(self, names: Iterable[str]) -> None:
         """All nodes of the machine, as somebody said before anything was read: a job on another one is a doubt."""
         self.add_inventory(names)
-        self._n_given = len(self._index)
+        self.n_given = len(self._index)
 
     def set_machine_size(self, n_nodes: int) -> None:
-        """How many nodes the machine has, where the log lists none or not all of them."""
+        """How many nodes the machine has, where the log lists none or not all of them.
+
+        Raises
+        ------
+        InputError
+            No machine has so few or so many.
+        """
+        if not 0 < n_nodes <= MOST_NODES:
+            raise InputError(
+                "the machine cannot have so many nodes",
+                column="--nodes",
+                value=n_nodes,
+                expected=f"1 to {MOST_NODES:,}",
+                fix="give the number of nodes of the machine",
+            )
         self.machine_size = int(n_nodes)
-
-    def jobs_on_nodes(self) -> NDArray[np.int64]:
-        """Runs of jobs that name each node, ``(N,)`` in index order."""
-        return self._n_jobs[: len(self._index)]
-
-    def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First start and last end of a job on each node, ``(N,)`` in index order; running jobs count as to the end."""
-        return self._first_seen[: len(self._index)], self._last_seen[: len(self._index)]
 
     # ---- intervals ---------------------------------------------------------------------------------------------
 
@@ -178,7 +179,8 @@ class ScheduleRecord:
             self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
             return
         end = OPEN_END if end_us is None else end_us
-        limit = OPEN_END if limit_end_us is None or limit_end_us <= start_us else limit_end_us
+        has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
+        limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
         self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
         self._started(start_us, start_us)
         if end_us is None:
@@ -187,13 +189,10 @@ class ScheduleRecord:
             self._ended(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.lint.keep("job intervals")
-        if nodes is not None and listed:
-            self._first_seen[nodes] = np.minimum(self._first_seen[nodes], start_us)
-            self._last_seen[nodes] = np.maximum(self._last_seen[nodes], end)
-            self._n_jobs[nodes] += 1
-            if self._n_given and int(nodes.max()) >= self._n_given:
-                strange = [self.nodes[i] for i in nodes.tolist() if i >= self._n_given]
-                self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange[:5])}")
+        if nodes is not None and self.n_given and listed and int(nodes.max()) >= self.n_given:
+            names = self.nodes
+            strange = [names[i] for i in nodes[nodes >= self.n_given][:5].tolist()]
+            self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange)}")
 
     def add_counted_jobs(
         self,
@@ -237,9 +236,8 @@ class ScheduleRecord:
             return
         end = OPEN_END if end_us is None else end_us
         self.outages.append(Outage(state, start_us, end, nodes))
-        self.stamp(start_us)
-        if end != OPEN_END:
-            self.stamp(end)
+        if state == NodeState.BUSY:  # seen; the end of an outage may be planned
+            self.stamp(start_us if end_us is None else end_us)
         self.lint.keep("outage intervals")
 
     # ---- what the log covers -----------------------------------------------------------------------------------
@@ -284,9 +282,10 @@ class ScheduleRecord:
 
 
 def job_key(job: str | int) -> int:
-    """A number in int64 for a job's identity: itself if it is a number, else 62 bits of its SHA-256."""
-    if isinstance(job, int):
+    """A number in int64 for a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
+    if isinstance(job, int) and -(2**63) <= job < 2**63:
         return job
+    job = str(job)
     if job.isascii() and job.isdigit() and len(job) < 18:
         return int(job)
     digest = hashlib.sha256(job.encode("utf-8", "surrogateescape")).digest()

@@ -41,7 +41,7 @@ def render(built: BuiltLog, reader: str) -> str:
     ]
     simulated = simulated_nodes({"allocator": metadata.allocator})
     if simulated is not None:
-        lines.append(_line("assignment", f"{simulated}; how much is idle does not"))
+        lines.append(_line("assignment", simulated))
     lines += [_line(label, text) for label, text in _facts(lint.facts)]
     for sentence, tally in lint.doubts.items():
         lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))
@@ -72,11 +72,16 @@ def _closed(fact: Mapping[str, float]) -> str:
 
 def _empty(fact: Mapping[str, float]) -> str:
     share = f"no job on the whole machine for {fact['share_of_window']:.2%} of the window"
-    if not fact["assumed_down_periods"]:
-        return share
-    times = f"{count(int(fact['assumed_down_periods']), 'such time')} of more than {fact['longer_than_min']:g} min"
-    hours = f"{amount(fact['assumed_down_hours'])} h together"
-    return f"{share}; {times} ({hours}) taken for down, not idle (--empty-machine idle: otherwise)"
+    for state, other in (("down", "idle"), ("idle", "down")):
+        key = {"down": "assumed_down", "idle": "left_idle"}[state]
+        if fact[f"{key}_periods"]:
+            times = count(int(fact[f"{key}_periods"]), "such time")
+            hours = amount(fact[f"{key}_hours"])
+            return (
+                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) taken for {state} "
+                f"(--empty-machine {other}: otherwise)"
+            )
+    return share
 
 
 def _cut(fact: Mapping[str, float]) -> str:
@@ -111,6 +116,8 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
     if isinstance(value, list):
         return "; ".join(_shown(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return amount(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -60,7 +60,7 @@ class Survey:
         self.holes = _short_holes(self.sweep, plan)
         self.start = self.sweep.initial[: plan.n_kept].copy()
         self.n_rows = 0
-        self.node_us = np.zeros(len(NodeState), np.int64)
+        self.node_us = np.zeros(len(NodeState))
         since_us = np.full(plan.n_kept, plan.window_us[0], np.int64)
         state: NDArray[np.int8] | None = None
         for time_us, node, new_state in _inside(self.sweep, plan, self.holes, self.start):

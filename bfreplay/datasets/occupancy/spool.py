@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 RUN_ROWS = 262_144
 RUN_NODES = 8 * RUN_ROWS
 BLOCK_ROWS = 8_192
+"""So much of a run is in memory at a time, but no more listed nodes than a run / BLOCKS; one row at least."""
+
+BLOCKS = 32
+
 OPEN_END = np.iinfo(np.int64).max
 """End of an interval that was not over when the log was written."""
 
@@ -127,7 +131,7 @@ class JobSpool:
         taken, of two known ones the later. No start is split over two pieces.
         """
         self.n_repeated = self.n_contradicting = 0
-        readers: list[_BlockReader] = [run.reader() for run in self._runs]
+        readers: list[_BlockReader] = [run.reader(self._run_nodes // BLOCKS) for run in self._runs]
         if self._rows:
             readers.append(_BlockReader(self._sorted_run()))
         while True:
@@ -201,8 +205,8 @@ class _Run:
         run.nodes.tofile(here.nodes_file)
         return here
 
-    def reader(self) -> _RunReader:
-        return _RunReader(self)
+    def reader(self, most_nodes: int) -> _RunReader:
+        return _RunReader(self, most_nodes)
 
 
 class _BlockReader:
@@ -227,8 +231,9 @@ class _BlockReader:
 class _RunReader(_BlockReader):
     """Hands out a run from disk, a block at a time."""
 
-    def __init__(self, run: _Run) -> None:
+    def __init__(self, run: _Run, most_nodes: int) -> None:
         super().__init__(_empty())
+        self._most_nodes = most_nodes
         self._run = run
         self._done = 0
         self.is_last = False
@@ -241,6 +246,8 @@ class _RunReader(_BlockReader):
         rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
         with self._run.rows_file.open("rb") as stream:
             table = _read(stream, self._done * _WIDTH, (rows + 1) * _WIDTH, np.dtype(np.int64)).reshape(-1, _WIDTH)
+        rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
+        table = table[: rows + 1]
         first = np.ascontiguousarray(table[:, 5])
         with self._run.nodes_file.open("rb") as stream:
             nodes = _read(stream, int(first[0]), int(first[-1] - first[0]), np.dtype(np.int32))

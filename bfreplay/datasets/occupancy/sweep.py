@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import free_nodes, machine
 from bfreplay.datasets.occupancy.free_nodes import RANDOM, add_free, no_nodes
+from bfreplay.datasets.occupancy.node_use import ends
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals
@@ -50,8 +51,8 @@ class Plan:
         The rules.
     window_us, log_end_us
         What is wanted, and where the log ends.
-    empty_is_down
-        Whether a machine without jobs is assumed down.
+    empty_is_down, outages_known
+        Whether a machine without jobs is assumed down, and whether the outages are all that there were.
     """
 
     position: NDArray[np.int32]
@@ -61,6 +62,7 @@ class Plan:
     window_us: tuple[int, int]
     log_end_us: int
     empty_is_down: bool
+    outages_known: bool
 
 
 class Sweep:
@@ -75,9 +77,12 @@ class Sweep:
     ended_open
         Jobs without an end that were ended at the end of the log, and at their time limit (runaway jobs).
     never_began
-        Delayed jobs for which there were never enough nodes.
+        Delayed jobs of the window for which there were not enough nodes in it.
     n_cut
         Jobs that an edge of the window cuts.
+    n_lasting, lasting_us
+        Jobs without an end and without a time limit that would have run longer than any finished job, and their
+        node-microseconds in the window.
     held_us, cut_us, open_us
         Node-microseconds of jobs in the window: of all, of those that an edge cuts, of those without an end.
     """
@@ -91,12 +96,13 @@ class Sweep:
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
         self.tallies = np.zeros(machine.N_TALLIES)
         self.ended_open = [0, 0]
-        self.never_began = self.n_cut = 0
-        self.held_us = self.cut_us = self.open_us = 0.0
+        self.never_began = self.n_cut = self.n_lasting = 0
+        self.held_us = self.cut_us = self.open_us = self.lasting_us = 0.0
         self._scalars = np.zeros(machine.N_SCALARS, np.int64)
         self._cover = np.zeros((len(NodeState), n), np.int32)
         self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
         self._is_touched = np.zeros(n, np.bool_)
+        self._held_until = np.full(n, -OPEN_END, np.int64)
         self._free, self._dense = no_nodes(n)
         # who became free last is taken first by one rule: fill the list so that the lowest node is next by either
         order = range(n - 1, -1, -1) if self._rule == free_nodes.MOST_RECENT else range(n)
@@ -114,8 +120,7 @@ class Sweep:
         self._scalars[machine.SPARE_HOLDING] = -1
         self._grow(FIRST_SLOTS, max(FIRST_SLOTS, 2 * n))
         self.initial = np.full(n, NodeState.IDLE, np.int8)
-        if plan.empty_is_down:
-            self._assume_down_before_first_job()
+        self._begin_empty()
         self._shown = self.initial.copy()
 
     def rows(self) -> Iterator[Rows]:
@@ -125,41 +130,49 @@ class Sweep:
             yield from self._advance(self._ended(jobs), following)
         if following != OPEN_END:
             yield from self._advance(_no_jobs(), OPEN_END)
-        waiting = self._scalars[machine.QUEUE_END] - self._scalars[machine.QUEUE_FIRST]
-        self.never_began = int(waiting)
 
     def see_the_rest(self) -> None:
         """Go through what is left of the job intervals without sweeping it, so that the spool counts all of it."""
         for _ in self._slices:
             pass
+        waiting = self._queue[:, self._scalars[machine.QUEUE_FIRST] : self._scalars[machine.QUEUE_END]]
+        start_us, stop_us = self._plan.window_us
+        self.never_began = int(np.count_nonzero((waiting[0] < stop_us) & (waiting[1] > start_us)))
 
-    def _assume_down_before_first_job(self) -> None:
-        start_us = self._plan.window_us[0]
+    def _begin_empty(self) -> None:
+        """Before its first job the machine is empty: decide what that means, as the sweep does later."""
+        start_us, stop_us = self._plan.window_us
         first_us = min(self._record.first_start_us, self._plan.log_end_us)
+        if first_us <= start_us:
+            return
+        empty_us = min(first_us, stop_us) - start_us
+        self.tallies[machine.EMPTY_US] += empty_us
+        self._scalars[machine.NOW] = start_us
+        self._scalars[machine.EMPTY] = machine.SHORTLY
         if first_us - start_us > microseconds(self._plan.rules.empty_after_s):
-            self._scalars[machine.ASSUMED] = 1
-            self.initial[:] = NodeState.DOWN
-            empty_us = min(first_us, self._plan.window_us[1]) - start_us
-            for tally, amount in (
-                (machine.ASSUMED_PERIODS, 1),
-                (machine.ASSUMED_US, empty_us),
-                (machine.EMPTY_US, empty_us),
-            ):
-                self.tallies[tally] += amount
+            self.tallies[machine.LONG_EMPTY] += 1
+            self.tallies[machine.LONG_EMPTY_US] += empty_us
+            is_down = self._plan.empty_is_down
+            self._scalars[machine.EMPTY] = machine.TAKEN_FOR_DOWN if is_down else machine.LEFT_IDLE
+            self.initial[:] = NodeState.DOWN if is_down else NodeState.IDLE
 
     def _ended(self, jobs: JobIntervals) -> JobIntervals:
         """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
-        rules = self._plan.rules
+        rules, (start_us, stop_us) = self._plan.rules, self._plan.window_us
         is_open = jobs.end_us == OPEN_END
         end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
         if is_open.any():
-            grace_us = microseconds(rules.limit_grace_s)
-            limit_us = np.minimum(jobs.limit_end_us, OPEN_END - grace_us) + grace_us
             # without an end it runs beyond the end of the log, and its nodes are never free in it
-            over = is_open & (limit_us < self._plan.log_end_us)
-            end_us[over] = limit_us[over]
-            self.ended_open[0] += int(np.count_nonzero(is_open & ~over))
-            self.ended_open[1] += int(np.count_nonzero(over))
+            end_us[is_open] = ends(jobs, rules, self._plan.log_end_us)[is_open]
+            is_runaway = is_open & (end_us != OPEN_END)
+            is_inside = is_open & (jobs.start_us < stop_us) & (end_us > start_us)
+            self.ended_open[0] += int(np.count_nonzero(is_inside & ~is_runaway))
+            self.ended_open[1] += int(np.count_nonzero(is_inside & is_runaway))
+            lasting_us = self._plan.log_end_us - jobs.start_us
+            longer = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
+            self.n_lasting += int(np.count_nonzero(longer))
+            inside_us = np.minimum(stop_us, self._plan.log_end_us) - np.maximum(jobs.start_us, start_us)
+            self.lasting_us += float((np.maximum(inside_us, 0).astype(np.float64) * jobs.count)[longer].sum())
         self._count_cut(jobs, end_us, is_open)
         return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
 
@@ -183,18 +196,17 @@ class Sweep:
             waiting = self._queue[2, : self._scalars[machine.QUEUE_END]].sum()
             wanted = np.minimum(jobs.count - np.diff(jobs.first_node), len(plan.position))
             chances = self._rng.random(int(wanted.sum() + waiting))
-        empty_after_us = microseconds(plan.rules.empty_after_s) if plan.empty_is_down else machine.NEVER
+        empty_after_us = microseconds(plan.rules.empty_after_s)
         while True:
             why, n_rows = machine.advance(
-                until_us, plan.log_end_us, empty_after_us, *plan.window_us,
-                self._rule, self._over_capacity, chances,
+                until_us, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
+                self._rule, self._over_capacity, microseconds(plan.rules.release_delay_s), chances,
                 jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes,
                 out.start_us, out.end_us, out.kind, out.first_node, out.nodes,
                 self._queue,
-                self._scalars, self.tallies, self._cover, self._total, self._shown, self._touched, self._is_touched,
-                self._free, self._dense, self._heap_end, self._heap_slot, self._slot_kind, self._slot_first,
-                self._spare_slots, self._holding, self._row_time, self._row_node,
-                self._row_state,
+                self._scalars, self.tallies, self._cover, self._total, self._shown, self._held_until, self._touched,
+                self._is_touched, self._free, self._dense, self._heap_end, self._heap_slot, self._slot_kind,
+                self._slot_first, self._spare_slots, self._holding, self._row_time, self._row_node, self._row_state,
             )  # fmt: skip
             if n_rows:
                 yield self._row_time[:n_rows].copy(), self._row_node[:n_rows].copy(), self._row_state[:n_rows].copy()

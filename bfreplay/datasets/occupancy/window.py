@@ -21,7 +21,8 @@ from bfreplay.errors import InputError
 BINS = 2_000
 FEWEST_BINS = 20
 USUAL_SHARE = 0.5
-MOST_ROUNDS = 6
+MOST_ROUNDS = 12
+STRAY_SHARE = 0.001
 _US = 1_000_000
 
 
@@ -46,12 +47,9 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     InputError
         The log has no length, or the two times given are no window of it.
     """
-    first_us = min(
-        [record.first_start_us]
-        + [outage.start_us for outage in record.outages if record.first_start_us == OPEN_END]
-        + ([record.coverage.start_us] if record.coverage else [])
-    )
-    if first_us >= log_end_us:
+    first_us = first_time_us(record)
+    coverage = record.coverage
+    if first_us >= log_end_us or (coverage is not None and coverage.start_us >= coverage.end_us):
         raise InputError(
             "the log covers no time",
             value=f"{iso_utc(first_us)} to {iso_utc(log_end_us)}" if first_us != OPEN_END else "no interval",
@@ -62,11 +60,21 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
         return _given(rules.window, first_us, log_end_us)
     if rules.window == "full":
         return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
-    if record.coverage is not None:
-        return Window(record.coverage.start_us, record.coverage.end_us, record.coverage.why)
+    if coverage is not None:
+        return Window(coverage.start_us, coverage.end_us, coverage.why)
     if record.first_end_us >= record.last_start_us:
         return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
     return _estimated(record, first_us, log_end_us)
+
+
+def first_time_us(record: ScheduleRecord) -> int:
+    """When the log begins: with its first job, or what it says, or the first sample where there are no jobs."""
+    times = [record.first_start_us]
+    if record.first_start_us == OPEN_END:
+        times += [outage.start_us for outage in record.outages]
+    if record.coverage is not None:
+        times.append(record.coverage.start_us)
+    return min(times)
 
 
 def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
@@ -83,26 +91,45 @@ def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
 
 
 def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
-    core_us = record.first_end_us, record.last_start_us
-    span_us = first_us, log_end_us
-    for _ in range(MOST_ROUNDS):
-        edges, load = _load(record, *span_us)
-        inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
-        if np.count_nonzero(inside) < FEWEST_BINS:
-            return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
-        usual = float(np.median(load[inside]))
-        enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
-        start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
-        if end_us - start_us > (span_us[1] - span_us[0]) // 2:
-            break
-        width = int(edges[1] - edges[0])  # a stray date makes the bins wide: look closer
-        span_us = max(first_us, start_us - width), min(log_end_us, end_us + width)
-    start_us, end_us = -(-start_us // _US) * _US, end_us // _US * _US
+    core_us = max(record.first_end_us, first_us), min(record.last_start_us, log_end_us)
+    edges, load = _closely(record, first_us, log_end_us)
+    inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
+    if np.count_nonzero(inside) < FEWEST_BINS:
+        if core_us[0] >= core_us[1] or not _is_used(record, core_us):
+            return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
+        return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
+    usual = float(np.median(load[inside]))
+    enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
+    start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
+    if -(-start_us // _US) < end_us // _US:
+        start_us, end_us = -(-start_us // _US) * _US, end_us // _US * _US
     return Window(
         start_us,
         end_us,
         f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; within that, "
         f"from where the load first reaches half of the usual {usual:,.1f} nodes held to where it last does",
+    )
+
+
+def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the load over the part of the log that has nearly all of it: a stray date must not make the bins wide."""
+    span_us = first_us, log_end_us
+    for _ in range(MOST_ROUNDS):
+        edges, load = _load(record, *span_us)
+        done = np.cumsum(load) / max(float(load.sum()), 1e-300)
+        begin = int(np.searchsorted(done, STRAY_SHARE))
+        end = int(np.searchsorted(done, 1 - STRAY_SHARE))
+        closer = int(edges[max(begin - 1, 0)]), int(edges[min(end + 2, BINS)])
+        if closer[1] - closer[0] > (span_us[1] - span_us[0]) // 2:
+            break
+        span_us = max(first_us, closer[0]), min(log_end_us, closer[1])
+    return edges, load
+
+
+def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
+    """Whether any job runs in a span."""
+    return any(
+        bool(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any()) for jobs, _ in record.jobs.slices()
     )
 
 

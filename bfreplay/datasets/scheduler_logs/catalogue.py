@@ -41,20 +41,29 @@ def reader_named(name: str) -> LogReader:
     return reader
 
 
-def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[str]]:
-    """Return the reader that all ``files`` are for, and for each file why.
+def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+    """Return the reader that ``files`` are for, those that it is to read, and why, each reason once.
 
-    Readers are asked in their written order; a file is the first one's that claims it.
+    Readers are asked in their written order; a file is the first one's that claims it. Files that nobody knows are left
+    out if they were not named but lie in a folder or an archive with others that are known.
 
     Raises
     ------
     InputError
-        A file that nobody knows, or files of several schedulers.
+        A named file that nobody knows, no file that anybody knows, or files of several schedulers.
     """
     found: LogReader | None = None
-    reasons: list[str] = []
+    known: list[LogFile] = []
+    reasons: dict[str, list[str]] = {}
+    unknown: InputError | None = None
     for file in files:
-        reader, reason = _reader_of(file)
+        try:
+            reader, reason = _reader_of(file)
+        except InputError as error:
+            if file.is_named:
+                raise
+            unknown = unknown or error
+            continue
         if found is not None and reader.name != found.name:
             raise InputError(
                 f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
@@ -64,10 +73,24 @@ def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[str]]:
                 fix=f"import them one by one, or say which reader is to read all: bfreplay ingest {found.name} ...",
             )
         found = reader
-        reasons.append(f"{file.name}: {reader.name}, because {reason}")
+        known.append(file)
+        reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
     if found is None:
-        raise InputError("there is no file to read", expected="at least one file")
-    return found, reasons
+        raise unknown or InputError("there is no file to read", expected="at least one file")
+    why = [
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
+        for reason, names in reasons.items()
+    ]
+    return found, known, why
+
+
+def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
+    """Return the files that a reader is to read: those that were named, and of the others those that it recognises.
+
+    All of them, if it recognises none.
+    """
+    kept = [file for file in files if file.is_named or reader.recognise(file) is not None]
+    return kept or list(files)
 
 
 def refuse_events(file: LogFile) -> None:

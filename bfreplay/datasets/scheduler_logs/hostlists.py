@@ -11,6 +11,7 @@ NO_NODES = frozenset({"", "none assigned", "(null)", "none", "n/a", "unknown", "
 MOST_NODES = 1_000_000
 """A list that expands to more is a mistake, not a machine."""
 
+_BLANKS = " \t\r\n"  # Python counts control characters among them
 _SEPARATOR = "\x01"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
@@ -31,10 +32,15 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         It is no node list: a bracket left open (a list cut by a narrow column), an empty part, a range that runs
         backwards, a name that no node has.
     """
-    text = text.strip()
+    text = text.strip(_BLANKS)
     if text.lower() in NO_NODES:
         return ()
-    return tuple(dict.fromkeys(name for part in _parts(text) for name in _expanded(part)))
+    names: dict[str, None] = {}
+    for part in _parts(text):
+        names.update(dict.fromkeys(_expanded(part)))
+        if len(names) > MOST_NODES:
+            raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return tuple(names)
 
 
 def _parts(text: str) -> list[str]:
@@ -49,9 +55,10 @@ def _parts(text: str) -> list[str]:
         else:
             part += token
     parts.append(part)
-    if not all(part.strip() for part in parts):
+    parts = [part.strip(_BLANKS) for part in parts]
+    if not all(parts):
         raise ValueError("an empty name between commas")
-    return [part.strip() for part in parts]
+    return parts
 
 
 def _expanded(part: str) -> list[str]:
@@ -85,8 +92,8 @@ def _check_fields(part: str) -> None:
             match = _RANGE.fullmatch(field)
             if match is None:
                 raise ValueError(f"{part!r} is no list of nodes: {field!r} is no range")
-            first, last = int(match[1]), int(match[2] or match[1])
-            width += max(0, last - first + 1)
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            width += max(0, last - first) // max(step, 1) + 1
         size *= width
         if size > MOST_NODES:
             raise ValueError(f"{part!r} is a list of more than {MOST_NODES:,} nodes")

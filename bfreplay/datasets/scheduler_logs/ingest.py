@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bfreplay.datasets.located import located
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
-from bfreplay.datasets.scheduler_logs.catalogue import AUTO, reader_named, recognised, refuse_events
+from bfreplay.datasets.scheduler_logs.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
 from bfreplay.datasets.scheduler_logs.inventory_file import read_inventory
-from bfreplay.datasets.scheduler_logs.log_file import OpenedLog
+from bfreplay.datasets.scheduler_logs.log_file import LogFile, OpenedLog
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.errors import InputError
+
+NO_LOG_FILE = "a file in a folder or an archive is no log that this reader knows; it was left out"
 
 Progress = Callable[[int, int], None]
 """Told bytes read so far, and bytes in all."""
@@ -49,8 +53,13 @@ class ReadLog:
         return self.record.n_counted > 0
 
     def built(self, rules: OccupancyRules | None = None) -> BuiltLog:
-        """Node events under ``rules``; see ``build_events``."""
-        return build_events(self.record, rules, self.sources)
+        """Node events under ``rules``; see ``build_events``. Its errors name the (first) file."""
+        try:
+            return build_events(self.record, rules, self.sources)
+        except InputError as error:
+            if error.file is not None or not self.sources:
+                raise
+            raise located(error, self.sources[0].name, error.row) from error
 
 
 def read_log(
@@ -59,6 +68,7 @@ def read_log(
     options: ReadOptions | None = None,
     *,
     inventory: Path | None = None,
+    outages: Sequence[Path | str] = (),
     progress: Progress | None = None,
 ) -> ReadLog:
     """Read the files of one scheduler's log.
@@ -73,6 +83,8 @@ def read_log(
         What the log does not say.
     inventory
         A file with the names of all nodes, used or not.
+    outages
+        Tables of when nodes were out of use (columns node, start, end, state), beside the log of any scheduler.
     progress
         Called with bytes read and bytes in all.
 
@@ -97,20 +109,41 @@ def read_log(
         record.give_inventory(read_inventory(inventory))
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
-    with OpenedLog([Path(path) for path in paths], count) as opened:
-        total = opened.n_bytes
+    with (
+        OpenedLog([Path(path) for path in paths], count) as opened,
+        _opened_if_any([Path(path) for path in outages], count) as outage_files,
+    ):
+        total = opened.n_bytes + sum(file.size for file in outage_files)
         for file in opened.files:
             refuse_events(file)
         if reader == AUTO:
-            chosen, why = recognised(opened.files)
+            chosen, files, why = recognised(opened.files)
             record.lint.facts["recognised"] = why
         else:
             chosen, why = reader_named(reader), []
-        chosen.read(opened.files, record, options)
+            files = readable_by(chosen, opened.files)
+        for file in opened.files:
+            if file not in files:
+                record.lint.doubt(NO_LOG_FILE, file.name)
+        chosen.read(files, record, options)
+        if outage_files:
+            from bfreplay.datasets.scheduler_logs.table.outage_file import read_outages  # csv, pyarrow: if needed
+
+            for file in outage_files:
+                read_outages(file, record, options)
         sources = opened.sources
-    if inventory is not None:
-        sources = (*sources, SourceFile.of(inventory))
+    beside = [Path(path) for path in outages] + ([] if inventory is None else [inventory])
+    sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, chosen.name, sources, tuple(why))
+
+
+@contextmanager
+def _opened_if_any(paths: Sequence[Path], count: Callable[[int], None]) -> Iterator[list[LogFile]]:
+    if not paths:
+        yield []
+        return
+    with OpenedLog(paths, count) as opened:
+        yield opened.files
 
 
 def ingest(
@@ -120,6 +153,7 @@ def ingest(
     rules: OccupancyRules | None = None,
     *,
     inventory: Path | None = None,
+    outages: Sequence[Path | str] = (),
     strict: bool = False,
     progress: Progress | None = None,
 ) -> tuple[NodeEvents, Lint]:
@@ -127,7 +161,7 @@ def ingest(
 
     Parameters
     ----------
-    paths, reader, options, inventory, progress
+    paths, reader, options, inventory, outages, progress
         As ``read_log``.
     rules
         How intervals become states; ``None``: the defaults.
@@ -139,7 +173,7 @@ def ingest(
     InputError
         A file cannot be used, or (``strict``) there are doubts.
     """
-    built = read_log(paths, reader, options, inventory=inventory, progress=progress).built(rules)
+    built = read_log(paths, reader, options, inventory=inventory, outages=outages, progress=progress).built(rules)
     if strict:
         built.lint.refuse_doubts()
     return built.events, built.lint

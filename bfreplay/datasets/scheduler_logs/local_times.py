@@ -7,12 +7,15 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, MICROSECOND
+from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND
 from bfreplay.errors import InputError
 
 _US = 1_000_000
 _DAY_US = 86_400 * _US
-_QUARTER_US = 900 * _US  # offsets change at whole quarters of an hour
+_HOUR_US = 3_600 * _US
+_CHANGES = (0, 0)
+"""Marks an hour in which the offset changes."""
+
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
 
 
@@ -32,7 +35,7 @@ def named_zone(name: str) -> ZoneInfo:
             column="--tz",
             value=name,
             expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
-            fix="the cluster's zone is what `timedatectl` or `date +%Z` shows there; abbreviations are ambiguous",
+            fix="the cluster's zone is what `timedatectl` shows there; a fixed offset is Etc/GMT-1 for UTC+1 (sic)",
         ) from None
 
 
@@ -73,7 +76,7 @@ class LocalClock:
 
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
-        self._offsets: dict[int, tuple[int, ...]] = {}
+        self._of_hour: dict[int, tuple[int, ...]] = {}
 
     def utc_us(self, wall_us: int) -> tuple[int, ...]:
         """UTC microseconds at which the clock shows ``wall_us`` (see ``wall_clock_us``).
@@ -81,15 +84,19 @@ class LocalClock:
         One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
         skipped when it begins.
         """
-        quarter = wall_us // _QUARTER_US
-        offsets = self._offsets.get(quarter)
+        hour = wall_us // _HOUR_US
+        offsets = self._of_hour.get(hour)
         if offsets is None:
-            offsets = self._offsets[quarter] = self._offsets_at(quarter * _QUARTER_US)
+            first, last = (self._offsets_at(time_us) for time_us in (hour * _HOUR_US, (hour + 1) * _HOUR_US - 1))
+            # an hour in which the clock is not changed has one offset at both of its ends
+            offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
+        if offsets is _CHANGES:
+            offsets = self._offsets_at(wall_us)
         return tuple(wall_us - offset for offset in offsets)
 
     def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
-        if wall_us < FIRST_TIME_US + _DAY_US:
-            return (0,)
+        if not FIRST_TIME_US + _DAY_US < wall_us < LAST_TIME_US - _DAY_US:
+            return (0,)  # the edge of the calendar, where no log is
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
         found = []
         for fold in (0, 1):

@@ -39,9 +39,14 @@ class LogFile:
         What messages call it: the path as the user gave it; for a member of an archive ``"archive.tar:member"``.
     progress
         Told how many bytes (as on disk) have been read since the last call.
+    is_named
+        Whether the user named this file; others lie in a folder or an archive that was named.
     """
 
-    def __init__(self, path: Path, name: str | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, path: Path, name: str | None = None, progress: Progress | None = None, is_named: bool = True
+    ) -> None:
+        self.is_named = is_named
         self.path = path
         self.name = str(path) if name is None else name
         self._progress = progress
@@ -65,8 +70,10 @@ class LogFile:
     def head_lines(self) -> list[str]:
         """First lines, as ``lines`` gives them; the last one only if it is whole."""
         head = self.head()
-        lines = head.decode("utf-8", "surrogateescape").splitlines()
-        return lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
+        lines = [line.rstrip("\r") for line in head.decode("utf-8", "surrogateescape").split("\n")]
+        if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
+            lines.pop()
+        return lines
 
     def binary(self) -> IO[bytes]:
         """Open the content, decompressed; use as a context. A cut or damaged file raises ``InputError`` on reading."""
@@ -233,17 +240,17 @@ class OpenedLog:
     def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
         self._progress = progress
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        on_disk = [file for path in paths for file in _files_of(path)]
-        self.sources = tuple(SourceFile.of(file) for file in on_disk)
+        on_disk = [(file, not path.is_dir()) for path in paths for file in _files_of(path)]
+        self.sources = tuple(SourceFile.of(file) for file, _ in on_disk)
         try:
-            self.files = [member for file in on_disk for member in self._members(file)]
+            self.files = [member for file, is_named in on_disk for member in self._members(file, is_named)]
         except BaseException:
             self.close()
             raise
         if not self.files:
             raise InputError(
                 "there is nothing to read: the archive has no files",
-                file=on_disk[0],
+                file=on_disk[0][0],
                 expected="files of a log",
                 fix="check the archive",
             )
@@ -261,8 +268,8 @@ class OpenedLog:
             self._folder.cleanup()
             self._folder = None
 
-    def _members(self, path: Path) -> list[LogFile]:
-        file = LogFile(path, progress=self._progress)
+    def _members(self, path: Path, is_named: bool) -> list[LogFile]:
+        file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
             raise InputError("the file is empty", file=path, expected="a log", fix="check the command that wrote it")
         if file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] != b"ustar":
@@ -280,7 +287,7 @@ class OpenedLog:
                     unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
                     with unpacked.open("wb") as target:
                         shutil.copyfileobj(content, target)
-                    members.append(LogFile(unpacked, f"{path}:{member.name}", self._progress))
+                    members.append(LogFile(unpacked, f"{path}:{member.name}", self._progress, is_named=False))
         except _DAMAGED as error:
             raise file._damaged(error) from error
         return sorted(members, key=lambda member: member.name)

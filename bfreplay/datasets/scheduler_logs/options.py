@@ -27,6 +27,8 @@ class ReadOptions:
         Role -> column name, for tables of any make: ``{"start": "start_time", ...}``.
     time_unit
         Of numeric times in such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
+    time_format
+        How times in such tables are written, in the terms of ``datetime.strptime``, where they are not ISO-8601.
     missing_wait_is_zero
         SWF: a job without a waiting time started when it was submitted.
     reservations
@@ -41,5 +43,6 @@ class ReadOptions:
     delimiter: str | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
     time_unit: str = "s"
+    time_format: str | None = None
     missing_wait_is_zero: bool = False
     reservations: str = "idle"
