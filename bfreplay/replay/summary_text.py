@@ -10,6 +10,7 @@ from bfreplay.replay.result import RunResult
 from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
+_SOON = 0.5
 _DECISION_WORDS = {
     "proven": "proven optimal",
     "proven_trivially": "no job or no node to decide on",
@@ -33,7 +34,7 @@ def render(result: RunResult) -> str:
         [
             *_header(result.record),
             "",
-            *_node_hours(result.summary),
+            *_node_hours(result.record),
             "",
             *_training(result.record),
             "",
@@ -90,7 +91,8 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _node_hours(summary: dict[str, Any]) -> list[str]:
+def _node_hours(record: dict[str, Any]) -> list[str]:
+    summary, start_us = record["summary"], record["config"]["window_start_us"]
     hours = summary["ledger"]["node_hours"]
     total = hours["idle"]
     lines = ["Where the idle node-hours went"]
@@ -99,6 +101,14 @@ def _node_hours(summary: dict[str, Any]) -> list[str]:
         lines.append(
             f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
         )
+    done_us, duration_s = summary["last_finish_us"], summary["duration_s"]
+    if done_us is not None:
+        done_s = (done_us - start_us) / 1e6
+        if done_s < _SOON * duration_s:
+            lines.append(
+                f"    all jobs were done after {duration(done_s)} of {duration(duration_s)}: give more of them, or "
+                "--unlimited-work"
+            )
     if hours["unused_stalled"]:
         lines.append(f"    of it held by jobs that could not run: {amount(hours['unused_stalled'])}")
     return lines

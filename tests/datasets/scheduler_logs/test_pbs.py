@@ -12,7 +12,8 @@ from bfreplay.datasets.occupancy.record import MISMATCH, ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile, OpenedLog
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.pbs.reader import PbsReader
+from bfreplay.datasets.scheduler_logs.pbs.days import MISSING_DAYS_DOUBT
+from bfreplay.datasets.scheduler_logs.pbs.reader import CUT_END_DOUBT, PbsReader
 from bfreplay.errors import BfreplayError, InputError
 
 T = 1_700_000_000  # 2023-11-14T22:13:20Z
@@ -79,6 +80,7 @@ def test_a_run_goes_from_its_start_record_to_its_end_record(tmp_path):
     assert not record.lint.doubts
     assert record.source_format == "pbs accounting"
     assert record.lint.facts["outages"].startswith("not in accounting logs")
+    assert "--outages FILE" in record.lint.facts["outages"]
 
 
 def test_an_end_record_alone_makes_a_run(tmp_path):
@@ -223,6 +225,93 @@ def test_a_bare_rerun_of_a_job_that_started_before_the_log_is_a_doubt(tmp_path):
     record = read(tmp_path, [line(T, "R", "6.srv"), ended(T, T + 60)])
     assert dropped(record) == {"rerun of a job whose start is not in the log": 1}
     assert len(record.lint.doubts) == 1
+
+
+def day(number, *more):
+    """The records of one day: a job of an hour, and more."""
+    noon = T + 86_400 * number
+    return [ended(noon, noon + 3_600, f"{100 + number}.srv"), *more]
+
+
+def test_a_day_without_a_file_is_named_and_agrees_with_what_becomes_of_its_jobs(tmp_path):
+    lost = started(T + 86_400, "7.srv", "n3/0", more="Resource_List.walltime=06:00:00", stamp=T + 86_400)
+    days = [day(0), day(1, lost), day(3), day(4), day(7)]
+    record = read(tmp_path, *days)
+    assert doubts(record)[MISSING_DAYS_DOUBT] == 3
+    assert str(record.lint.doubts[MISSING_DAYS_DOUBT].examples[0]) == "2023-11-16, 2023-11-19 to 2023-11-20"
+    (past_limit,) = [sentence for sentence in doubts(record) if "time limit" in sentence]
+    assert "runaway" in past_limit
+    assert "running" not in past_limit
+    assert MISSING_DAYS_DOUBT not in doubts(read(tmp_path, day(0), day(1), day(2), day(3)))
+
+
+def test_files_of_several_days_and_two_files_say_nothing_of_missing_days(tmp_path):
+    assert not read(tmp_path, day(0), day(5)).lint.doubts
+    long = [day(0) + day(3), day(4) + day(6), day(8) + day(9), day(11)]
+    assert not read(tmp_path, *long).lint.doubts
+
+
+def test_a_file_that_covers_the_days_of_a_gap_leaves_none(tmp_path):
+    assert not read(tmp_path, day(0), day(1) + day(3), day(4), day(5)).lint.doubts
+
+
+def test_a_stamp_of_a_wrong_century_makes_no_missing_days(tmp_path):
+    far = line(T + 86_400 * 40_000, "Q", "9.srv")
+    assert MISSING_DAYS_DOUBT not in doubts(read(tmp_path, day(0), day(1), day(2), [*day(3), far]))
+
+
+def cut(tmp_path, *lines):
+    """Read a log whose last line has no end."""
+    path = tmp_path / "cut"
+    path.write_text("\n".join(lines))
+    record = ScheduleRecord()
+    PbsReader().read([LogFile(path, "cut")], record, ReadOptions())
+    assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    assert doubts(record)[CUT_END_DOUBT] == 1
+    assert record.lint.doubts[CUT_END_DOUBT].examples[0].line == len(lines)
+    return record
+
+
+def test_a_last_line_without_its_end_is_a_doubt_even_if_all_that_is_needed_is_there(tmp_path):
+    record = cut(tmp_path, started(T), ended(T, T + 60, more="Exit_status=0"))
+    assert runs(record) == [(T, T + 60, BOTH, 2)]
+    assert list(doubts(record)) == [CUT_END_DOUBT]
+
+
+def test_a_cut_inside_the_node_list_makes_no_node(tmp_path):
+    good, full = ended(T, T + 60), started(T + 70, "8.srv", "n2/0+n11/0")
+    for end in range(full.index("exec_host=") + 10, full.index(" Resource_List")):
+        record = cut(tmp_path, good, full[:end])
+        assert record.nodes == BOTH
+        assert runs(record) == [(T, T + 60, BOTH, 2)]
+        assert doubts(record) == {CUT_END_DOUBT: 1, UNREADABLE: 1}
+
+
+def test_a_cut_end_time_is_not_believed_and_the_stamp_of_its_record_is(tmp_path):
+    full = ended(T, T + 60)
+    for n in range(1, 8):
+        record = cut(tmp_path, started(T), full.rstrip()[:-n])
+        assert runs(record) == [(T, T + 60, BOTH, 2)]
+
+
+def test_a_cut_id_ends_no_job(tmp_path):
+    record = cut(tmp_path, started(T, "1.s"), started(T + 1, "12.s", "n3/0"), line(T + 50, "R", "1.s").rstrip(";"))
+    assert [run[1] for run in runs(record)] == [None, None]
+    whole = cut(tmp_path, started(T, "1.s"), started(T + 1, "12.s", "n3/0"), line(T + 50, "R", "1.s"))
+    assert [run[1] for run in runs(whole)] == [T + 50, None]
+
+
+def test_what_stands_inside_quotes_that_were_cut_is_no_attribute(tmp_path):
+    text = f'start={T} exec_host=n1/0 x=1 account="A end={T + 5} session=1 B'
+    record = cut(tmp_path, ended(T, T + 30, "8.srv"), line(T + 60, "E", "7.srv", text))
+    assert (T, T + 60, ("n1",), 1) in runs(record)
+
+
+def test_every_cut_of_the_last_record_gives_a_run_that_the_whole_one_could_give(tmp_path):
+    first, full = ended(T, T + 60), ended(T + 70, T + 90, "8.srv", "n2/0+n11/0", more="Exit_status=0")
+    for end in range(1, len(full)):
+        record = cut(tmp_path, first, full[:end])
+        assert set(runs(record)) <= {(T, T + 60, BOTH, 2), (T + 70, T + 90, ("n2", "n11"), 2)}
 
 
 def test_a_second_start_closes_the_run_before_it_with_a_doubt(tmp_path):
@@ -371,6 +460,7 @@ def test_a_bare_record_in_the_repeated_hour_asks_for_a_choice(tmp_path, timezone
     with pytest.raises(InputError, match="--dst-fold earlier") as error:
         folded(tmp_path, timezone=timezone)
     assert (error.value.file, error.value.row) == ("0", "line 2")
+    assert ("--tz America/Chicago is wrong" in error.value.fix) == (timezone is not None)
     for choice, end in (("earlier", AUTUMN - 1_800), ("later", AUTUMN + 1_800)):
         record = folded(tmp_path, timezone=timezone, dst_fold=choice)
         assert (AUTUMN - 9_000, end, BOTH, 2) in runs(record)

@@ -166,6 +166,15 @@ def test_a_cut_document_is_refused(tmp_path, cut):
         read(tmp_path, document(job(), job(8))[:cut])
 
 
+@pytest.mark.parametrize("where", ["job_id", "nodes", "comment"])
+@pytest.mark.parametrize("hostile", ["1" * 5_000, "[" * 100_000, "[" * 100_000 + "]" * 100_000, "1e999"])
+def test_numbers_of_thousands_of_digits_and_endless_nesting_are_refused(tmp_path, where, hostile):
+    text = document(job(), job(8, **{where: "HERE"}) if where != "job_id" else job("HERE"))
+    with pytest.raises(InputError, match="broken or cut") as caught:
+        read(tmp_path, text.replace('"HERE"', hostile))
+    assert (caught.value.file, caught.value.row) == ("log0", "after record 1")
+
+
 @pytest.mark.parametrize("text", ["{}", '{"nodes": []}', "[]"])
 def test_json_without_jobs_is_refused(tmp_path, text):
     with pytest.raises(InputError, match="no jobs"):

@@ -24,8 +24,10 @@ NOON = at("2024-03-01 12:00:00")
 EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"
 
 
-def events(folder, *rows, header=EVENTS, **options):
-    record = read(folder, "\n".join([header, *rows]) + "\n", **{"timezone": "UTC", **options})
+def events(folder, *rows, header=EVENTS, job_at=NOON, **options):
+    """Read node events beside one job on n1."""
+    job = sacct(f"7|7|COMPLETED|{job_at}|{job_at + 3600}|3600|120|1|n1")
+    record = read(folder, "\n".join([header, *rows]) + "\n", job, **{"timezone": "UTC", **options})
     assert rows_balance(record)
     return record
 
@@ -86,7 +88,8 @@ def test_of_two_states_the_stronger_counts_whichever_comes_first():
 def test_an_event_is_an_outage_of_its_node(tmp_path):
     record = events(tmp_path, "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN*|disk|root")
     assert outages(record) == [("down", NOON, NOON + 3600, ("n1",))]
-    assert record.source_format == "slurm node events"
+    assert record.source_format == "slurm sacct + slurm node events"
+    assert doubts(record) == {}
 
 
 @pytest.mark.parametrize("end", ["Unknown", "", "None"])
@@ -153,12 +156,21 @@ def test_events_in_the_repeated_hour_follow_the_rules_of_jobs(tmp_path):
     row = "hill|n1|2024-10-27T02:10:00|2024-10-27T02:30:00|DOWN|x|root"
     with pytest.raises(InputError, match="line 2"):
         events(tmp_path, row, timezone="Europe/Paris")
-    record = events(tmp_path, row, timezone="Europe/Paris", dst_fold="later")
+    record = events(tmp_path, row, timezone="Europe/Paris", dst_fold="later", job_at=at("2024-10-27 01:00:00"))
     assert outages(record) == [("down", at("2024-10-27 01:10:00"), at("2024-10-27 01:30:00"), ("n1",))]
     assert doubts(record) == {FOLD_DOUBT: 1}
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     skipped = "hill|n1|2024-03-31T02:10:00|2024-03-31T04:30:00|DOWN|x|root"
     assert doubts(events(tmp_path, good, skipped, timezone="Europe/Paris")) == {ZONE_DOUBT: 1}
+
+
+def test_node_events_without_jobs_are_refused_with_what_to_add(tmp_path):
+    with pytest.raises(InputError, match=r"no jobs in what was given, only 1 row of[\s\S]*sacct -a -X") as error:
+        read(tmp_path, f"{RESERVATIONS}\n{MAINT}\n", timezone="UTC")
+    assert error.value.value is None
+    assert error.value.file == "log0"
+    with pytest.raises(InputError, match="only 0 rows"):
+        read(tmp_path, f"{EVENTS}\n", timezone="UTC")
 
 
 def test_events_of_the_last_two_days_of_a_long_log_say_that_all_time_was_forgotten(tmp_path):
@@ -170,6 +182,37 @@ def test_events_of_the_last_two_days_of_a_long_log_say_that_all_time_was_forgott
     record = read(tmp_path, sacct(*rows), late, early, timezone="UTC")
     assert doubts(record) == {}
     assert record.source_format == "slurm sacct + slurm node events"
+    assert "node events" not in record.lint.facts
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        "hill||2024-02-01T00:00:00|Unknown||Cluster Registered TRES|",
+        "hill|n2|2024-03-02T08:00:00|Unknown|DOWN*|Not responding|slurm",
+    ],
+)
+def test_an_open_event_or_the_clusters_own_row_from_before_settles_that_all_events_are_there(tmp_path, older):
+    rows = [f"{i}|{i}|COMPLETED|2024-03-{i:02}T12:00:00|2024-03-{i:02}T13:00:00|3600|1|1|n1" for i in range(1, 21)]
+    late = "hill|n1|2024-03-20T08:00:00|2024-03-20T09:00:00|DOWN|x|root"
+    record = read(tmp_path, sacct(*rows), "\n".join([EVENTS, older, late]) + "\n", timezone="UTC")
+    assert doubts(record) == {}
+    assert record.lint.facts["node events"] == node_events.OPEN_ONLY
+
+
+def test_a_row_of_the_cluster_from_the_last_days_settles_nothing(tmp_path):
+    rows = [f"{i}|{i}|COMPLETED|2024-03-{i:02}T12:00:00|2024-03-{i:02}T13:00:00|3600|1|1|n1" for i in range(1, 21)]
+    cluster = "hill||2024-03-20T00:00:00|Unknown||Cluster Registered TRES|"
+    assert doubts(read(tmp_path, sacct(*rows), f"{EVENTS}\n{cluster}\n", timezone="UTC")) == {
+        node_events.RECENT_ONLY: 1
+    }
+
+
+@pytest.mark.parametrize("start", ["soon", "", "2024-03-31T02:10:00"])
+def test_a_row_of_the_cluster_whose_time_cannot_be_read_spoils_nothing(tmp_path, start):
+    record = events(tmp_path, f"hill||{start}|Unknown||Cluster Registered TRES|slurm", timezone="Europe/Paris")
+    assert dropped(record) == {"cluster event": 1}
+    assert doubts(record) == {}
 
 
 # ---- sacctmgr show reservation --------------------------------------------------------------------------------------
@@ -185,7 +228,7 @@ def test_reservations_for_maintenance_are_down_and_others_are_a_choice(tmp_path)
     assert dropped(record) == {"reservation, kept idle": 1}
     record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS, reservations="reserved")
     assert outages(record)[1] == ("reserved", NOON, NOON + 3600, ("n3",))
-    assert record.source_format == "slurm reservations"
+    assert record.source_format == "slurm sacct + slurm reservations"
 
 
 def test_a_reservation_without_nodes_takes_none(tmp_path):
@@ -335,7 +378,7 @@ def test_samples_are_recognised_and_other_numbers_are_not(tmp_path):
 
 
 def test_text_that_is_nothing_of_slurm_is_refused_with_the_command(tmp_path):
-    with pytest.raises(InputError, match=r"log0[\s\S]*run this on your cluster"):
+    with pytest.raises(InputError, match=r"log0[\s\S]*slurm --how"):
         read(tmp_path, "1 2 3\n4 5 6\n")
     with pytest.raises(InputError, match="no lines"):
         read(tmp_path, "\n\n")

@@ -13,6 +13,7 @@ from bfreplay.datasets.scheduler_logs.slurm.clock import FOLD_DOUBT, RELATIVE, Z
 from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm.psv import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
+from bfreplay.datasets.scheduler_logs.slurm.sacct import COMMAND
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.slurm_logs import (
     HEADER,
@@ -104,8 +105,55 @@ def test_a_log_without_header_needs_the_names_of_its_columns(tmp_path):
 
 
 def test_named_columns_that_are_not_enough_are_refused(tmp_path):
-    with pytest.raises(InputError, match="not enough"):
+    with pytest.raises(InputError, match="not enough to tell which job held which nodes when: State, End are missing"):
         read(tmp_path, "7|2024-03-01T12:00:00|n1\n", timezone="UTC", columns=("JobID", "Start", "NodeList"))
+
+
+OWN = {
+    "JobIDRaw": "7", "JobID": "7", "Cluster": "hill", "Partition": "batch", "State": "COMPLETED",
+    "Submit": "2024-03-01T11:00:00", "Eligible": "2024-03-01T11:00:00", "Start": "2024-03-01T12:00:00",
+    "End": "2024-03-01T13:00:00", "ElapsedRaw": "3600", "Suspended": "00:00:00", "TimelimitRaw": "120", "NNodes": "2",
+    "NodeList": "n[1-2]", "Reservation": "", "Restarts": "0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended")])
+@pytest.mark.parametrize("ending", ["", "|"])
+def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, ending):
+    assert COMMAND.split(" -o ")[1].split()[0].split(",") == list(OWN)
+    row = "|".join(value for name, value in OWN.items() if name not in absent) + ending
+    pending = row.replace("|COMPLETED|", "|PENDING|").replace("2024-03-01T12:00:00|2024-03-01T13:00:00", "Unknown|None")
+    text = f"{row}\n{pending}\n"
+    assert f"{16 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
+    record = read(tmp_path, text, timezone="UTC")
+    assert jobs(record) == [GOOD_JOB]
+    assert dropped(record) == {"pending": 1}
+    assert record.cluster == "hill"
+    with pytest.raises(InputError, match="--tz"):
+        read(tmp_path, text)
+
+
+def test_other_rows_of_as_many_cells_are_not_taken_for_ours(tmp_path):
+    row = "|".join(OWN.values())
+    for wrong in (
+        row.replace("COMPLETED", "FINE"),
+        row.replace("00:00:00|120", "120|00:00:00"),
+        row.replace("7|", "x|"),
+    ):
+        assert SlurmReader().recognise(files_of(tmp_path, wrong + "\n")[0]) is None
+
+
+def test_columns_that_are_more_or_fewer_than_the_cells_are_refused_with_both_numbers(tmp_path):
+    with pytest.raises(InputError, match="9 cells, 10 names") as error:
+        read(tmp_path, GOOD + "\n", timezone="UTC", columns=(*HEADER.split("|"), "Restarts"))
+    assert error.value.column == "--columns"
+    assert "give 9 names" in error.value.fix
+    with pytest.raises(InputError, match="9 cells, 8 names"):
+        read(tmp_path, GOOD.replace("|", ";") + "\n", timezone="UTC", columns=tuple(HEADER.split("|")[:-1]))
+    ours = "|".join(value for name, value in OWN.items() if name != "JobID")
+    with pytest.raises(InputError, match="15 cells, 16 names") as error:
+        read(tmp_path, ours + "\n", timezone="UTC", columns=tuple(OWN))
+    assert "leave --columns out: by their shape these rows are JobIDRaw,Cluster,Partition" in error.value.fix
 
 
 XDMOD = (
@@ -198,8 +246,86 @@ def test_the_table_for_people_is_refused_with_the_command(tmp_path):
 
 
 def test_columns_of_another_table_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"job_id, start_time[\s\S]*--format table"):
+    with pytest.raises(InputError, match=r"job_id, start_time[\s\S]*bfreplay ingest table"):
         read(tmp_path, "job_id,start_time,end_time,nodes_req\n1,2019-01-01 08:00:00,2019-01-01 09:00:00,1\n")
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("JobIDRaw|State|Start|NNodes|NodeList", "the column End is missing; End can be told from ElapsedRaw"),
+        ("JobIDRaw|State|Start|End|Partition", "the column NodeList (or NNodes) is missing"),
+        ("State|Start|End|NodeList", "the column JobIDRaw (or JobID) is missing"),
+        ("JobID|Partition|NNodes|Priority", "the columns State, Start, End are missing"),
+    ],
+)
+def test_a_column_that_is_missing_is_named(tmp_path, header, problem):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, sacct("x", header=header), timezone="UTC")
+    assert error.value.problem.startswith(problem)
+    assert "slurm --how" in error.value.fix
+
+
+NO_END = "JobIDRaw|State|Start|ElapsedRaw|Suspended|TimelimitRaw|NNodes|NodeList"
+
+
+def test_without_the_column_end_a_job_ends_after_its_running_time_and_the_time_suspended(tmp_path):
+    record = utc(
+        tmp_path,
+        "1|TIMEOUT|2024-03-01T12:00:00|3000|00:10:00|120|1|n1",
+        "2|RUNNING|2024-03-01T12:00:00|7200|00:00:00|180|1|n2",
+        "3|PENDING|2024-03-02T12:00:00|0|00:00:00|180|1|n2",
+        "4|CANCELLED|2024-03-01T12:00:00|0|00:00:00|180|1|None assigned",
+        "5|FAILED|2024-03-01T12:00:00|0|00:00:00|180|1|n1",
+        "6|REQUEUE_HOLD|2024-03-01T13:00:00|60||180|1|n1",
+        header=NO_END,
+    )
+    assert jobs(record) == [
+        (NOON, NOON + 3600, 1, ("n1",)),
+        (NOON, None, 1, ("n2",)),
+        (NOON + 3600, NOON + 3660, 1, ("n1",)),
+    ]
+    assert dropped(record) == {"pending": 1, "never started": 1, "job of no length": 1}
+    assert doubts(record) == {}
+    assert record.lint.facts["ends"].endswith(": 3")
+    assert "jobidraw" in SlurmReader().recognise(files_of(tmp_path, sacct(header=NO_END))[0])
+
+
+def test_without_end_and_running_time_a_finished_job_is_left_out(tmp_path):
+    record = utc(
+        tmp_path,
+        "1|FAILED|2024-03-01T12:00:00|01:00:00|n1",
+        "2|FAILED|2024-03-01T12:00:00|x|n1",
+        header="JobID|State|Start|Elapsed|NodeList",
+    )
+    assert jobs(record) == [(NOON, NOON + 3600, 1, ("n1",))]
+    assert doubts(record) == {sentences.NO_END: 1}
+
+
+def test_a_finished_job_whose_end_is_not_known_ends_after_its_running_time_with_a_doubt(tmp_path):
+    record = utc(tmp_path, "7|7|COMPLETED|2024-03-01T12:00:00|Unknown|3600|120|2|n[1-2]")
+    assert jobs(record) == [GOOD_JOB]
+    assert doubts(record) == {sentences.END_TOLD: 1}
+    assert "ends" not in record.lint.facts
+
+
+@pytest.mark.parametrize(
+    ("n", "more", "found"),
+    [
+        (200, [], 1),
+        (199, [], 0),
+        (300, ["999|999|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600|120|1|n1"], 0),
+        (300, ["999|999|CANCELLED|Unknown|Unknown|0|120|1|None assigned"], 0),
+    ],
+)
+def test_many_rows_that_are_all_completed_ask_whether_others_were_filtered_out(tmp_path, n, more, found):
+    rows = [
+        f"{i}|{i}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:{i // 60:02}:{i % 60:02}|{3600 + i}|120|1|n1"
+        for i in range(n)
+    ]
+    submitted = [row + "|2024-03-01T12:00:00" for row in [*rows, *more]]
+    record = utc(tmp_path, *submitted, header=HEADER + "|Submit")
+    assert doubts(record) == ({sentences.ALL_COMPLETED: 1} if found else {})
 
 
 # ---- times ----------------------------------------------------------------------------------------------------------
@@ -259,8 +385,20 @@ BOTH_TWICE = "1|1|COMPLETED|2024-10-27T02:10:00|2024-10-27T02:30:00|1200|1|1|n1"
 
 
 def test_what_nothing_settles_is_refused_naming_the_line(tmp_path):
-    with pytest.raises(InputError, match=r"line 2[\s\S]*--dst-fold earlier"):
+    with pytest.raises(InputError, match=r"line 2[\s\S]*--dst-fold earlier[\s\S]*slurm --how") as error:
         read(tmp_path, sacct(BOTH_TWICE), timezone="Europe/Paris")
+    assert "--tz Europe/Paris is wrong" in error.value.fix
+    assert "before it" not in error.value.problem
+    settled = "2|2|COMPLETED|2024-10-27T01:30:00|2024-10-27T02:30:00|3600|1|1|n1"
+    with pytest.raises(InputError, match=r"; 1 before it were settled by their running time"):
+        read(tmp_path, sacct(settled, BOTH_TWICE), timezone="Europe/Paris")
+
+
+def test_a_row_in_a_message_is_cut_and_the_long_command_is_not_in_it(tmp_path):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, sacct(BOTH_TWICE + "," * 200), timezone="Europe/Paris")
+    assert len(error.value.value) == 100
+    assert "TZ=UTC" not in str(error.value)
 
 
 def test_an_end_before_the_start_is_told_in_the_repeated_hour_too(tmp_path):
@@ -362,7 +500,8 @@ def test_rows_that_hold_no_nodes_by_their_nature_are_dropped_without_doubt(tmp_p
 @pytest.mark.parametrize(
     ("row", "reason", "sentence"),
     [
-        ("8|8|COMPLETED|2024-03-01T12:00:00|Unknown|3600||1|n1", "finished, but no end", sentences.NO_END),
+        ("8|8|COMPLETED|2024-03-01T12:00:00|Unknown|x||1|n1", "finished, but no end", sentences.NO_END),
+        ("8|8|COMPLETED|2024-03-01T12:00:00|Unknown|0||1|n1", "finished, but no end", sentences.NO_END),
         ("8|8|COMPLETED|Unknown|2024-03-01T13:00:00|3600||1|n1", "nodes, but no start", sentences.NO_START),
         ("8|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||1|None assigned", "ran, but without nodes",
          sentences.NO_NODES),
@@ -382,7 +521,7 @@ def test_rows_that_should_hold_nodes_and_cannot_are_doubted(tmp_path, row, reaso
 
 
 def test_junk_in_columns_that_do_not_matter_is_nobodys_business(tmp_path):
-    record = utc(tmp_path, "7|?|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|x|?|y|n[1-2]")
+    record = utc(tmp_path, "7|?|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|x|?|2|n[1-2]")
     assert jobs(record) == [GOOD_JOB]
     assert doubts(record) == {}
 

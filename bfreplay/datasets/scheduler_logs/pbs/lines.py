@@ -162,7 +162,10 @@ def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
 def _hosts(text: str) -> tuple[str, ...]:
     """``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the node stands before the slash."""
     names: dict[str, None] = {}
+    has_slots = "/" in text
     for part in text.split("+"):
+        if has_slots and "/" not in part:
+            raise ValueError(f"{part!r} has no slots, unlike others in the list")
         name, _, slots = part.partition("/")
         if not _SLOTS.fullmatch(slots):
             raise ValueError(f"{part!r} is no part of a list of hosts")

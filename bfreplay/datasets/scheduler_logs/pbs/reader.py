@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.pbs import reservations
+from bfreplay.datasets.scheduler_logs.pbs.days import FileDays
 from bfreplay.datasets.scheduler_logs.pbs.lines import (
     RECORD_START,
     SERVER_LOG_START,
@@ -29,7 +31,9 @@ TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_pr
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
 _NO_RECORD = "a line that is no record"
+CUT_END_DOUBT = "the last line of a file has no end: it may have been cut, and its last value is not used"
 _NO_JOB = "a record without a job's id"
+_OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
 _BACK_US = 3_900 * US  # the end of summer time puts the clock back by one hour
 _QUIET_US = 7 * 86_400 * US
 
@@ -43,7 +47,10 @@ _WITHOUT_RUN = {
     "z": "suspend or resume record",
     "r": "suspend or resume record",
 }
-_OUTAGES = "not in accounting logs: nodes that were down or drained look idle; give them as a separate table"
+_OUTAGES = (
+    "not in accounting logs: nodes that were down or drained look idle; give them with --outages FILE"
+    " (columns node, start, end, state)"
+)
 
 
 class PbsReader:
@@ -80,11 +87,14 @@ class PbsReader:
         runs = Runs(record, clock)
         reserved = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
+        days = FileDays()
         for i in order:
             last_us = _read_file(files[i], lint, runs, reserved, last_us)
+            days.add(firsts[i], firsts[i] if last_us is None else last_us)
         clock.finish()
         runs.finish()
         reserved.finish()
+        days.finish(lint)
         if last_us is not None:
             _stamp_end(record, clock, last_us)
         if _intervals(lint) == kept:
@@ -97,11 +107,13 @@ class PbsReader:
 
 def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
     """Return the last text stamp, on the server's clock."""
-    for number, text in file.lines():
+    for number, text, is_cut in _lines(file):
         if not text.strip():
             continue
         lint.read()
-        line = parsed_line(text, file.name, number)
+        if is_cut:
+            lint.doubt(CUT_END_DOUBT, file.name, number, text)
+        line = parsed_line(_complete(text) if is_cut else text, file.name, number)
         if line is None or not line.job.strip():
             _unreadable(lint, _NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
@@ -110,6 +122,32 @@ def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, la
         last_us = line.stamp_us
         _take(line, lint, runs, reserved)
     return last_us
+
+
+def _lines(file: LogFile) -> Iterator[tuple[int, str, bool]]:
+    """Number from 1 and text of each line, and whether its end is missing."""
+    number = 0
+    for block in file.blocks():
+        *lines, rest = block.split(b"\n")
+        for line in lines:
+            number += 1
+            yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape"), False
+        if rest:
+            yield number + 1, rest.decode("utf-8", "surrogateescape"), True
+
+
+def _complete(text: str) -> str:
+    """Return a record that may have been cut without its last attribute; nothing where not even the job's id is whole.
+
+    An attribute is whole if another one follows it.
+    """
+    parts = text.split(";", 3)
+    if len(parts) < 4:
+        return ""
+    head, attributes = text[: -len(parts[3])] if parts[3] else text, parts[3]
+    open_quote = _OPEN_QUOTE.search(attributes)
+    end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
+    return head + attributes[:end]
 
 
 def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
@@ -167,7 +205,7 @@ def _first_stamp(file: LogFile) -> int:
         "this is no PBS accounting file",
         file=file.name,
         row="line 1",
-        value=lines[0][:120] if lines else "",
+        value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
         fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
     )

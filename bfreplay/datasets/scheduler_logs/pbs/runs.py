@@ -40,14 +40,25 @@ ORDER_DOUBT = "records are not in order of time: runs that end by a record witho
 _STARTS_DOUBT = "the start and the end record of a run give different starts; that of the start record is believed"
 _HOSTS_DOUBT = "the start and the end record of a run list different nodes; those of the end record are believed"
 _NO_END_DOUBT = "end records without end=: the times when they were written are taken"
-_DELETED_DOUBT = "jobs whose deletion was requested never end in the log: they are taken to be running"
-_PAST_LIMIT_DOUBT = "jobs have no end record though their time limit is over: they are taken to be running"
+_OTHER_START_DOUBT = (
+    "start records were written at another time than the start they give; the start they give is believed"
+)
+_DELETED_DOUBT = (
+    "jobs whose deletion was requested never end in the log: they hold their nodes until the log, or their time limit,"
+    " is over"
+)
+_PAST_LIMIT_DOUBT = (
+    "jobs have no end record though their time limit is long over (is a day's file missing?): they are taken to have"
+    " ended at it, as runaway jobs"
+)
 _OTHER_END_DOUBT = "end records were written at another time than the end they give; the end they give is believed"
 _CUT_DOUBT = "records end with their node list: it may have been cut, and its last nodes look idle"
+_VNODES_DOUBT = "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
 _PHASES_DOUBT = "jobs gave back nodes while they ran: here they hold all of them until they end"
 _CHECKPOINT_DOUBT = "jobs were checkpointed while they ran: here they hold their nodes all the time"
 _MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
 
+_MOST_DIFFERING = 100_000
 _GRACE_US = 3600 * US
 Nodes = NDArray[np.int32]
 
@@ -78,6 +89,8 @@ class Runs:
         self._open: dict[str, _Run] = {}
         self._lists: dict[str, Nodes | None] = {}
         self._lists_size = 0
+        self._n_agreeing = 0
+        self._differing: list[Line] = []
 
     def start(self, line: Line) -> None:
         """S: the job holds nodes from now on."""
@@ -93,7 +106,8 @@ class Runs:
         nodes = self._nodes(line, found[0], are_needed=True)
         if nodes is _NONE:
             return
-        self._clock.witness(line.stamp_us, start)
+        if not self._clock.witness(line.stamp_us, start):
+            self._lint.doubt(_OTHER_START_DOUBT, line.file, line.number, line.job)
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
@@ -128,6 +142,9 @@ class Runs:
         if nodes is _NONE:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
+            if end <= start:  # of no length by one of two times that differ: not a run that can be left out
+                self._unreadable(CONTRADICTION, line)
+                return
             self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
         run = _Run(start, nodes, _listed(values), count_of(values), None, line)
         if known is not None:
@@ -168,6 +185,10 @@ class Runs:
                 self._lint.doubt(_PAST_LIMIT_DOUBT, run.line.file, run.line.number, job)
             self._add(job, run, None)
         self._open.clear()
+        # machines may call their virtual nodes otherwise than their hosts
+        if len(self._differing) < self._n_agreeing:
+            for line in self._differing:
+                self._lint.doubt(_VNODES_DOUBT, line.file, line.number, line.job)
 
     # ---- what the methods share --------------------------------------------------------------------------------
 
@@ -240,6 +261,7 @@ class Runs:
             if listed in self._lists:
                 return self._lists[listed]
             names = node_names(found)
+            self._compare(line, found, names)
         except ValueError as error:
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
@@ -250,6 +272,19 @@ class Runs:
             self._lists_size = len(listed)
         self._lists[listed] = nodes
         return nodes
+
+    def _compare(self, line: Line, found: Mapping[str, str], names: tuple[str, ...]) -> None:
+        """Note whether a list of hosts, met for the first time, names the nodes of the list of virtual nodes."""
+        try:
+            others = node_names({"exec_vnode": found.get("exec_vnode", "")})
+        except ValueError:
+            others = None
+        if others == ():
+            return
+        if others is not None and set(others) == set(names):
+            self._n_agreeing += 1
+        elif len(self._differing) < _MOST_DIFFERING:
+            self._differing.append(line)
 
     def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
         value = f"{line.kind};{line.job}" + (f": {why}" if why else "")

@@ -137,7 +137,7 @@ class StampClock:
         if len(fits) < 2:
             return fits[0] if fits else None
         if self._fold == "reject":
-            raise _ambiguous(one.line, fits)
+            raise _ambiguous(one.line, fits, self._name)
         self._folded += 1
         self._lint.doubt(_FOLD_DOUBT, one.line.file, one.line.number, one.line.job)
         return fits[0] if self._fold == "earlier" else fits[-1]
@@ -179,12 +179,12 @@ def _no_zone(line: Line) -> InputError:
     )
 
 
-def _ambiguous(line: Line, moments: list[int]) -> InputError:
+def _ambiguous(line: Line, moments: list[int], zone: str | None) -> InputError:
     return InputError(
         "a text stamp lies in the hour that the clock showed twice, and nothing else in the log tells which it was",
         file=line.file,
         row=f"line {line.number}",
         value=f"{line.kind};{line.job}: " + " or ".join(iso_utc(moment) for moment in moments),
         expected="a time that occurred once",
-        fix="choose: --dst-fold earlier or --dst-fold later",
+        fix="choose: --dst-fold earlier or --dst-fold later" + (f"; or --tz {zone} is wrong" if zone else ""),
     )

@@ -10,6 +10,7 @@ from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone,
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.fields import ABSENT_TIMES
+from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, short
 from bfreplay.errors import InputError
 
 Candidates = tuple[int, ...]
@@ -161,12 +162,18 @@ class SlurmClock:
             return pairs[0]
         if self._fold == "reject":
             raise InputError(
-                "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing settles it",
+                "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing settles it"
+                + (
+                    f"; {n} before it were settled by their running time"
+                    if (n := self._evidence.counts["settled"])
+                    else ""
+                ),
                 file=self._file.name,
                 row=None if line is None else f"line {line}",
-                value=shown,
+                value=short(shown),
                 expected="times in UTC, or a running time that tells which was meant",
-                fix=f"pass --dst-fold earlier or --dst-fold later; better, export in UTC: {self._export}",
+                fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self._name} is wrong; "
+                f"better, export in UTC: {HOW}",
             )
         self._evidence.counts["folded"] += 1
         lint.doubt(FOLD_DOUBT, self._file.name, line, shown)

@@ -25,6 +25,12 @@ from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
 from bfreplay.datasets.times import iso_utc
 
 NO_END = "finished jobs without an end were left out: their nodes look idle"
+END_TOLD = "finished jobs have no end: start plus running time is taken"
+ENDS_TOLD = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
+ALL_COMPLETED = (
+    "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
+    "out, were cancelled or still run look idle then"
+)
 NO_START = "jobs with nodes but without a start were left out: their nodes look idle"
 NO_NODES = "jobs that ran, but were given no nodes, were left out"
 BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
@@ -32,6 +38,8 @@ UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to hold 
 LIST_UNREADABLE = "a node list is cut or unreadable: the job's nodes are assigned by rule, from their number"
 NO_LISTS = "the log has no NodeList: which nodes a job held is assigned by rule, from their number"
 LIST_MISSING = "jobs with a number of nodes but no list of them: their nodes are assigned by rule"
+COUNT_UNREADABLE = "a number of nodes is missing or cannot be read: nothing confirms the list of nodes beside it"
+RESTARTS_UNREADABLE = "a number of restarts cannot be read: the cells of the row may not be in their places"
 WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone may be wrong"
 TOO_LONG = "a running time is longer than from start to end: one of the three is wrong"
 TOO_SHORT = (
@@ -54,6 +62,7 @@ _CLUSTER = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 _MOST_IDS = 100_000
 _MOST_TIMES_LISTED = 10
 _NEVER_REQUEUED = RUNNING_STATES | {"COMPLETED"}
+_MANY_COMPLETED = 200
 _MOST_CACHED_LISTS = 65_536
 _MOST_CACHED = 16_000_000  # characters and nodes
 _MOST_DUMP_TIMES = 100_000
@@ -77,6 +86,8 @@ class JobRow:
     submitted: object
     line: int | None
     shown: str
+    has_count: bool = False  # the table has a column for it
+    has_end: bool = True
 
 
 class JobRows:
@@ -94,6 +105,7 @@ class JobRows:
         self._interrupted: set[str] = set()
         self._has_earlier_runs = False
         self._dump_times = array("q")
+        self._n_completed = self._n_others = self._n_ends_told = 0
 
     def add(self, row: JobRow, file: LogFile, clock: SlurmClock) -> None:
         """Count ``row``, and keep it or drop it with its reason."""
@@ -101,6 +113,8 @@ class JobRows:
         is_waiting = row.state in WAITING_STATES
         nodes_text = row.nodes
         has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
+        self._n_completed += row.state == "COMPLETED"
+        self._n_others += row.state != "COMPLETED"
         if row.start is None:
             if is_waiting:
                 lint.drop("pending", file.name, line, row.shown)
@@ -111,7 +125,8 @@ class JobRows:
                 lint.drop("never started", file.name, line, row.shown)
             return
         if has_no_nodes:
-            if is_waiting or row.start == row.end:
+            has_no_length = row.start == row.end or (not row.has_end and row.elapsed_us == 0)
+            if is_waiting or has_no_length:
                 lint.drop("pending" if is_waiting else "never started", file.name, line, row.shown)
             elif row.end is None and row.state == "CONFIGURING":
                 lint.drop("its nodes are not assigned yet", file.name, line, row.shown)
@@ -119,13 +134,17 @@ class JobRows:
                 lint.drop("ran, but without nodes", file.name, line, row.shown)
                 lint.doubt(NO_NODES, file.name, line, row.shown)
             return
+        is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
-            if is_waiting:
+            if is_waiting and (row.has_end or not row.elapsed_us):
                 lint.drop("pending", file.name, line, row.shown)
-            else:
+                return
+            # a running time of 0 beside an end that is not known tells nothing
+            is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
+            if not is_end_told:
                 lint.drop("finished, but no end", file.name, line, row.shown)
                 lint.doubt(NO_END, file.name, line, row.shown)
-            return
+                return
         nodes = self._listed(row, file)
         if nodes is None and row.count is None:
             drop_unreadable(lint, "neither a list nor a number of nodes", file, line, row.shown)
@@ -137,10 +156,15 @@ class JobRows:
         start_us, end_us = settled
         if nodes is None:
             self._doubt_list(row, file)
+        elif row.has_count and row.count is None:
+            lint.doubt(COUNT_UNREADABLE, file.name, line, row.shown)
         if not is_known_state(row.state):
             lint.doubt(UNKNOWN_STATE, file.name, line, row.state)
         self._note_run(row, file)
-        if end_us is None:
+        if is_end_told and span_us is not None:
+            end_us = start_us + span_us
+            self._note_end_told(row, file)
+        elif end_us is None:
             if row.elapsed_us is not None and row.state != "SUSPENDED":
                 self._note_dump_time(start_us + row.elapsed_us + (row.suspended_us or 0))
         else:
@@ -159,6 +183,10 @@ class JobRows:
             lint.doubt(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
         if self._last.is_cut:
             lint.doubt(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
+        if self._n_completed >= _MANY_COMPLETED and not self._n_others:
+            lint.doubt(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
+        if self._n_ends_told:
+            lint.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
             job, (_, where, line) = next(iter(self._restarted.items()))
@@ -233,6 +261,12 @@ class JobRows:
                 self._restarted[row.job] = (row.restarts, file, row.line)
         elif row.restarts == 0 and row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
             self._interrupted.add(row.job)
+
+    def _note_end_told(self, row: JobRow, file: LogFile) -> None:
+        if row.has_end:
+            self._lint.doubt(END_TOLD, file.name, row.line, row.shown)
+        else:
+            self._n_ends_told += 1
 
     def _note_dump_time(self, time_us: int) -> None:
         if len(self._dump_times) < _MOST_DUMP_TIMES:

@@ -33,8 +33,17 @@ RESERVATION_COMMAND = (
 )
 
 RECENT_ONLY = (
-    "all node events are of the last two days of a longer log: without All_Time and Start=, sacctmgr shows only those"
+    "all node events began in the last two days of a longer log: without All_Time and Start=, sacctmgr shows only "
+    "those (with them, the row of the cluster itself is older and settles it)"
 )
+OPEN_ONLY = (
+    "all that ended did so in the last two days, though some that are still open are older: were All_Time and Start= "
+    "given to sacctmgr?"
+)
+OTHER_NODES = (
+    "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
+)
+BLANK_END = "outages have nothing where their end should be, not even Unknown: they are taken to last"
 UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
@@ -68,8 +77,10 @@ class NodeEvents:
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions, evidence: ZoneEvidence) -> None:
         self._record, self._options, self._evidence = record, options, evidence
-        self._earliest_end_us = OPEN_END
+        self._earliest_start_us = self._earliest_end_us = OPEN_END
         self._where: LogFile | None = None
+        self._n_known = len(record.nodes)  # those of the jobs, which are read before
+        self._nodes: set[int] = set()
 
     def read(self, file: LogFile) -> None:
         """Read one file.
@@ -88,7 +99,7 @@ class NodeEvents:
             state = (
                 self._state_of_reservation(layout, cells, file, line, text)
                 if is_reservations
-                else self._state_of_event(layout, cells, file, line, text)
+                else self._state_of_event(layout, cells, clock, file, line, text)
             )
             if state is not None:
                 self._add(state, layout, cells, clock, file, line, text)
@@ -98,9 +109,17 @@ class NodeEvents:
         record = self._record
         if self._where is None or record.first_start_us == OPEN_END:
             return
-        is_long = record.last_stamp_us - record.first_start_us > 7 * _DAY_US
-        if is_long and self._earliest_end_us > record.last_stamp_us - 2 * _DAY_US:
+        if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
+            shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
+            record.lint.doubt(OTHER_NODES, self._where.name, None, shown)
+        recent_us = record.last_stamp_us - 2 * _DAY_US
+        if record.last_stamp_us - record.first_start_us <= 7 * _DAY_US or self._earliest_end_us <= recent_us:
+            return
+        if self._earliest_start_us > recent_us:
             record.lint.doubt(RECENT_ONLY, self._where.name)
+        else:
+            # what is still open is shown without All_Time too: it settles little, but a right export may have no more
+            record.lint.facts["node events"] = OPEN_ONLY
 
     def _rows(self, file: LogFile) -> Iterator[tuple[int, str, list[str], Layout]]:
         lint = self._record.lint
@@ -123,11 +142,12 @@ class NodeEvents:
             yield number, line, cells, layout
 
     def _state_of_event(
-        self, layout: Layout, cells: list[str], file: LogFile, line: int, text: str
+        self, layout: Layout, cells: list[str], clock: SlurmClock, file: LogFile, line: int, text: str
     ) -> NodeState | None:
         lint = self._record.lint
         if not cells[layout.index(*_NODE)]:
             lint.drop("cluster event", file.name, line, text)
+            self._note_cluster(cells, layout, clock, file)
             return None
         words = cells[layout.index(*_STATES)]
         state = node_state(words)
@@ -138,6 +158,19 @@ class NodeEvents:
             lint.drop("an event that leaves its node usable", file.name, line, text)
             return None
         return state
+
+    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file: LogFile) -> None:
+        try:
+            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError:
+            return  # the row holds no nodes: what spoils it spoils nothing else
+        if start:
+            self._note(start[0], end[0] if end else None, file)
+
+    def _note(self, start_us: int, end_us: int | None, file: LogFile) -> None:
+        self._where = file
+        self._earliest_start_us = min(self._earliest_start_us, start_us)
+        self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
     def _state_of_reservation(
         self, layout: Layout, cells: list[str], file: LogFile, line: int, text: str
@@ -182,6 +215,8 @@ class NodeEvents:
         if start is None:
             drop_unreadable(lint, "an outage without a start", file, line, text)
             return
+        if not cells[layout.index(*_ENDS)]:
+            lint.doubt(BLANK_END, file.name, line, text)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None
         settled = clock.settle(start, end, length_us, lint, line, text)
@@ -189,6 +224,8 @@ class NodeEvents:
             return
         start_us, end_us = settled
         if layout.index(*_NODE) >= 0:
-            self._where = file
-            self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
-        record.add_outage(state, start_us, end_us, record.node_ids(names), file.name, line)
+            self._note(start_us, end_us, file)
+        nodes = record.node_ids(names)
+        if layout.index(*_NODE) >= 0:
+            self._nodes.update(nodes.tolist())
+        record.add_outage(state, start_us, end_us, nodes, file.name, line)

@@ -11,6 +11,9 @@ from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.errors import InputError
 
+HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
+"""For messages about single rows or small mistakes, in which the command itself would take most of the space."""
+
 DELIMITERS = ("|", "\t", ";", ",", "^")
 CUT_END = "the last line has no end: the file may have been cut"
 TOO_MANY_CELLS = "more cells than columns (a separator inside JobName or Comment: do not export those)"
@@ -21,6 +24,7 @@ _FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "reason", "extra", "stdout",
      "stdin", "stderr", "container"}
 )  # fmt: skip
+_LONGEST_SHOWN = 100
 _WITH_COMMAS = frozenset({"nodelist", "nodenames", "nodes", "flags", "licenses", "constraints", "qosreq"})
 
 
@@ -133,6 +137,11 @@ def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
                 yield number, text
     if not block.endswith(b"\n"):
         lint.doubt(CUT_END, file.name, number)
+
+
+def short(text: str) -> str:
+    """Return the beginning of a row, for messages."""
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def drop_unreadable(lint: Lint, reason: str, file: LogFile, line: int | None, value: object) -> None:

@@ -8,10 +8,10 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.slurm import node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.scheduler_logs.slurm import headless, node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
-from bfreplay.datasets.scheduler_logs.slurm.psv import header_of
+from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, short
 from bfreplay.errors import InputError
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
@@ -71,7 +71,8 @@ class SlurmReader:
         if sentence := evidence.sentence():
             record.lint.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"
-        if files and sum(record.lint.kept.values()) == kept_before:
+        is_without_jobs = not job_files and not kinds["sinfo"]
+        if files and (is_without_jobs or sum(record.lint.kept.values()) == kept_before):
             raise _nothing_usable(files[0], record, record.lint.rows_read - read_before, kinds)
 
 
@@ -87,8 +88,8 @@ def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
         return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if sacct.xdmod_layout(file) is not None:
-        return "sacct", "rows with the 26 columns that XDMoD has sites export with sacct -n"
+    if (known := headless.known_rows(file)) is not None:
+        return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
     return None
 
 
@@ -127,7 +128,7 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
             "this is the table that sacct prints for people: its columns are cut",
             file=file.name,
             row="line 1",
-            value=first[:200],
+            value=short(first),
             expected="columns separated by |, as sacct -P writes them",
             fix=f"run this on your cluster: {sacct.COMMAND}",
         )
@@ -143,14 +144,15 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
     layout = header_of(first, options.delimiter)
     names = () if layout is None else layout.names
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
+        if sacct.is_part_of_header(names):
+            raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
         raise InputError(
             f"these are no columns of sacct: {_shown(names)}",
             file=file.name,
             row="line 1",
-            value=first[:200],
+            value=short(first),
             expected=sacct.EXPECTED,
-            fix="a table with names of its own is read by `bfreplay ingest table`; "
-            f"else run this on your cluster: {sacct.COMMAND}",
+            fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
         )
 
 
@@ -165,6 +167,8 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         )
         if kinds[kind]
     )
+    if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
+        return _no_jobs(file, n_rows)
     if n_rows == 0:
         return InputError(
             "the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=_again(command)
@@ -176,9 +180,19 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         f"no row of this log can be used ({found})",
         file=example.file if example is not None and example.file else file.name,
         row=None if example is None or example.line is None else f"line {example.line}",
-        value="" if example is None else example.value,
+        value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
         fix=_again(command),
+    )
+
+
+def _no_jobs(file: LogFile, n_rows: int) -> InputError:
+    return InputError(
+        f"there are no jobs in what was given, only {n_rows:,} {'row' if n_rows == 1 else 'rows'} of node events or "
+        "reservations",
+        file=file.name,
+        expected="jobs too: outages alone say nothing about idle nodes",
+        fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
     )
 
 

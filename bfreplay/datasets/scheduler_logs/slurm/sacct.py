@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -16,10 +17,8 @@ from bfreplay.datasets.scheduler_logs.slurm.clock import (
     ZoneEvidence,
 )
 from bfreplay.datasets.scheduler_logs.slurm.fields import (
-    ABSENT_TIMES,
     JobStepError,
     duration_us,
-    is_known_state,
     is_pending_array,
     job_identity,
     job_state,
@@ -27,50 +26,68 @@ from bfreplay.datasets.scheduler_logs.slurm.fields import (
     seconds_us,
     whole,
 )
-from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRow, JobRows
+from bfreplay.datasets.scheduler_logs.slurm.headless import COLUMNS, XDMOD_COLUMNS, known_rows
+from bfreplay.datasets.scheduler_logs.slurm.jobs import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import (
     BEFORE_HEADER,
     DELIMITERS,
+    HOW,
     TOO_FEW_CELLS,
     TOO_MANY_CELLS,
     Layout,
     check_names_once,
     drop_unreadable,
     header_of,
+    short,
     text_lines,
 )
 from bfreplay.errors import InputError
 
-COMMAND = (
-    "TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o JobIDRaw,JobID,Cluster,Partition,State,Submit,Eligible,Start,End,"
-    "ElapsedRaw,Suspended,TimelimitRaw,NNodes,NodeList,Reservation,Restarts > jobs.psv"
-)
+COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(COLUMNS)} > jobs.psv"
 """What to run on the cluster."""
 
-EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End, and NodeList (or NNodes)"
+EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
 
-XDMOD_COLUMNS = (
-    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
-    "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
-    "timelimit", "nodelist", "jobname",
-)  # fmt: skip
-"""The columns that XDMoD has sites export without a header, in UTC."""
-
-_IDENTITIES = ("jobidraw", "jobid")
-_HOLDINGS = ("nodelist", "nnodes", "allocnodes")
-_USED = ("jobidraw", "jobid", "state", "start", "end", "nodelist", "nnodes", "allocnodes", "elapsedraw", "elapsed")
+_NEEDED = (
+    ("JobIDRaw (or JobID)", ("jobidraw", "jobid")),
+    ("State", ("state",)),
+    ("Start", ("start",)),
+    ("End", ("end", "elapsedraw", "elapsed")),
+    ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
+)
+_USED = tuple(name for _, names in _NEEDED for name in names)
+_OF_SACCT = frozenset(name.lower() for name in (*COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
+_LEAST_OF_SACCT = 3
 _HEAD_ROWS = 200
+
+
+def missing_columns(names: Sequence[str]) -> list[str]:
+    """Which columns ``sacct`` has to give are not among ``names`` (lower case); where there are several, the best."""
+    return [shown for shown, any_of in _NEEDED if not any(name in names for name in any_of)]
 
 
 def is_header(layout: Layout | None) -> bool:
     """Whether the columns are those of jobs in ``sacct``."""
-    if layout is None:
-        return False
-    names = layout.names
-    return (
-        any(name in names for name in _IDENTITIES)
-        and {"start", "end", "state"} <= set(names)
-        and any(name in names for name in _HOLDINGS)
+    return layout is not None and not missing_columns(layout.names)
+
+
+def is_part_of_header(names: Sequence[str]) -> bool:
+    """Whether these columns (lower case) are of ``sacct`` for the greater part; needed ones may be missing."""
+    known = sum(name in _OF_SACCT for name in names)
+    return known >= _LEAST_OF_SACCT and 2 * known >= len(names)
+
+
+def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) -> InputError:
+    """Return the error for a table of ``sacct`` without columns that are needed."""
+    is_one = len(missing) == 1
+    instead = "; End can be told from ElapsedRaw too, which is not there either" if "End" in missing else ""
+    return InputError(
+        f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
+        file=file.name,
+        row="line 1",
+        value=",".join(names),
+        expected=EXPECTED,
+        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({HOW})",
     )
 
 
@@ -81,40 +98,6 @@ def find_header(file: LogFile, delimiter: str | None) -> Layout | None:
         if is_header(layout):
             return layout
     return None
-
-
-def xdmod_layout(file: LogFile) -> Layout | None:
-    """Layout of ``sacct -n`` as XDMoD has sites run it, if the first lines have its shape; ``None`` otherwise."""
-    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
-    if not lines:
-        return None
-    for is_trailing in (False, True):
-        layout = Layout.of(XDMOD_COLUMNS, "|", is_trailing)
-        fitting = sum(_is_xdmod_row(layout.cells(line)) for line in lines)
-        if 2 * fitting > len(lines):
-            return layout
-    return None
-
-
-def _is_xdmod_row(cells: list[str] | None) -> bool:
-    if cells is None:
-        return False
-    try:
-        job_identity(cells[1], cells[0])
-    except JobStepError:
-        pass
-    except ValueError:
-        return False
-    return (
-        all(_looks_like_time(cells[i]) for i in range(10, 14))
-        and duration_us(cells[14]) is not None
-        and is_known_state(job_state(cells[16]))
-        and all(whole(cells[i]) is not None for i in (17, 18))
-    )
-
-
-def _looks_like_time(text: str) -> bool:
-    return text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
 
 
 def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout, bool, bool]:
@@ -128,37 +111,54 @@ def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout, bool, bool]:
     header = find_header(file, options.delimiter)
     if header is not None:
         return header, True, False
+    known = known_rows(file)
     if options.columns is not None:
-        layout = _named_layout(file, options.columns, options.delimiter)
-        if not is_header(layout):
-            raise InputError(
-                "the columns named are not enough to tell which job held which nodes when",
-                file=file.name,
-                column="--columns",
-                value=",".join(options.columns),
-                expected=EXPECTED,
-                fix="name all columns in the order of the file, as after sacct -o",
-            )
-        return layout, False, False
-    layout_or_none = xdmod_layout(file)
-    if layout_or_none is not None:
-        return layout_or_none, False, True
+        return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False, False
+    if known is not None:
+        return known[0], False, known[1].is_utc
     raise InputError(
         "this text has no header line of sacct, and the shape of its rows is not known",
         file=file.name,
         row="line 1",
-        value=next(iter(file.head_lines()), "")[:200],
+        value=short(next(iter(file.head_lines()), "")),
         expected=EXPECTED,
-        fix=f"name the columns with --columns, or run this on your cluster (without -n): {COMMAND}",
+        fix=f"name the columns with --columns, or export them again with a header line (without -n): {HOW}",
     )
 
 
-def _named_layout(file: LogFile, columns: tuple[str, ...], delimiter: str | None) -> Layout:
-    line = next((line for line in file.head_lines() if line.strip()), "")
+def _named_layout(
+    file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
+) -> Layout:
+    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    line = next(iter(lines), "")
     if delimiter is None:
-        delimiter = max(DELIMITERS, key=lambda each: (line.count(each) + 1 >= len(columns), -DELIMITERS.index(each)))
+        delimiter = max(DELIMITERS, key=lambda each: (min(line.count(each) + 1, len(columns)), -DELIMITERS.index(each)))
     is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
-    return Layout.of(columns, delimiter, is_trailing)
+    layout = Layout.of(columns, delimiter, is_trailing)
+    if lines and all(layout.cells(each) is None for each in lines):
+        n_cells = Counter(each.count(delimiter) + 1 for each in lines).most_common(1)[0][0]
+        raise InputError(
+            f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
+            file=file.name,
+            row="line 1",
+            column="--columns",
+            value=short(line),
+            expected="a name for each cell",
+            fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
+            if known
+            else f"give {n_cells} names, in the order of the cells, as after sacct -o",
+        )
+    if missing := missing_columns(layout.names):
+        raise InputError(
+            "the columns named are not enough to tell which job held which nodes when: "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            file=file.name,
+            column="--columns",
+            value=",".join(columns),
+            expected=EXPECTED,
+            fix="name all columns in the order of the file, as after sacct -o",
+        )
+    return layout
 
 
 def read_sacct(
@@ -234,7 +234,7 @@ class _Columns:
         times: list[Candidates | None] = []
         for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
             try:
-                times.append(clock.read(cells[index]))
+                times.append(clock.read(cells[index]) if index >= 0 else None)
             except RelativeTimeError:
                 drop_unreadable(lint, RELATIVE, file, line, text)
                 return None
@@ -244,6 +244,11 @@ class _Columns:
         if times[0] is None and is_pending_array(job_id):
             lint.drop("pending array", file.name, line, text)
             return None
+        restarts = whole(cells[self.restarts]) if self.restarts >= 0 else None
+        if restarts is None and self.restarts >= 0 and cells[self.restarts]:
+            lint.doubt(RESTARTS_UNREADABLE, file.name, line, text)
+        nodes = cells[self.nodes] if self.nodes >= 0 else None
+        count = whole(cells[self.count]) if self.count >= 0 else None
         return JobRow(
             job,
             job_state(cells[self.state]),
@@ -252,13 +257,15 @@ class _Columns:
             self._elapsed_us(cells),
             duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
             None if times[1] is not None else self._limit_us(cells),
-            whole(cells[self.count]) if self.count >= 0 else None,
-            cells[self.nodes] if self.nodes >= 0 else None,
+            count,
+            nodes,
             cells[self.cluster] if self.cluster >= 0 else None,
-            whole(cells[self.restarts]) if self.restarts >= 0 else None,
+            restarts,
             cells[self.submit] if self.submit >= 0 else None,
             line,
             text,
+            self.count >= 0,
+            self.end >= 0,
         )
 
     def _elapsed_us(self, cells: list[str]) -> int | None:
