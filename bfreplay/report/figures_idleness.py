@@ -13,8 +13,9 @@ from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty, written_whole
 from bfreplay.report.idleness_axes import (
-    date_axis,
+    calendar_axis,
     dress,
+    elapsed_axis,
     log_tick,
     new_figure,
     number,
@@ -24,7 +25,14 @@ from bfreplay.report.idleness_axes import (
     right_scale,
     span_ticks,
 )
-from bfreplay.report.idleness_curves import bursts_per_day, hole_curves, hour_table, timeline_band, width_curves
+from bfreplay.report.idleness_curves import (
+    bursts_per_day,
+    colour_range,
+    hole_curves,
+    hour_table,
+    timeline_band,
+    width_curves,
+)
 from bfreplay.report.look import OKABE_ITO
 
 if TYPE_CHECKING:
@@ -53,9 +61,9 @@ def draw_idle_over_time(idleness: Idleness) -> Figure:
     axes.set_ylabel("idle nodes", fontsize=10)
     right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     if idleness.week is None:
-        axes.set_xlabel("days since the start of the log", fontsize=10)
+        elapsed_axis(axes, float(band.edge_days[-1]))
     else:
-        date_axis(axes, idleness.week.time_zone)
+        calendar_axis(axes, idleness.window_start_us, idleness.window_end_us, idleness.week.time_zone)
     dress(axes)
     _title(axes, "Idle nodes over time", idleness)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
@@ -76,8 +84,10 @@ def draw_hour_and_weekday(idleness: Idleness) -> Figure:
     colours = colormaps["cividis"].with_extremes(bad="none")
     middle.set_facecolor("white")
     middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
-    top = max(1e-9, float(np.nanmax(table)))
-    mesh = middle.pcolormesh(np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=0.0, vmax=top)
+    bottom, top = colour_range(table)
+    mesh = middle.pcolormesh(
+        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=bottom, vmax=top
+    )
     middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
     middle.invert_yaxis()
     middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
@@ -99,7 +109,7 @@ def draw_hour_and_weekday(idleness: Idleness) -> Figure:
     for side in middle.spines.values():
         side.set_visible(False)
     bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
-    bar.set_label("mean idle nodes", fontsize=10)
+    bar.set_label(f"mean idle nodes (from {number(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
     bar.ax.tick_params(labelsize=9)
     _title(above, "Mean idle nodes by hour and weekday", idleness)
     return figure
@@ -173,20 +183,31 @@ def draw_bursts(idleness: Idleness) -> Figure:
     figure = new_figure(9.0, 4.0)
     sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
     kinds = (
-        ("reclaimed at once", idleness.reclaim_bursts, _RED, "s", (0, (6, 2)), "//"),
-        ("joining at once", idleness.join_bursts, _BLUE, "o", "-", ""),
+        # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
+        (
+            "reclaimed at once",
+            idleness.reclaim_bursts,
+            _RED,
+            "//",
+            {
+                "marker": "s",
+                "markersize": 9,
+                "markerfacecolor": "none",
+                "linestyle": (0, (4, 4)),
+                "zorder": 3,
+            },
+        ),
+        ("joining at once", idleness.join_bursts, _BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
     )
-    if not any(of.count for _, of, *_ in kinds):
+    if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
         figure.delaxes(sizes)
         figure.delaxes(shares)
         return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
     largest = 1
-    for k, (label, of, colour, marker, line, hatch) in enumerate(kinds):
+    for k, (label, of, colour, hatch, look) in enumerate(kinds):
         nodes, per_day = bursts_per_day(of, idleness)
         largest = max(largest, *nodes.tolist(), 1)
-        sizes.plot(
-            nodes, per_day, color=colour, marker=marker, linestyle=line, markersize=5, linewidth=1.8, label=label
-        )
+        sizes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
         places = np.arange(len(of.large)) + (k - 0.5) * 0.4
         bars = shares.bar(
             places, [large.per_day for large in of.large], width=0.36, color=colour, hatch=hatch, edgecolor="white",
@@ -277,7 +298,9 @@ def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, 
         raise _no_folder(folder, "it is a file")
     for file in _files(folder, formats):
         if file.exists() and not overwrite:
-            raise OutputExistsError(f"{file} is there already; choose another folder, or ask to overwrite it")
+            raise OutputExistsError(
+                f"{file} is there already; choose another folder, or replace it with --force (Python: overwrite=True)"
+            )
 
 
 def _files(folder: Path, formats: Sequence[str]) -> list[Path]:

@@ -7,10 +7,13 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from bfreplay.report.calendar_ticks import calendar_ticks
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_DAY_US = 86_400_000_000
 _FEW_SPANS = (
     ("1 s", 1), ("10 s", 10), ("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3_600), ("4 h", 14_400),
     ("1 day", 86_400), ("1 week", 604_800), ("4 weeks", 2_419_200), ("1 year", 31_536_000),
@@ -55,16 +58,26 @@ def dress(axes: Axes) -> None:
         axes.spines[side].set_visible(False)
 
 
-def date_axis(axes: Axes, name: str) -> None:
-    """Read the horizontal axis, days since 1970-01-01 UTC, as times in the zone of that name."""
-    from matplotlib import dates
+def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
+    """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
+    ticks = calendar_ticks(start_us, end_us, _zone(name))
+    axes.set_xticks([time_us / _DAY_US for time_us in ticks.time_us], labels=ticks.labels)
+    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
 
-    zone = _zone(name)
-    untyped: Any = dates
-    locator = untyped.AutoDateLocator(tz=zone, minticks=4, maxticks=9)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator, tz=zone))
-    axes.set_xlabel(f"time ({name})", fontsize=10)
+
+def elapsed_axis(axes: Axes, days: float) -> None:
+    """Ticks of the horizontal axis, days since the start of the log, in a unit that suits its length."""
+    from matplotlib.ticker import MaxNLocator
+
+    units: tuple[tuple[str, float, list[float]], ...] = (
+        ("days", 1, [1, 2, 5, 10]), ("hours", 24, [1, 2, 3, 6, 10]), ("minutes", 1_440, [1, 2, 3, 6, 10]),
+    )  # fmt: skip
+    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
+    unit, per_day, steps = next((each for each in units if days * each[1] >= 2), seconds)
+    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
+    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
+    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
+    axes.set_xlabel(f"{unit} since the start of the log", fontsize=10)
 
 
 def _zone(name: str) -> tzinfo:

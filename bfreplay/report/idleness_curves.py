@@ -62,6 +62,16 @@ def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
     return None if idleness.week is None else np.array(idleness.week.mean, dtype=np.float64)
 
 
+def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
+    """Lowest and highest number of nodes that colours tell apart.
+
+    The lowest is 0 where the least cell is near it, at most a quarter of the greatest; else that cell. It stays a tenth
+    below the greatest, so that small differences do not look large.
+    """
+    least, most = float(np.nanmin(table)), max(1e-9, float(np.nanmax(table)))
+    return (0.0 if least <= most / 4 else min(least, 0.9 * most)), most
+
+
 def hole_curves(idleness: Idleness) -> HoleCurves:
     """Fine bins of the lengths of all holes, and the share of node-hours in longer ones at their edges and more."""
     bins = idleness.hole_spectrum

@@ -50,7 +50,9 @@ def test_json_keeps_the_keys_it_had_and_has_more():
         "idle_share idle_nodes share_without_idle pool_events joins reclaims transitions idle_nodes_per_event "
         "mean_events_per_hour events_per_hour gap_s holes censored_holes join_bursts reclaim_bursts"
     )
-    after = "cluster time_origin node_inventory node_assignment_simulated_by states longer_holes widths week"
+    after = (
+        "cluster time_origin node_inventory node_assignment_simulated_by states longer_holes widths week longest_holes"
+    )
     assert list(document) == [*before.split(), *after.split()]
     assert set(document["holes"]) == {"complete", "length_s", "bins"}
     assert set(document["join_bursts"]) == {"events", "mean_nodes", "nodes", "at_least", "of_idle_nodes"}
@@ -105,6 +107,7 @@ def test_pictures_that_are_there_are_kept_unless_forced_and_nothing_is_printed(s
     refused = run(small(), "--pictures", tmp_path)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "bursts.png is there already" in refused.stderr
+    assert "--force" in refused.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "log.parquet"]
     assert run(small(), "--pictures", tmp_path, "--force").exit_code == 0
     assert (tmp_path / "bursts.png").read_bytes().startswith(b"\x89PNG")

@@ -100,6 +100,17 @@ def test_every_figure_is_that_of_the_enumeration(case):
             sum(cut for _, cut in longer), sum(length for length, cut in longer if cut) * TICK,
         )  # fmt: skip
 
+    best = [
+        max(((min(b, n_ticks) - a, -a, b > n_ticks) for a, b in runs(row) if a < n_ticks), default=None) for row in idle
+    ]
+    edge_to_edge = [k for k, each in enumerate(best) if each == (n_ticks, 0, True)]
+    others = sorted((-each[0], -each[1], k) for k, each in enumerate(best) if each and k not in edge_to_edge)[:3]
+    cuts = {(True, True): "both", (True, False): "start", (False, True): "end", (False, False): None}
+    assert [(each.node, each.length_s, each.cut) for each in it.longest_holes] == [
+        (f"n{k}", best[k][0] * TICK_S, cuts[best[k][1] == 0, best[k][2]])
+        for k in [*edge_to_edge, *(k for _, _, k in others)]
+    ]
+
     for of, came, stake in (
         (it.reclaim_bursts, idle[:, :-1] & ~idle[:, 1:], n_idle[:-1]),
         (it.join_bursts, ~idle[:, :-1] & idle[:, 1:], n_idle[1:]),

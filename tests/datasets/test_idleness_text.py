@@ -32,6 +32,13 @@ def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48,
     )
 
 
+def figures_between(first: int, last: int) -> Idleness:
+    """Of TWO_HOLES from that hour to that one."""
+    time, node, state = (np.array([row[k] for row in TWO_HOLES], np.int64) for k in range(3))
+    events = NodeEvents.from_arrays(["n0", "n1"], [1, 1], time, node, state, 0, 48 * HOUR)
+    return characterise(events.between(first * HOUR, last * HOUR))
+
+
 def text_of(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48, **metadata: Any) -> str:
     return render(figures(rows, n_nodes, hours, **metadata))
 
@@ -46,16 +53,17 @@ TWO_HOLES = [(HOUR, 0, 0), (HOUR, 1, 0), (2 * HOUR, 0, 1), (4 * HOUR, 1, 1)]
 
 def test_every_figure_has_its_unit() -> None:
     assert block(text_of(TWO_HOLES), "window") == [
-        "window           1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
-        "nodes            2; 2 of them idle at some time",
-        "idle node-hours  4 (4.2% of all node-time)",
-        "mean idle nodes  0.1 (equivalent nodes)",
-        "no node idle     93.8% of the time",
-        "pool events      3 (0.1 an hour)",
-        "transitions      4 (2 joins, 2 reclaims)",
-        "complete holes   2",
-        "cut holes        0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
-        "node-time        idle 4.2%, busy 95.8%",
+        "window             1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
+        "nodes              2; 2 of them idle at some time",
+        "idle all the time  no node",
+        "idle node-hours    4 (4.2% of all node-time)",
+        "mean idle nodes    0.1 (equivalent nodes)",
+        "no node idle       93.8% of the time",
+        "pool events        3 (0.1 an hour)",
+        "transitions        4 (2 joins, 2 reclaims)",
+        "complete holes     2",
+        "cut holes          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "node-time          idle 4.2%, busy 95.8%",
     ]
 
 
@@ -109,9 +117,33 @@ def test_the_first_paragraph_answers_in_plain_sentences() -> None:
         "nodes go at once 6 times a day.",
     ]
     assert sentences(figures(TWO_HOLES, hours=480))[3] == (
-        "Nodes are taken back 2 times in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
-        "idle nodes go at once 2 times in 20.000 days."
+        "Nodes are taken back twice in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
+        "idle nodes go at once twice in 20.000 days."
     )
+
+
+def test_what_happens_once_or_never_is_said_so() -> None:
+    rows = [(HOUR, 0, 0), (HOUR, 1, 0), (HOUR, 2, 0), (2 * HOUR, 0, 1)]  # one of three
+    a_day = sentences(figures(rows, n_nodes=3, hours=24))
+    assert a_day[0].endswith("in 1 day.")
+    assert a_day[3] == (
+        "Nodes are taken back once a day, 1 at once at the median and 1 at the most; at least half of the idle nodes "
+        "never go at once."
+    )
+    assert "taken back twice a day" in sentences(figures(rows, n_nodes=3, hours=12))[3]
+    assert "taken back once in 2.000 days" in sentences(figures(rows, n_nodes=3, hours=48))[3]
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    hour = figures([(HOUR, 0, 0), (2 * HOUR, 0, 1)])
+    assert sentences(hour)[0].endswith("of all node-time: 1 idle node-hour in 2.000 days.")
+    assert sentences(hour)[1].startswith("Of this 1 idle node-hour, 100.0% are in holes")
+    assert "transitions        2 (1 join, 1 reclaim)" in render(hour).splitlines()
+    whole = figures([(1, 0, 0)], hours=24)  # all but a microsecond
+    assert sentences(whole)[0].startswith("On average 1 of 2 nodes is idle")
+    assert "longer than 10 min, as if 1 node was dedicated" in sentences(whole)[1]
+    assert sentences(figures([(HOUR, 0, 0)], n_nodes=1, hours=2))[0].startswith("On average 0.5 of 1 node is idle")
+    assert sentences(figures([], n_nodes=1)) == ["The only node is never idle in 2.000 days."]
 
 
 def test_the_paragraph_speaks_of_the_most_nodes_that_are_idle_half_of_the_time() -> None:
@@ -161,8 +193,8 @@ def test_a_simulated_assignment_of_nodes_is_said_with_the_name_of_the_rule() -> 
 
 def test_the_machine_is_named_and_nodes_that_were_only_seen_are_called_so() -> None:
     lines = block(text_of(TWO_HOLES, cluster="tiny", node_inventory="seen"), "cluster")
-    assert lines[0] == "cluster          tiny"
-    assert lines[2] == "nodes            2 with rows in the log; 2 of them idle at some time"
+    assert lines[0] == "cluster            tiny"
+    assert lines[2] == "nodes              2 with rows in the log; 2 of them idle at some time"
 
 
 def test_the_table_of_longer_holes_gives_shares_and_equivalent_nodes() -> None:
@@ -183,13 +215,60 @@ def test_the_table_of_widths_gives_stretches() -> None:
     assert lines[2].split()[3:] == ["12.5%", "1", "60.0", "min", "60.0", "min", "60.0", "min", "0"]
 
 
+def hour_rows(hours: int) -> tuple[list[str], dict[str, list[str]], str]:
+    lines = block(text_of(TWO_HOLES, hours=hours), "mean idle nodes by hour of the day and weekday (UTC)")
+    return lines[1].split(), {line[:9].strip(): line[9:].split() for line in lines[2:]}, lines[-1]
+
+
 def test_the_table_of_hours_has_a_column_a_weekday_and_dashes_where_nothing_is_covered() -> None:
-    lines = block(text_of(TWO_HOLES, hours=8), "mean idle nodes by hour of the day and weekday (UTC)")
-    assert lines[1].split() == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "all", "days"]
-    rows = {line[:9].strip(): line[9:].split() for line in lines[2:]}
-    assert rows["01-02 h"] == ["-", "-", "-", "2.0", "-", "-", "-", "2.0"]
-    assert rows["09-10 h"] == ["-"] * 8
-    assert rows["all hours"] == ["-", "-", "-", "0.5", "-", "-", "-", "0.5"]
+    head, rows, last = hour_rows(6 * 24 + 8)  # from a Thursday to 08:00 on a Wednesday
+    assert head == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "all", "days"]
+    assert rows["01-02 h"] == ["0.0", "0.0", "0.0", "2.0", "0.0", "0.0", "0.0", "0.3"]
+    assert rows["09-10 h"] == ["0.0", "0.0", "-", "0.0", "0.0", "0.0", "0.0", "0.0"]
+    assert len(rows) == 25
+    assert last.startswith("all hours")
+
+
+def test_the_table_of_hours_leaves_out_what_the_window_has_not_and_says_what() -> None:
+    head, rows, last = hour_rows(8)
+    assert head == ["Thu", "all", "days"]
+    assert list(rows)[:9] == [*(f"0{hour}-0{hour + 1} h" for hour in range(8)), "all hours"]
+    assert (rows["01-02 h"], rows["all hours"]) == (["2.0", "2.0"], ["0.5", "0.5"])
+    assert last == "not in the window: Mon, Tue, Wed, Fri, Sat, Sun, 08-24 h"
+    head, rows, last = hour_rows(36)
+    assert (head, rows["13-14 h"]) == (["Thu", "Fri", "all", "days"], ["0.0", "-", "0.0"])
+    assert last == "not in the window: Mon, Tue, Wed, Sat, Sun"
+
+
+def test_the_table_of_hours_has_no_rows_for_hours_before_and_between() -> None:
+    events = figures_between(2, 4)
+    assert "not in the window: Mon, Tue, Wed, Fri, Sat, Sun, 00-02 h, 04-24 h" in render(events).splitlines()
+
+
+def test_nodes_that_are_idle_all_the_time_are_named_as_far_as_there_is_room() -> None:
+    def line(n_idle: int) -> str:
+        rows = [(0, k, 0) for k in range(n_idle)]
+        return next(each for each in text_of(rows, n_nodes=60).splitlines() if each.startswith("idle all the time"))
+
+    assert line(1) == "idle all the time  1 node: n0"
+    assert line(3) == "idle all the time  3 nodes: n0, n1, n2"
+    assert line(50).startswith("idle all the time  50 nodes: n0, n1, n10, n11, ")
+    assert line(50).endswith(", ...")
+    assert len(line(50)) <= 100
+
+
+def test_the_longest_holes_are_a_table_of_nodes() -> None:
+    rows = [(0, 0, 0), (0, 1, 0), (5 * HOUR, 1, 1), (30 * HOUR, 1, 0), (40 * HOUR, 2, 0), (41 * HOUR, 2, 1)]
+    lines = block(text_of(rows, n_nodes=4), "longest holes, one a node")
+    assert [line.split() for line in lines[1:]] == [
+        ["n1", "1970-01-02T06:00:00Z", "1970-01-03T00:00:00Z", "18.0", "h", "at", "its", "end"],
+        ["n2", "1970-01-02T16:00:00Z", "1970-01-02T17:00:00Z", "60.0", "min", "-"],
+    ]
+    assert "longest holes, one" not in text_of([])
+    assert "longest holes, one" not in text_of([(0, 0, 0)])
+
+
+def test_the_zone_that_is_not_known_is_named() -> None:
     unknown = text_of(TWO_HOLES, source_timezone="site time")
     assert "(UTC, for no zone is known as 'site time')" in unknown
 

@@ -22,7 +22,14 @@ from bfreplay.report.figures_idleness import (
     draw_widths,
 )
 from bfreplay.report.idleness_axes import log_tick, number, percent_tick, plain_tick
-from bfreplay.report.idleness_curves import bursts_per_day, hole_curves, hour_table, timeline_band, width_curves
+from bfreplay.report.idleness_curves import (
+    bursts_per_day,
+    colour_range,
+    hole_curves,
+    hour_table,
+    timeline_band,
+    width_curves,
+)
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 HOUR = 3_600
@@ -126,6 +133,55 @@ def test_the_picture_over_time_shows_the_mean_of_the_window_and_both_scales(work
     assert axes.get_ylabel() == "idle nodes"
     assert axes.get_xlabel() == "time (UTC)"
     assert "share of 3 nodes" in _texts(figure)
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "00:00\n1 Jan 1970", "06:00", "12:00", "18:00", "00:00\n2 Jan", "06:00", "12:00",
+    ]  # fmt: skip
+    assert axes.get_xticks().tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5]
+
+
+def test_the_axis_of_weeks_says_that_its_ticks_are_mondays():
+    (axes,) = draw_idle_over_time(characterise(log([IDLE] * 3, [], end=40 * 24 * HOUR))).axes
+    assert axes.get_xlabel() == "time (UTC); ticks on Mondays"
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "5 Jan\n1970", "12 Jan", "19 Jan", "26 Jan", "2 Feb", "9 Feb",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit", "labels"),
+    [
+        (90 * 24 * HOUR, "days", ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90"]),
+        (36 * HOUR, "hours", ["0", "6", "12", "18", "24", "30", "36"]),
+        (1_800, "minutes", ["0", "6", "12", "18", "24", "30"]),
+        (6, "seconds", ["0", "1", "2", "3", "4", "5", "6"]),
+    ],
+)
+def test_relative_times_are_read_in_a_unit_that_suits_their_length(seconds, unit, labels):
+    events = log([IDLE] * 3, [], end=seconds, metadata=EventsMetadata(time_origin="relative"))
+    (axes,) = draw_idle_over_time(characterise(events)).axes
+    assert axes.get_xlabel() == f"{unit} since the start of the log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == labels
+    assert axes.get_xticks()[-1] == pytest.approx(seconds / 86_400)
+
+
+def test_colours_begin_at_zero_only_where_the_least_is_near_it():
+    def colours(*cells):
+        return colour_range(np.array([[*cells, np.nan]]))
+
+    assert colours(22.0, 51.0) == (22.0, 51.0)
+    assert colours(12.0, 48.0) == (0.0, 48.0)
+    assert colours(0.0, 3.0) == (0.0, 3.0)
+    assert colours(59.0, 60.0) == (54.0, 60.0)
+    assert colours(2.0, 2.0) == (1.8, 2.0)
+    assert colours(0.0, 0.0) == (0.0, 1e-9)
+
+
+def test_the_colour_bar_says_where_it_does_not_begin_at_zero(worked):
+    assert "mean idle nodes" in _texts(draw_hour_and_weekday(worked))
+    busier = characterise(log([IDLE] * 3, [(HOUR, "a", BUSY)], end=36 * HOUR))
+    figure = draw_hour_and_weekday(busier)
+    assert "mean idle nodes (from 2.0, not 0)" in _texts(figure)
+    assert figure.axes[1].collections[0].get_clim() == (2.0, 3.0)
 
 
 def test_the_heat_map_has_a_row_a_weekday_and_says_what_is_hatched(worked, relative):
@@ -174,6 +230,14 @@ def test_bars_of_bursts_are_those_of_the_table(worked):
     assert heights[:3] == pytest.approx([each.per_day for each in worked.reclaim_bursts.large])
     assert heights[3:] == pytest.approx([each.per_day for each in worked.join_bursts.large])
     assert [line.get_label() for line in sizes.get_lines()] == ["reclaimed at once", "joining at once"]
+
+
+def test_joins_show_through_reclaims_that_lie_upon_them(worked):
+    reclaims, joins = draw_bursts(worked).axes[0].get_lines()
+    assert reclaims.get_zorder() > joins.get_zorder()
+    assert reclaims.get_markerfacecolor() == "none"
+    assert reclaims.get_markersize() > joins.get_markersize()
+    assert (reclaims.is_dashed(), joins.is_dashed()) == (True, False)
 
 
 def test_bars_stand_on_zero_even_where_no_burst_is_large():

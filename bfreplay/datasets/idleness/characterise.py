@@ -11,6 +11,7 @@ import numpy as np
 from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.holes import CensoredHoles, hole_bins, hole_spectrum, longer_holes
+from bfreplay.datasets.idleness.longest import longest_holes
 from bfreplay.datasets.idleness.observe import Observed, observe
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
@@ -78,6 +79,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
         longer_holes=longer_holes(seen.complete_us, cut_us, idle_node_us, window_us),
+        longest_holes=longest_holes(events.nodes, seen),
         hole_spectrum=hole_spectrum(seen.complete_us, cut_us),
         widths=widths(pool, n_nodes),
         week=None if clock is None else week(pool, *clock),

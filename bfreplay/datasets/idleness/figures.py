@@ -12,6 +12,7 @@ from typing import Any
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.holes import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
+from bfreplay.datasets.idleness.longest import LongestHole
 from bfreplay.datasets.idleness.pool import Timeline
 from bfreplay.datasets.idleness.quantiles import Quantiles, named
 from bfreplay.datasets.idleness.week import Week
@@ -95,6 +96,9 @@ class Idleness:
         Node-time in each state, in the order of ``NodeState``.
     longer_holes, hole_spectrum
         Holes longer than each of a dozen lengths, and all holes in fine bins of their length, cut ones included.
+    longest_holes
+        One hole a node: first all nodes that are idle from edge to edge of the window (``cut`` is ``"both"``), then the
+        three with the longest holes.
     widths
         For 1, 2, 4, ... nodes: how often and for how long at least so many are idle.
     week
@@ -125,6 +129,7 @@ class Idleness:
     origin: Origin
     states: tuple[StateTime, ...]
     longer_holes: tuple[LongerHoles, ...]
+    longest_holes: tuple[LongestHole, ...]
     hole_spectrum: HoleSpectrum
     widths: tuple[Width, ...]
     week: Week | None
@@ -204,4 +209,5 @@ class Idleness:
             "longer_holes": [each.to_dict() for each in self.longer_holes],
             "widths": [each.to_dict() for each in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
+            "longest_holes": [each.to_dict() for each in self.longest_holes],
         }

@@ -32,6 +32,9 @@ class Observed:
     complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
         Lengths of holes inside the window, int64: ``complete_us`` ascending, with both ends seen; the others are cut
         by the start of the window, by its end, by both.
+    longest_us, longest_since_us, longest_is_open
+        Of each of N nodes the longest hole, the first of equals, ``(N,)``: its length (0: none), when it began, whether
+        it lasts to the end of the window.
     """
 
     pool: PoolSeries
@@ -41,6 +44,9 @@ class Observed:
     cut_at_start_us: NDArray[np.int64]
     cut_at_end_us: NDArray[np.int64]
     cut_at_both_us: NDArray[np.int64]
+    longest_us: NDArray[np.int64]
+    longest_since_us: NDArray[np.int64]
+    longest_is_open: NDArray[np.bool_]
 
 
 def observe(events: NodeEvents) -> Observed:
@@ -59,6 +65,7 @@ def observe(events: NodeEvents) -> Observed:
     state_us = np.bincount(state, minlength=len(NodeState)).astype(np.int64) * (end_us - start_us)
     ever_idle = state == _IDLE
     hole_since = np.full(n_nodes, start_us, np.int64)
+    longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
     complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch in batches:
@@ -67,7 +74,7 @@ def observe(events: NodeEvents) -> Observed:
         stamp, joined, reclaimed = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
         n_holes, n_stamps = _scan(
             batch.time_us, batch.node, batch.state, start_us, end_us, state, hole_since, ever_idle, state_us,
-            length, cut, stamp, joined, reclaimed,
+            longest_us, longest_since, length, cut, stamp, joined, reclaimed,
         )  # fmt: skip
         length, cut = length[:n_holes], cut[:n_holes]
         complete.append(length[~cut])
@@ -76,6 +83,8 @@ def observe(events: NodeEvents) -> Observed:
             kept.append(seen[:n_stamps].copy())
     since = hole_since[state == _IDLE]
     from_start = since == start_us
+    seen_us = np.where(state == _IDLE, end_us - hole_since, 0)
+    is_open = seen_us > longest_us
     return Observed(
         pool=PoolSeries.of_changes(
             start_us, end_us, n_idle, np.concatenate(stamps), np.concatenate(joins), np.concatenate(reclaims)
@@ -86,6 +95,9 @@ def observe(events: NodeEvents) -> Observed:
         cut_at_start_us=np.concatenate(cut_at_start),
         cut_at_end_us=end_us - since[~from_start],
         cut_at_both_us=end_us - since[from_start],
+        longest_us=np.where(is_open, seen_us, longest_us),
+        longest_since_us=np.where(is_open, hole_since, longest_since),
+        longest_is_open=is_open,
     )
 
 
@@ -117,6 +129,8 @@ def _scan(
     hole_since: NDArray[np.int64],
     ever_idle: NDArray[np.bool_],
     state_us: NDArray[np.int64],
+    longest_us: NDArray[np.int64],
+    longest_since: NDArray[np.int64],
     length: NDArray[np.int64],
     cut: NDArray[np.bool_],
     stamp: NDArray[np.int64],
@@ -126,8 +140,8 @@ def _scan(
     """Advance the tallies over one batch; return how many holes ended and how many pool events there were.
 
     Fills ``length`` and ``cut`` (cut by the window start) for each hole, and ``stamp``, ``joined``, ``reclaimed`` for
-    each pool event. ``state_us`` counts each node's present state to the end of the window, so that a change moves
-    what is left from one state to the other.
+    each pool event; keeps the longest hole of each node. ``state_us`` counts each node's present state to the end of
+    the window, so that a change moves what is left from one state to the other.
     """
     n_holes, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
@@ -148,6 +162,9 @@ def _scan(
                 elif was == _IDLE:
                     length[n_holes] = now - hole_since[n]
                     cut[n_holes] = hole_since[n] == start_us
+                    if length[n_holes] > longest_us[n]:
+                        longest_us[n] = length[n_holes]
+                        longest_since[n] = hole_since[n]
                     n_holes += 1
                     reclaims += 1
             row += 1

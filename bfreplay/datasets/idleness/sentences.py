@@ -22,11 +22,14 @@ _DAY_NAMES = dict(
 def sentences(it: Idleness) -> list[str]:
     """How much is idle, in how long holes, how wide, how bursty, and when."""
     if not it.idle_node_us:
-        return [f"None of {count(it.n_nodes, 'node')} is idle at any time in {days(it.duration_s)}."]
+        nodes = (
+            "The only node is never idle" if it.n_nodes == 1 else f"None of {it.n_nodes:,} nodes is idle at any time"
+        )
+        return [f"{nodes} in {days(it.duration_s)}."]
+    mean = few(it.mean_idle_nodes)
     said = [
-        f"On average {few(it.mean_idle_nodes)} of {count(it.n_nodes, 'node')} "
-        f"{'is' if it.mean_idle_nodes == 1 else 'are'} idle, {it.idle_share:.1%} of all node-time: "
-        f"{hours(it.idle_node_hours)} idle node-hours in {days(it.duration_s)}.",
+        f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
+        f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
         _length(it),
         _breadth(it),
     ]
@@ -47,8 +50,9 @@ def simulated(rule: str) -> str:
 def _length(it: Idleness) -> str:
     by_length = {each.over_s: each for each in it.longer_holes}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
+    these = "this" if hours(it.idle_node_hours) == "1" else "these"
     text = (
-        f"Of these {hours(it.idle_node_hours)} idle node-hours, {short.share:.1%} are in holes longer than "
+        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in holes longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; {long.share:.1%} are in holes longer than {long.label}, "
         f"as if {_nodes(long)}."
     )
@@ -60,8 +64,14 @@ def _length(it: Idleness) -> str:
     return text
 
 
+def _idle_node_hours(it: Idleness) -> str:
+    said = hours(it.idle_node_hours)
+    return f"{said} idle node-hour{'' if said == '1' else 's'}"
+
+
 def _nodes(holes: LongerHoles) -> str:
-    return f"{few(holes.mean_nodes)} node{' was' if holes.mean_nodes == 1 else 's were'}"
+    nodes = few(holes.mean_nodes)
+    return f"{nodes} node{' was' if nodes == '1' else 's were'}"
 
 
 def _breadth(it: Idleness) -> str:
@@ -77,15 +87,19 @@ def _breadth(it: Idleness) -> str:
 
 def _reclaims(it: Idleness) -> str:
     of = it.reclaim_bursts
+    half = of.large[-1].count
+    at_once = f"go at once {_often(half, it)}" if half else "never go at once"
     return (
         f"Nodes are taken back {_often(of.count, it)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
-        f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes go at once {_often(of.large[-1].count, it)}."
+        f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
     )
 
 
 def _often(times: int, it: Idleness) -> str:
     per_day = times * _DAY_S / it.duration_s
-    return f"{few(per_day)} times a day" if per_day >= 1 else f"{count(times, 'time')} in {days(it.duration_s)}"
+    number, span_of_time = (few(per_day), "a day") if per_day >= 1 else (f"{times:,}", f"in {days(it.duration_s)}")
+    words = {"1": "once", "2": "twice"}
+    return f"{words.get(number, f'{number} times')} {span_of_time}"
 
 
 def _when(it: Idleness) -> str:
@@ -139,7 +153,9 @@ def hours(node_hours: float) -> str:
 
 
 def days(seconds: float) -> str:
-    """Days with three decimals; less than a day in its natural unit."""
+    """Days with three decimals, but ``1 day``; less than a day in its natural unit."""
+    if seconds == _DAY_S:
+        return "1 day"
     return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
@@ -11,11 +12,13 @@ from bfreplay.datasets.idleness.quantiles import PERCENTS
 from bfreplay.datasets.idleness.sentences import cell, days, hours, sentences, simulated, span
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
+from bfreplay.wording import count
 
 WIDTH = 100
 """Columns that no line exceeds, unless a name of the log's own is longer."""
 
 _BAR_WIDTH = 24
+_NAMES_WIDTH = 74
 
 
 def render(idleness: Idleness) -> str:
@@ -29,7 +32,7 @@ def render(idleness: Idleness) -> str:
     if it.origin.allocator is not None:
         paragraphs.append(simulated(it.origin.allocator))
     blocks = [textwrap.wrap(each, WIDTH, break_on_hyphens=False) for each in paragraphs]
-    blocks += [_facts(it), _longer_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
+    blocks += [_facts(it), _longer_table(it), *_longest_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
     blocks += [_quantile_table(it), _hole_table(it)]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
@@ -40,11 +43,12 @@ def _facts(it: Idleness) -> list[str]:
     facts = [
         ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({days(it.duration_s)})"),
         ("nodes", f"{it.n_nodes:,}{seen}; {it.nodes_ever_idle:,} of them idle at some time"),
+        ("idle all the time", _throughout(it)),
         ("idle node-hours", f"{hours(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
-        ("transitions", f"{it.transitions:,} ({it.joins:,} joins, {it.reclaims:,} reclaims)"),
+        ("transitions", f"{it.transitions:,} ({count(it.joins, 'join')}, {count(it.reclaims, 'reclaim')})"),
         ("complete holes", f"{it.holes:,}"),
         (
             "cut holes",
@@ -57,6 +61,28 @@ def _facts(it: Idleness) -> list[str]:
         facts.insert(0, ("cluster", it.origin.cluster))
     width = max(len(name) for name, _ in facts)
     return [f"{name:<{width}}  {value}" for name, value in facts]
+
+
+def _throughout(it: Idleness) -> str:
+    """As many names as a line has room for."""
+    names = [each.node for each in it.longest_holes if each.cut == "both"]
+    if not names:
+        return "no node"
+    said, shown = f"{count(len(names), 'node')}: {names[0]}", 1
+    while shown < len(names) and len(said) + len(names[shown]) <= _NAMES_WIDTH:
+        said += f", {names[shown]}"
+        shown += 1
+    return said if shown == len(names) else f"{said}, ..."
+
+
+def _longest_table(it: Idleness) -> list[list[str]]:
+    """Of nodes that are not idle all the time; no table where there is no hole."""
+    holes = [each for each in it.longest_holes if each.cut != "both"]
+    rows = [("longest holes, one a node", ["from", "to", "length", "cut by the window"])]
+    for each in holes:
+        edges = [iso_utc(each.start_us), iso_utc(each.end_us)]
+        rows.append((each.node, [*edges, span(each.length_s), "-" if each.cut is None else f"at its {each.cut}"]))
+    return [_aligned(rows)] if holes else []
 
 
 def _longer_table(it: Idleness) -> list[str]:
@@ -82,11 +108,25 @@ def _hour_table(it: Idleness) -> list[str]:
     if it.week is None:
         return ["idle nodes by hour and weekday: unknown, for the times of the log are relative"]
     head = f"mean idle nodes by hour of the day and weekday ({_zone(it.week)})"
-    by_hour = zip(range(24), zip(*it.week.mean, strict=True), it.week.by_hour, strict=True)
-    rows = [("", [*WEEKDAYS, "all days"])]
-    rows += [(f"{hour:02}-{hour + 1:02} h", [cell(n) for n in (*cells, mean)]) for hour, cells, mean in by_hour]
-    rows.append(("all hours", [cell(n) for n in (*it.week.by_weekday, it.mean_idle_nodes)]))
-    return [head, *_aligned(rows)]
+    in_window = [[mean is not None for mean in means] for means in (it.week.by_weekday, it.week.by_hour)]
+    days_in, hours_in = ([k for k, covered in enumerate(each) if covered] for each in in_window)
+    rows = [("", [*(WEEKDAYS[day] for day in days_in), "all days"])]
+    for hour in hours_in:
+        cells = [*(it.week.mean[day][hour] for day in days_in), it.week.by_hour[hour]]
+        rows.append((_hours(hour, hour + 1), [cell(n) for n in cells]))
+    rows.append(("all hours", [cell(n) for n in (*(it.week.by_weekday[day] for day in days_in), it.mean_idle_nodes)]))
+    missing = [WEEKDAYS[day] for day in range(7) if day not in days_in]
+    missing += [_hours(first, last) for first, last in _gaps(hours_in)]
+    return [head, *_aligned(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
+
+
+def _hours(first: int, last: int) -> str:
+    return f"{first:02}-{last:02} h"
+
+
+def _gaps(hours_in: Sequence[int]) -> list[tuple[int, int]]:
+    """Each run of hours of the day between those given, as its first hour and the one after its last."""
+    return [(before + 1, after) for before, after in pairwise([-1, *hours_in, 24]) if after > before + 1]
 
 
 def _zone(week: Week) -> str:

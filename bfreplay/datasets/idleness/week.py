@@ -111,7 +111,7 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
 def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = None) -> Week:
     """Idle nodes by hour and weekday of ``zone``, whose name is ``name``."""
     covered, node_us = np.zeros(7 * 24, np.int64), np.zeros(7 * 24, np.int64)
-    for start, end, offset in _equal_offsets(pool.start_us, pool.end_us, zone):
+    for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
         first, last = (start + offset) // _HOUR_US, (end + offset - 1) // _HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
         edges = np.clip(np.append(hour, last + 1) * _HOUR_US - offset, start, end)
@@ -130,7 +130,7 @@ def _zone(name: str) -> tzinfo | None:
         return None
 
 
-def _equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
+def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
     """Cut a window where the clocks of ``zone`` are changed: start, end, offset from UTC in microseconds.
 
     A change that is undone within the same day would not be seen; no zone has one.

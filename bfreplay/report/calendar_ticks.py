@@ -1,0 +1,129 @@
+"""Ticks of an axis of times: at even steps of a calendar, with as much of the date as a reader needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+
+from bfreplay.datasets.idleness.week import equal_offsets
+from bfreplay.datasets.times import EPOCH, MICROSECOND
+
+_S = 1_000_000
+_CLOCK_STEPS_US = (
+    *(digit * 10**power for power in range(6) for digit in (1, 2, 5)),
+    *(n * _S for n in (1, 2, 5, 10, 15, 30)),
+    *(n * 60 * _S for n in (1, 2, 5, 10, 15, 30)),
+    *(n * 3_600 * _S for n in (1, 2, 3, 6, 12)),
+)
+_DAY_STEPS = (1, 2, 7, 14)
+_MONTH_STEPS = (1, 2, 3, 6, *(12 * digit * 10**power for power in range(4) for digit in (1, 2, 5)))
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_ROOM, _ROOM_FOR_LONG = 10, 6
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarTicks:
+    """T ticks: ``time_us`` since the epoch, ``labels``, and whether they are at the starts of weeks, ``mondays``."""
+
+    time_us: tuple[int, ...]
+    labels: tuple[str, ...]
+    mondays: bool = False
+
+
+def calendar_ticks(start_us: int, end_us: int, zone: tzinfo) -> CalendarTicks:
+    """At most ten ticks from ``start_us`` to ``end_us``, at the finest even step of the clocks of ``zone`` that allows.
+
+    Steps are parts of a day from its midnight; 1 or 2 days; 1 or 2 weeks from a Monday; months; years. The second line
+    of a label says what the label before does not: the year, and the day where the first line is a time of day.
+    """
+    for step_us in _CLOCK_STEPS_US:
+        room = _ROOM if step_us >= 60 * _S else _ROOM_FOR_LONG
+        if end_us - start_us <= room * step_us:
+            found = _on_clocks(start_us, end_us, step_us, zone)
+            if len(found) <= room:
+                return _labelled(found, zone, _clock(found), _day_month)
+    first, last = _local(start_us, zone).date(), _local(end_us, zone).date()
+    for days in _DAY_STEPS:
+        if (last - first).days <= _ROOM * days:
+            found = _midnights(_every_days(first, last, days), start_us, end_us, zone)
+            if len(found) <= _ROOM:
+                return _labelled(found, zone, _day_month, mondays=days >= 7)
+    for months in _MONTH_STEPS:
+        if (last - first).days <= _ROOM * 31 * months:
+            found = _midnights(_every_months(first, last, months), start_us, end_us, zone)
+            if len(found) <= _ROOM:
+                return _labelled(found, zone, _month if months < 12 else _only_year)
+    raise AssertionError("a window of more years than a calendar has")
+
+
+def _on_clocks(start_us: int, end_us: int, step_us: int, zone: tzinfo) -> list[int]:
+    """Times at which clocks show whole steps, twice where they are put back."""
+    found: list[int] = []
+    for start, end, offset in equal_offsets(start_us, end_us, zone):
+        first = -(-(start + offset) // step_us) * step_us - offset
+        found += range(first, end, step_us)
+    if (end_us + (_local(end_us, zone).utcoffset() or timedelta()) // MICROSECOND) % step_us == 0:
+        found.append(end_us)
+    return found
+
+
+def _every_days(first: date, last: date, step: int) -> Iterator[date]:
+    """Whole weeks start on Mondays."""
+    day = -(-(first.toordinal() - 1) // step) * step + 1  # 0001-01-01, ordinal 1, is a Monday
+    return (date.fromordinal(ordinal) for ordinal in range(day, last.toordinal() + 1, step))
+
+
+def _every_months(first: date, last: date, step: int) -> Iterator[date]:
+    begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
+    return (date(month // 12, month % 12 + 1, 1) for month in range(-(-begin // step) * step, end + 1, step))
+
+
+def _midnights(days: Iterable[date], start_us: int, end_us: int, zone: tzinfo) -> list[int]:
+    """Their first instants, those inside the window."""
+    times_us = [(datetime.combine(day, time(), zone) - EPOCH) // MICROSECOND for day in days]
+    return [time_us for time_us in times_us if start_us <= time_us <= end_us]
+
+
+def _labelled(
+    times_us: list[int], zone: tzinfo, first_line: Callable[[datetime], str],
+    second_line: Callable[[datetime], str] | None = None, *, mondays: bool = False,
+) -> CalendarTicks:  # fmt: skip
+    """Write ``second_line`` where it changes, the year likewise."""
+    labels, day_before, year_before = [], "", 0
+    for time_us in times_us:
+        at = _local(time_us, zone)
+        day = "" if second_line is None else second_line(at)
+        below = [day] if day != day_before else []
+        if at.year != year_before:
+            below.append(str(at.year))
+        above = first_line(at)
+        labels.append("\n".join(line for line in (above, " ".join(below)) if line))
+        day_before, year_before = day, at.year
+    return CalendarTicks(tuple(times_us), tuple(labels), mondays)
+
+
+def _clock(times_us: list[int]) -> Callable[[datetime], str]:
+    """Hours and minutes, and seconds and parts of them where one of the ticks has some."""
+    if all(time_us % (60 * _S) == 0 for time_us in times_us):
+        return lambda at: f"{at:%H:%M}"
+    if all(time_us % _S == 0 for time_us in times_us):
+        return lambda at: f"{at:%H:%M:%S}"
+    return lambda at: f"{at:%H:%M:%S.%f}".rstrip("0").rstrip(".")
+
+
+def _day_month(at: datetime) -> str:
+    return f"{at.day} {_MONTHS[at.month - 1]}"
+
+
+def _month(at: datetime) -> str:
+    return _MONTHS[at.month - 1]
+
+
+def _only_year(_at: datetime) -> str:
+    return ""
+
+
+def _local(time_us: int, zone: tzinfo) -> datetime:
+    moment: datetime = EPOCH + timedelta(microseconds=time_us)
+    return moment.astimezone(zone)
