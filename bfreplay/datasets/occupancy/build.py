@@ -31,6 +31,11 @@ from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 
+FEW_SHARE = 0.05
+AMONG_THE_SEEN = (
+    "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
+    "nobody said how many nodes the machine has (--nodes, --inventory)"
+)
 BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
 
 
@@ -97,7 +102,8 @@ def build_events(
         window_us=(window.start_us, window.end_us),
         log_end_us=max(log_end_us, window.end_us),
         empty_is_down=_empty_is_down(record, rules),
-        outages_known=record.outages_known or _states_seen(record),
+        outages_known=record.outages_known,
+        states_seen=_states_seen(record),
     )
     survey = Survey(record, plan)
     report_survey(lint, plan, survey)
@@ -134,6 +140,9 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
             "of outages alone say nothing about idle nodes",
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:
+        if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
+            lint.doubt(AMONG_THE_SEEN, n=record.n_counted)
+            return
         raise InputError(
             "the log has only numbers of nodes for some jobs, and nobody said how many nodes the machine has",
             expected="the size of the machine: idle nodes are those that are left",

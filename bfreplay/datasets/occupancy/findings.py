@@ -48,22 +48,8 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
             "node_hours": survey.holes.closed_us / HOUR_US,
             "shorter_than_s": plan.rules.min_gap_s,
         }
-    span_us = plan.window_us[1] - plan.window_us[0]
-    long_ones, long_hours = int(tallies[machine.LONG_EMPTY]), float(hours[machine.LONG_EMPTY_US])
-    is_down = plan.empty_is_down
-    facts[EMPTY_MACHINE] = {
-        "share_of_window": int(tallies[machine.EMPTY_US]) / span_us,
-        "assumed_down_periods": long_ones if is_down else 0,
-        "assumed_down_hours": long_hours if is_down else 0.0,
-        "left_idle_periods": 0 if is_down else long_ones,
-        "left_idle_hours": 0.0 if is_down else long_hours,
-        "longer_than_min": plan.rules.empty_after_s / 60,
-    }
-    left_idle = tallies[machine.LEFT_IDLE_NODE_US]
-    if left_idle and plan.rules.empty_machine == "auto" and not plan.outages_known:
-        lint.doubt(
-            LEFT_IDLE, value=f"{hours[machine.LEFT_IDLE_NODE_US]:,.1f} node-hours", n=int(tallies[machine.LONG_EMPTY])
-        )
+    if not plan.states_seen:
+        _report_empty(lint, plan, survey)
     sweep = survey.sweep
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
@@ -104,3 +90,25 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
         )
     if survey.sweep.never_began:
         lint.doubt("delayed jobs never found enough nodes; they were left out", n=survey.sweep.never_began)
+
+
+def _report_empty(lint: Lint, plan: Plan, survey: Survey) -> None:
+    """How long there was no job on the whole machine, and what that was taken for."""
+    tallies, facts = survey.sweep.tallies, lint.facts
+    hours = tallies / HOUR_US
+    span_us = plan.window_us[1] - plan.window_us[0]
+    long_ones, long_hours = int(tallies[machine.LONG_EMPTY]), float(hours[machine.LONG_EMPTY_US])
+    is_down = plan.empty_is_down
+    facts[EMPTY_MACHINE] = {
+        "share_of_window": int(tallies[machine.EMPTY_US]) / span_us,
+        "assumed_down_periods": long_ones if is_down else 0,
+        "assumed_down_hours": long_hours if is_down else 0.0,
+        "left_idle_periods": 0 if is_down else long_ones,
+        "left_idle_hours": 0.0 if is_down else long_hours,
+        "longer_than_min": plan.rules.empty_after_s / 60,
+    }
+    left_idle = tallies[machine.LEFT_IDLE_NODE_US]
+    if left_idle and plan.rules.empty_machine == "auto" and not plan.outages_known:
+        lint.doubt(
+            LEFT_IDLE, value=f"{hours[machine.LEFT_IDLE_NODE_US]:,.1f} node-hours", n=int(tallies[machine.LONG_EMPTY])
+        )

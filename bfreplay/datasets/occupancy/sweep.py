@@ -53,6 +53,8 @@ class Plan:
         What is wanted, and where the log ends.
     empty_is_down, outages_known
         Whether a machine without jobs is assumed down, and whether the outages are all that there were.
+    states_seen
+        Whether nodes were sampled: which jobs there were is then not known.
     """
 
     position: NDArray[np.int32]
@@ -63,6 +65,7 @@ class Plan:
     log_end_us: int
     empty_is_down: bool
     outages_known: bool
+    states_seen: bool
 
 
 class Sweep:

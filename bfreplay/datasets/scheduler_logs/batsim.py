@@ -20,6 +20,10 @@ UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 SWITCHED_OFF = (
     "machines slept or were switched on or off during the simulation; which ones is not written, so they look idle"
 )
+CONTRADICTING = (
+    "start, end, running, waiting and turnaround time of a job do not fit together: its start and end are believed"
+)
+OTHER_COUNT = "a job was given another number of resources than it asked for: those that it was given are believed"
 OTHER_NODE_TIME = "the node time of the jobs is not the time_computing of out_schedule.csv"
 
 JOBS, STATES, SCHEDULE, WORKLOAD = "out_jobs.csv", "out_machine_states.csv", "out_schedule.csv", "workload JSON"
@@ -34,11 +38,17 @@ EXPORTS = (
 _JOB_COLUMNS = frozenset({"job_id", "starting_time", "finish_time", "allocated_resources"})
 _STATE_COLUMNS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
 _SCHEDULE_COLUMNS = frozenset({"makespan", "nb_jobs", "time_computing"})
-_SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?")
-_WHOLE = re.compile(r"\d{1,9}")
-_INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _NOT_STARTED = ("", "-1")
 _NODE_TIME_SLACK = 1e-6
+_SLACK_US = 10  # Batsim writes six decimals, of times that it rounds one by one
+_SUMS = (  # columns: the first is the second plus the third
+    ("finish_time", "starting_time", "execution_time"),
+    ("starting_time", "submission_time", "waiting_time"),
+    ("finish_time", "submission_time", "turnaround_time"),
+)
 
 
 class BatsimReader:
@@ -267,6 +277,7 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             limit = _seconds_us(row.get("requested_time", ""))
             limit_end = start + limit if limit is not None and limit > 0 else None
             held = record.node_ids(nodes)
+            _check_row(row, len(nodes), file, number, text, record)
             record.add_job(job, start, None if is_running else end, held, None, limit_end, file.name, number)
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
     if not record.jobs.n_rows:
@@ -279,6 +290,23 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             fix=f"check the simulation, and run it again: {EXPORTS[0].command}",
         )
     return node_time_us
+
+
+def _check_row(
+    row: dict[str, str], n_nodes: int, file: LogFile, number: int, text: str, record: ScheduleRecord
+) -> None:
+    """Doubt a row that contradicts itself; Batsim writes its times in several ways."""
+    times = {column: _seconds_us(row[column]) for columns in _SUMS for column in columns if column in row}
+    for whole, *parts in _SUMS:
+        if any(column not in row for column in (whole, *parts)):
+            continue
+        total, first, second = times[whole], times[parts[0]], times[parts[1]]
+        if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
+            record.lint.doubt(CONTRADICTING, file.name, number, text)
+            break
+    asked = row.get("requested_number_of_resources")
+    if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
+        record.lint.doubt(OTHER_COUNT, file.name, number, text)
 
 
 def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:

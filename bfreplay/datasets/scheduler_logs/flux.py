@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.flux_resources import looks_like_events, read_events
+from bfreplay.datasets.scheduler_logs.flux_resources import looks_like_events, ranks_in, read_events
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
@@ -20,6 +20,9 @@ from bfreplay.errors import InputError
 
 UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 NO_INACTIVE = "jobs are inactive without t_inactive: their nodes were taken to be free at t_cleanup"
+OUT_OF_ORDER = "the times of a job are not in their order (submit, depend, run, cleanup, inactive): one is wrong"
+OTHER_RANKS = "the ranks of a job are not as many as its nodes, or cannot be read: the nodes are believed"
+UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to run unless they have t_inactive"
 PERHAPS_CUT = (
     "there are exactly 1,000 jobs, where `flux jobs` stops unless it is told otherwise (-c 0): older ones may be "
     "missing, and their nodes look idle"
@@ -29,6 +32,7 @@ EVENTS_COMMAND = "flux resource eventlog -f json > resource.eventlog"
 
 _DEFAULT_COUNT = 1_000
 _LONGEST_S = LAST_TIME_US // 1_000_000
+_STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE")
 _HELD = ("id", "t_run", "t_cleanup", "t_inactive", "expiration", "duration", "nnodes")
 
 
@@ -145,6 +149,13 @@ def _add(job: dict[str, Any], number: int, file: LogFile, record: ScheduleRecord
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
         record.lint.doubt(NO_INACTIVE, file.name, number, shown)
+    known = [time for time in times.values() if isinstance(time, int)]
+    if known != sorted(known) and (end is None or end > start):
+        record.lint.doubt(OUT_OF_ORDER, file.name, number, shown)
+    if job.get("state", "RUN") not in _STATES:
+        record.lint.doubt(UNKNOWN_STATE, file.name, number, shown)
+    if len(held) and "ranks" in job and not _are_ranks(job["ranks"], len(held)):
+        record.lint.doubt(OTHER_RANKS, file.name, number, shown)
     limit = _limit_us(job, start)
     record.add_job(str(identity), start, end, held if len(held) else None, count, limit, file.name, number)
     return True
@@ -160,6 +171,13 @@ def _nodes(nodelist: object, record: ScheduleRecord) -> NDArray[np.int32] | None
         return record.node_ids(expand_nodes(nodelist))
     except ValueError:
         return None
+
+
+def _are_ranks(value: object, n_nodes: int) -> bool:
+    try:
+        return len(ranks_in(value)) == n_nodes
+    except ValueError:
+        return False
 
 
 def _limit_us(job: dict[str, Any], start_us: int) -> int | None:

@@ -23,7 +23,7 @@ _STATE = {"drain": NodeState.DRAIN, "offline": NodeState.DOWN, "torpid": NodeSta
 _BACK = {"undrain": "drain", "online": "offline", "lively": "torpid"}
 _SNAPSHOTS = ("restart", "resource-init", "truncate")
 _OTHERS = ("resource-define", "resource-update")
-_RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _LONGEST_S = 1e12
 _SIGNS = (b'"timestamp"', b'"name"', b'"context"')
 
@@ -110,7 +110,7 @@ class _Nodes:
         listed = context.get("nodelist")
         if isinstance(listed, str) and listed:
             return expand_nodes(listed)
-        return self._named(_ranks(context.get("idset")))
+        return self._named(ranks_in(context.get("idset")))
 
     def _named(self, ranks: Iterable[int]) -> Sequence[str]:
         try:
@@ -142,8 +142,8 @@ class _Nodes:
         try:
             self._names = _names_of(context) or before
             online = context.get("online")
-            up = frozenset(self._named(_ranks(online))) if isinstance(online, str) and self._names else None
-            torpid = self._named(_ranks(context.get("torpid", "")))
+            up = frozenset(self._named(ranks_in(online))) if isinstance(online, str) and self._names else None
+            torpid = self._named(ranks_in(context.get("torpid", "")))
             drained = self._drained(context.get("drain"), time_us)
         except ValueError:
             self._names = before  # an event that is left out changes nothing
@@ -167,7 +167,7 @@ class _Nodes:
         found = []
         for idset, entry in drained.items():
             since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
-            found.append((self._named(_ranks(idset)), time_us if since_us is None else since_us))
+            found.append((self._named(ranks_in(idset)), time_us if since_us is None else since_us))
         return found
 
     def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
@@ -180,7 +180,7 @@ def _names_of(context: dict[str, Any]) -> dict[int, str]:
     listed = context.get("nodelist")
     if not isinstance(listed, str) or not listed:
         return {}
-    ranks, names = _ranks(context.get("ranks")), expand_nodes(listed)
+    ranks, names = ranks_in(context.get("ranks")), expand_nodes(listed)
     if len(ranks) != len(names):
         raise ValueError("several ranks on a node, or none")
     return dict(zip(ranks, names, strict=True))
@@ -201,7 +201,7 @@ def _time_us(value: object) -> int | None:
     return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
 
 
-def _ranks(text: object) -> list[int]:
+def ranks_in(text: object) -> list[int]:
     """Numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
 
     Raises

@@ -98,7 +98,7 @@ _NO_ELEMENT = object()
 
 
 def _elements(text: _Text) -> Iterator[tuple[str | None, Any]]:
-    """Key and elements of each list in the outermost object; first ``_NO_ELEMENT`` for each, so that empty ones show."""
+    """Key and elements of each list in the outermost object; ``_NO_ELEMENT`` before them, so that empty lists show."""
     if text.next_character() != "{":
         text.value()
         return
@@ -179,7 +179,7 @@ class _Text:
                 # as int() says of thousands of digits, and _finite and _no_constant of what they refuse
                 raise _BrokenJsonError(str(error).partition(";")[0]) from None
             else:
-                if end < len(self._buffer) or self._is_whole:  # a number may go on
+                if end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
                     self._at = end
                     _check_depth(value)
                     return value

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.build import build_events
-from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING
+from bfreplay.datasets.occupancy.build import AMONG_THE_SEEN, build_events
+from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING, EMPTY_MACHINE
 from bfreplay.datasets.occupancy.inventory import NAMED_ONCE
 from bfreplay.datasets.occupancy.record import NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
@@ -427,3 +427,25 @@ def test_what_the_window_cuts_is_counted():
     assert cut["jobs"] == 3
     assert cut["share_of_job_node_time"] == pytest.approx((10 + 30 + 16) / 62)
     assert cut["share_without_an_end"] == pytest.approx(16 / 62)
+
+
+def test_a_job_whose_list_is_lost_gets_nodes_among_those_that_are_listed():
+    record = ScheduleRecord()
+    for i in range(30):
+        record.add_job(i, i * S, (i + 5) * S, record.node_ids([f"n{i % 3}"]))
+    record.add_job(99, 60 * S, 70 * S, None, 2)
+    built = build_events(record, EVERYTHING)
+    assert built.lint.doubts[AMONG_THE_SEEN].count == 1
+    found = events_by_the_second(built.events)
+    assert [node for node, line in found.items() if line[65] == NodeState.BUSY] == ["n0", "n1"]
+
+
+def test_where_states_were_sampled_nothing_is_said_of_jobs():
+    record = ScheduleRecord()
+    record.add_inventory(["a", "b"])
+    for i in range(5):
+        record.add_outage(NodeState.BUSY, i * 100 * S, (i * 100 + 30) * S, record.node_ids(["a"]))
+    built = build_events(record, OccupancyRules(window="full", min_gap_s=0))
+    assert EMPTY_MACHINE not in built.lint.facts
+    assert not built.lint.doubts
+    assert spelt(events_by_the_second(built.events)["a"])[:130] == "B" * 30 + "I" * 70 + "B" * 30

@@ -232,7 +232,11 @@ def test_drained_nodes_are_out_until_they_are_undrained(tmp_path):
 @pytest.mark.parametrize("spoilt", [{"online": "{0-3"}, {"torpid": "9"}, {"drain": {"9": {}}}, {"drain": {"x": {}}}])
 def test_a_restart_that_cannot_be_read_names_no_ranks(tmp_path, spoilt):
     whole = {"ranks": "0-3", "online": "0-3", "nodelist": "tux[00-03]"}
-    lines = [RESTART, event("restart", 5, **whole | {"nodelist": "new[00-03]"} | spoilt), event("offline", 9, idset="1")]
+    lines = [
+        RESTART,
+        event("restart", 5, **whole | {"nodelist": "new[00-03]"} | spoilt),
+        event("offline", 9, idset="1"),
+    ]
     record = read(tmp_path, "\n".join(lines))
     assert outages_of(record) == [(NodeState.DOWN, 9, None, ["tux01"])]
     assert len(record.lint.doubts) == 1

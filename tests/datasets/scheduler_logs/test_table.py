@@ -485,7 +485,9 @@ def test_a_word_that_is_no_state_of_an_outage_is_refused(read, word):
 
 def test_one_word_can_be_the_state_of_all_outages(read):
     record = read(
-        "id,start,end,nodelist\n1,100,160,c1\n", "start,end\n200,260\n300,\n", mapping={"outage_state": "down"}
+        "id,start,end,nodelist\n1,100,160,c1\n",
+        "start,end\n200,260\n300,\n",
+        mapping={"outage_state": "down", "nodes": "ALL"},
     )
     assert [(outage.state, outage.nodes) for outage in record.outages] == [(NodeState.DOWN, None)] * 2
     assert record.outages[1].end_us == OPEN_END

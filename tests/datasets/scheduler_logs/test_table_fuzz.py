@@ -44,6 +44,8 @@ def _cases() -> dict[str, Case]:
     listed = ["job_id,start_time,end_time,nodelist,num_nodes,run_time,state,name"]
     counted = ["id;start;end;node_count"]
     djc = ["JOB_NAME,COBALT_JOBID,MACHINE_NAME,START_TIMESTAMP,END_TIMESTAMP,RUNTIME_SECONDS,NODES_USED,LOCATION"]
+    outages = ["node,start,end,state"]
+    written = ["id,begin,dur_min,nodes"]
     raw, windows = [], []
     for i in range(12):
         start, end = _stamp(5 * i), _stamp(5 * i + 7 - i % 3)
@@ -56,6 +58,8 @@ def _cases() -> dict[str, Case]:
         cells = [start, start, end, "20210301", "20210301", "20210301", "", "7200.0", "1", "1", "512.0", "512.0"]
         cells += ["1"] * 6 + ["MIR-08000-3B331-512", "0", "1", "script", "mira", "-1", "", str(i), "1"]
         raw.append(",".join(f'"{cell}"' for cell in cells))
+        outages.append(f"n{i % 3 + 1},{start},{end},{('down', 'drain', 'maint')[i % 3]}")
+        written.append(f"{i},{1 + i:02d}.03.2021 {5 + i % 3:02d}:30:00,{60 + i}.5,n{i} m{i}")
         windows.append(f"{_stamp(6 * i)},{_stamp(6 * i + 3)}")
     zoned = ReadOptions(timezone="Europe/Berlin")
     one_job = (
@@ -68,6 +72,12 @@ def _cases() -> dict[str, Case]:
     return {
         "listed": Case(TableReader, zoned, (text(listed),)),
         "counted": Case(TableReader, ReadOptions(), (text(counted),)),
+        "outages": Case(TableReader, zoned, (text(outages), text(listed))),
+        "written": Case(
+            TableReader,
+            ReadOptions(timezone="UTC", time_format="%d.%m.%Y %H:%M:%S", mapping={"elapsed": "dur_min:min"}),
+            (text(written),),
+        ),
         "djc": Case(CobaltReader, ReadOptions(), (text(djc),)),
         "raw": Case(CobaltReader, ReadOptions(), (text(raw),)),
         "maintenance": Case(CobaltReader, ReadOptions(), (text(windows), one_job)),

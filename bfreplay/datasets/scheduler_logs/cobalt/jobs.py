@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
+from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
@@ -17,6 +18,9 @@ CUT = "lists of nodes are cut short: the listed nodes are known, the others are 
 LOCATION_UNREADABLE = "locations that cannot be read: the nodes are placed by rule"
 BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is believed"
 OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
+NO_LOCATION = "the table says nowhere on which nodes a job ran: they are placed by rule"
+WHERE_MISSING = "jobs lack the location that others have: their nodes are placed by rule"
+NO_END = "jobs have a running time but no end: they are taken to have ended after it"
 TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
 
 
@@ -44,6 +48,9 @@ class CobaltJobs:
         self._machine, self._size = machine, size
         self._open = open_outages
         self.next_start: list[int | None] = [None] * len(open_outages)
+        self._has_locations = False
+        self._nowhere: list[tuple[str, int]] = []
+        self._n_nowhere = 0
 
     def add(self, cells: Mapping[str, str], file: str, line: int) -> None:
         """Make an interval of a row, or count why not."""
@@ -71,6 +78,9 @@ class CobaltJobs:
             self._lint.drop(interval, file, line, shown)
             return
         start_us, end_us = interval
+        if end_us is None and elapsed:
+            end_us = start_us + elapsed
+            self._lint.doubt(NO_END, file, line, shown)
         job = _job(cells) or f"{file} line {line}"
         if not is_interval(start_us, end_us):
             self._record.add_job(job, start_us, end_us, None, 1, None, file, line)  # which says why it cannot be
@@ -78,6 +88,13 @@ class CobaltJobs:
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
             self._lint.doubt(ELAPSED_DIFFERS, file, line, f"{shown}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, count, file, line)
+
+    def finish(self) -> None:
+        """Doubt jobs without a location, if others have one."""
+        if self._has_locations and self._nowhere:
+            for file, line in self._nowhere:
+                self._lint.doubt(WHERE_MISSING, file, line)
+            self._lint.doubt(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
 
     def _keep(
         self,
@@ -103,6 +120,11 @@ class CobaltJobs:
                 if count is not None and count != location.block_size:
                     self._lint.doubt(BLOCK_DIFFERS, file, line, f"{count} nodes in {where}")
                 count = max(count or 0, location.block_size)
+            self._has_locations |= bool(names) or location.block_size is not None
+            if not names and location.block_size is None:
+                self._n_nowhere += 1
+                if len(self._nowhere) < MOST_EXAMPLES:
+                    self._nowhere.append((file, line))
         held = max(count or 0, len(names))
         if not held:
             self._lint.drop("a job without nodes", file, line, job)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.cobalt.jobs import CobaltJobs
+from bfreplay.datasets.scheduler_logs.cobalt.jobs import NO_LOCATION, CobaltJobs
 from bfreplay.datasets.scheduler_logs.cobalt.kinds import Kind, Layout, layout_of
 from bfreplay.datasets.scheduler_logs.cobalt.machines import MACHINE_SIZES
 from bfreplay.datasets.scheduler_logs.cobalt.outages import CobaltOutages
@@ -97,6 +97,7 @@ class CobaltReader:
                     _read_one(file, layout, add, record)
         if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
             raise _nothing(files, record)
+        jobs.finish()
         outages.close(jobs.next_start)
         if outages.left_out_us:
             hours = outages.left_out_us / 3_600_000_000
@@ -159,6 +160,8 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
 def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -> None:
     lint = record.lint
     doubt = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
+    if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
+        lint.facts["nodes of jobs"] = NO_LOCATION
     lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in file.lines())
     is_first = layout.has_header
     header = first_line(file)

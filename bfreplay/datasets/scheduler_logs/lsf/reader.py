@@ -39,6 +39,7 @@ _UNREADABLE_DOUBT = "rows that cannot be read were left out: their nodes look id
 _UNKNOWN_DOUBT = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
 _RESIZE_DOUBT = "jobs were resized while they ran: here they hold from their start what they held at their end"
 _ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
+_EARLY_DOUBT = "jobs start before they were submitted: one of the times is wrong"
 _ELSEWHERE_DOUBT = "hosts of another cluster, host@cluster, were left out"
 _RESERVED_DOUBT = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
 _MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
@@ -115,7 +116,7 @@ class _Reading:
                 self._unreadable("no record, or a quote in it is not closed", file, one.number, one.text)
                 continue
             kind, time_s = match[1], int(match[3])
-            if time_s < last_s - 3_600 and kind == "JOB_FINISH":
+            if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
                 self._lint.doubt(_ORDER_DOUBT, file.name, one.number, time_s)
             last_s = time_s
             try:
@@ -140,6 +141,8 @@ class _Reading:
                 self._lint.drop("ran in another cluster", file.name, number, job.job)
                 return
         nodes = self._nodes(hosts)
+        if job.start_s < job.submit_s:
+            self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
         self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
 
     def _other(self, kind: str, file: LogFile, number: int) -> None:

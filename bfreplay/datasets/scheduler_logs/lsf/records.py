@@ -54,6 +54,7 @@ class Finish:
     """What JOB_FINISH says about occupancy; ``start_s`` 0: the job was never started."""
 
     job: str
+    submit_s: int
     start_s: int
     end_s: int
     hosts: tuple[str, ...]
@@ -115,7 +116,8 @@ def finish_of(fields: Sequence[str]) -> Finish:
         raise ValueError("the user is no string: a field is missing before")
     if start_s > end_s:
         raise ValueError("the job ends before it starts")
-    if start_s and _whole(fields, _SUBMIT, "submission") > start_s + _SLACK_S:
+    submit_s = _whole(fields, _SUBMIT, "submission") if start_s else 0
+    if submit_s > start_s + _SLACK_S:
         raise ValueError("the job starts before it was submitted")
     at = _ASKED + 1 + _whole(fields, _ASKED, "number of hosts asked for")
     count = _whole(fields, at, "number of hosts")
@@ -127,7 +129,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
         raise ValueError("the host factor is no number: a number of hosts is wrong")
     index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index")
     hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
-    return Finish(f"{job}[{index}]" if index else str(job), start_s, end_s, hosts)
+    return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
 
 
 def host_control_of(fields: Sequence[str]) -> HostControl:
@@ -141,6 +143,8 @@ def host_control_of(fields: Sequence[str]) -> HostControl:
     time_s, code = _whole(fields, 2, "event time"), _whole(fields, 3, "operation")
     if len(fields) < 5:
         raise ValueError("the record is cut")
+    if not time_s:
+        raise ValueError("the event time is 0")
     return HostControl(time_s, code, unquoted(fields[4]))
 
 

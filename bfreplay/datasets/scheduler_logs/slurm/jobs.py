@@ -215,7 +215,8 @@ class JobRows:
         except KeyError:
             pass
         try:
-            names = expand_nodes(text)
+            # no name of a node, but a count or a time where cells are not in their places
+            names = () if text.isdigit() else expand_nodes(text)
         except ValueError:
             names = ()
         if row.count and len(names) > _MOST_TIMES_LISTED * row.count:

@@ -43,7 +43,7 @@ OPEN_ONLY = (
 OTHER_NODES = (
     "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
 )
-BLANK_END = "outages have nothing where their end should be, not even Unknown: they are taken to last"
+BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
 UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
@@ -215,7 +215,7 @@ class NodeEvents:
         if start is None:
             drop_unreadable(lint, "an outage without a start", file, line, text)
             return
-        if not cells[layout.index(*_ENDS)]:
+        if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
             lint.doubt(BLANK_END, file.name, line, text)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None

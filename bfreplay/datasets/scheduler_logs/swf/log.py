@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import JobSpool
+from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.local_times import named_zone
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
@@ -88,7 +89,7 @@ class SwfLog:
         """All comments before the first job are known."""
         record = self.record
         start = self.header.number(START)
-        is_relative = not start
+        is_relative = start is None or start <= 0  # -1 is unknown in this format
         if is_relative and not alone:
             raise InputError(
                 "the times of this log count from its own start, so it cannot be joined with another",
@@ -98,7 +99,7 @@ class SwfLog:
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
                 fix="give one file at a time, or add the comment",
             )
-        self.start_us = (start or 0) * _US
+        self.start_us = 0 if start is None or is_relative else start * _US
         if is_relative:
             record.time_origin = "relative"
             self.lint.facts["time zone"] = (
@@ -204,6 +205,15 @@ class SwfLog:
         return self.machine
 
     def _set_machine_size(self, n_nodes: int) -> None:
+        if not 0 < n_nodes <= MOST_NODES:
+            raise InputError(
+                "the number of nodes cannot be right",
+                file=self.file.name,
+                column=NODES,
+                value=n_nodes,
+                expected=f"1 to {MOST_NODES:,} nodes",
+                fix="give the machine: --nodes N",
+            )
         known = self.record.machine_size
         if self.index and known is not None and known != n_nodes:
             raise InputError(

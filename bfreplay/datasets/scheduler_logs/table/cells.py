@@ -8,17 +8,21 @@ from datetime import timedelta
 from typing import Any
 
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.scheduler_logs.table.units import UNIT_NS
 
 MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
 """What stands where there is no value, in lower case."""
 
 _LONGEST_MISSING = 9
 _US = 1_000_000
+_LONGEST_US = 10**18
 _COUNT = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)
-_SECONDS = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,21})(?:\.(\d{1,9}))?", re.ASCII)
+_NS_PARTS_IN_US = 10**12  # of a nanosecond's 10^9 parts
 _CLOCK = re.compile(r"(?:(\d{1,5})[- ](?:days? )?)?(\d{1,6}):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _SLOTS = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.\-]*)/[0-9,*\-]+")
+_STATES = frozenset({"pending", "running", "completed", "failed", "timeout", "cancelled", "done"})
 _NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
 
 
@@ -51,8 +55,15 @@ def count_in(value: Any) -> int:
     return int(match[1])
 
 
-def span_us(value: Any) -> int:
-    """Microseconds in a span of time: seconds, or ``[D-]HH:MM:SS``.
+def is_plain_number(value: Any) -> bool:
+    """Whether a cell is a number, as text or as such: one of which a unit must be known."""
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def span_us(value: Any, unit: str = "s") -> int:
+    """Microseconds in a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
 
     Raises
     ------
@@ -64,13 +75,15 @@ def span_us(value: Any) -> int:
     if isinstance(value, timedelta) and value >= timedelta():
         return value // timedelta(microseconds=1)
     if isinstance(value, int | float):
-        if not 0 <= value < 1e12:
+        if not 0 <= value < 1e21:
             raise ValueError("no span of time")
-        return int(value) * _US + round((value - int(value)) * _US)
+        whole = int(value)
+        return _bounded(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
     text = value if isinstance(value, str) else ""
-    match = _SECONDS.fullmatch(text)
+    match = _NUMBER.fullmatch(text)
     if match is not None:
-        return int(match[1]) * _US + _fraction_us(match[2])
+        digits = match[2] or ""
+        return _bounded(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
     match = _CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("no span of time")
@@ -78,12 +91,27 @@ def span_us(value: Any) -> int:
     return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * _US + _fraction_us(match[5])
 
 
-def limit_us(value: Any) -> int | None:
+def span_slack_us(value: Any, unit: str) -> int:
+    """By how much a span may be off because it was rounded: one of the last digit written, and at least a second."""
+    if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(value):
+        return _US
+    digits = str(value).partition(".")[2]
+    n_digits = len(digits) if digits.strip("0") else 0
+    return _US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
+
+
+def _bounded(span: int) -> int:
+    if span >= _LONGEST_US:
+        raise ValueError("longer than any job")
+    return span
+
+
+def limit_us(value: Any, unit: str = "s") -> int | None:
     """A time limit in microseconds; ``None`` where there is none or none that can be read: it only bounds open ends."""
     if is_missing(value) or (isinstance(value, str) and value.strip().lower() in _NO_LIMIT):
         return None
     try:
-        return span_us(value) or None
+        return span_us(value, unit) or None
     except (ValueError, OverflowError):
         return None
 
@@ -104,7 +132,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
         It is no list of nodes.
     """
     if isinstance(value, str):
-        return _nodes_in_text(value.strip())
+        return _nodes_in_text(value.strip(" \t\r\n"))
     if isinstance(value, int) and not isinstance(value, bool):
         return (str(value),)
     if not isinstance(value, list | tuple):
@@ -119,6 +147,8 @@ def nodes_in(value: Any) -> tuple[str, ...]:
 
 
 def _nodes_in_text(text: str) -> tuple[str, ...]:
+    if text.lower() in _STATES:
+        raise ValueError("a state of jobs is no list of nodes")
     if text.startswith("[") and text.endswith("]"):
         return _printed_list(text[1:-1])
     if text.startswith("{") and text.endswith("}"):
@@ -139,7 +169,7 @@ def _nodes_in_text(text: str) -> tuple[str, ...]:
 
 
 def _part(text: str) -> tuple[str, ...]:
-    names = expand_nodes(text.strip())
+    names = expand_nodes(text)
     if not names:
         raise ValueError("an empty name in the list")
     return names

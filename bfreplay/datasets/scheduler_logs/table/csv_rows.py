@@ -155,10 +155,15 @@ class CsvTable:
                 fix="check the quotes of the first line, or give --delimiter",
             )
         self._header = header
+        self.is_cut = False
+        self.last_line = 0
 
     def rows(self) -> Iterator[Row]:
-        """Rows below the header. Comments (``#``) above it are passed over."""
-        lines = self.file.lines()
+        """Rows below the header. Comments (``#``) above it are passed over.
+
+        Afterwards ``is_cut`` says whether the last line, ``last_line``, has no end.
+        """
+        lines = self._lines()
         for line, text in lines:
             if not text.strip() or text.startswith("#"):
                 continue
@@ -168,6 +173,18 @@ class CsvTable:
             return
         below = lines if self._has_header else _after(first, lines)
         yield from rows_of(below, self.delimiter, len(self.names))
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """As ``LogFile.lines``, and remember how the last one ends."""
+        number, block = 0, b"\n"
+        for block in self.file.blocks():
+            lines = block.decode("utf-8", "surrogateescape").split("\n")
+            if not lines[-1]:
+                lines.pop()
+            for text in lines:
+                number += 1
+                yield number, text.rstrip("\r")
+        self.is_cut, self.last_line = not block.endswith(b"\n"), number
 
     def is_header(self, row: Row) -> bool:
         """Whether the row is the header again, as where files were joined."""

@@ -9,15 +9,43 @@ from typing import Any
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.table.cells import count_in, first_word, is_missing, limit_us, shown, span_us
+from bfreplay.datasets.scheduler_logs.table.cells import (
+    count_in,
+    first_word,
+    is_missing,
+    is_plain_number,
+    limit_us,
+    shown,
+    span_slack_us,
+    span_us,
+)
 from bfreplay.datasets.scheduler_logs.table.identity import Identities
 from bfreplay.datasets.scheduler_logs.table.node_lists import NodeLists
+from bfreplay.datasets.scheduler_logs.table.outages import is_node_word
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall, is_interval, is_number
+from bfreplay.datasets.scheduler_logs.table.units import SPAN_UNITS, unit_in_name
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 
 UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes: which nodes is a rule's choice"
 ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are believed"
+ELAPSED_UNREADABLE = "running times that cannot be read: nothing confirms the start and the end beside them"
+ENDS_BY_ELAPSED = "rows have no end: they are taken to have ended after their running time"
+WRITTEN_AT = (
+    "running jobs disagree on when the table was written (start plus running time): a start or a running time is wrong"
+)
+WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone (--tz) may be wrong"
+BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+BACKWARDS_BY_LESS_THAN_AN_HOUR = (
+    "jobs that end less than an hour before they start were left out: clocks may have been set back in between, which "
+    "the zone given does not do, so --tz may be wrong"
+)
+NO_START = "jobs with nodes and an end but without a start were left out: their nodes look idle"
+NO_NODES = "jobs that ran, but of which the table gives no nodes, were left out"
+NODE_STATES = (
+    "rows of jobs have states of nodes (down, drain, idle, ...) and count as jobs; outages go into a table of their own"
+)
 OVER_WITHOUT_END = "jobs whose state says that they are over have no end: they are taken as running"
 NO_JOB = "rows without a job's name or number were kept: if they stand in two files they count twice"
 
@@ -28,6 +56,9 @@ PENDING = frozenset(
     {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}
 )
 RUNNING = frozenset({"running", "r", "run", "completing", "suspended"})
+_HOUR_US = 3_600_000_000
+_WRITING_TAKES_US = 600_000_000
+_MOST_WRITTEN = 100_000
 _STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
 
 
@@ -38,8 +69,15 @@ class JobRows:
     ----------
     file
         Name of the file, for the report.
-    has
-        Roles that have a column.
+    columns
+        Role -> column, of the roles that have one.
+    units
+        Role -> unit of its numbers, where one was given.
+
+    Raises
+    ------
+    InputError
+        There are only processors, and nobody said how many a node has.
     """
 
     def __init__(
@@ -49,13 +87,16 @@ class JobRows:
         clock: Clock,
         identities: Identities,
         file: str,
-        has: set[str],
+        columns: Mapping[str, str],
+        units: Mapping[str, str],
     ) -> None:
         self._record, self._lint, self._options, self._clock = record, record.lint, options, clock
-        self._identities, self._file, self._has = identities, file, has
+        self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
+        self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
         self._lists = NodeLists(record)
         self._parent = ""
-        if "node_count" not in has and "nodes" not in has and not options.procs_per_node:
+        self._written: list[tuple[int, int]] = []
+        if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
             raise InputError(
                 "the table says how many processors a job had, and nobody how many a node has",
                 file=file,
@@ -72,15 +113,25 @@ class JobRows:
         if state in PENDING:
             return self._left_out("never started (pending)", line, job)
         try:
-            start = self._clock.read(cells.get("start"))
-            end = None if state in RUNNING else self._clock.read(cells.get("end"))
-            elapsed = self._elapsed(cells, end)
+            start = self._clock.read(cells.get("start"), self._units.get("start"))
+            end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
             return self._unreadable("a time that cannot be read", line, f"{shown(cells, 'start', 'end')}: {error}")
+        try:
+            elapsed = self._elapsed(cells, end, line)
+        except (ValueError, OverflowError) as error:
+            return self._unreadable("a running time that cannot be read", line, f"{cells['elapsed']}: {error}")
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
         if start is None or (_us(start) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
+            if (
+                end is not None
+                and not is_missing(cells.get("nodes"))
+                and elapsed != 0
+                and not state.startswith("cancel")
+            ):
+                self._lint.doubt(NO_START, self._file, line, f"{job} {shown(cells, 'start', 'end')}")
             return self._left_out("never started", line, job)
         try:
             count = self._count(cells)
@@ -88,11 +139,17 @@ class JobRows:
             return self._unreadable(
                 "a number of nodes that cannot be read", line, shown(cells, "nodes", "node_count", "processors")
             )
-        interval = self._clock.interval(start, end, elapsed, self._file, line)
+        slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
+        interval = self._clock.interval(start, end, elapsed, self._file, line, slack)
         if isinstance(interval, str):
             return self._left_out(interval, line, shown(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, line)
+        if state and is_node_word(state):
+            self._lint.doubt(NODE_STATES, self._file, line, state)
+        if end_us is not None and elapsed is not None and end is not None:
+            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), line)
         if not is_interval(start_us, end_us):
+            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), line)
             self._record.add_job(job, start_us, end_us, None, 1, None, self._file, line)  # which says why it cannot be
             return
         nodes, text = None, ""
@@ -105,13 +162,14 @@ class JobRows:
                     return self._unreadable("a list of nodes that cannot be read", line, f"{value}: {error}")
                 self._lint.doubt(LISTS_UNREADABLE, self._file, line, value)
         if not count and not text:
+            self._lint.doubt(NO_NODES, self._file, line, job)
             return self._left_out("a job without nodes", line, job)
         if not job and "job" in self._has:
             self._lint.doubt(NO_JOB, self._file, line)
         self._clock.count(start, is_number(cells["start"]))
         self._parent = job
         identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, self._file, line)
-        limit = limit_us(cells.get("limit"))
+        limit = self._limit(cells, line)
         limit_end = None if limit is None else start_us + limit
         self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, self._file, line)
 
@@ -122,12 +180,40 @@ class JobRows:
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
             if elapsed is not None and (state or "end" not in self._has):
+                if "end" in self._has:
+                    self._lint.doubt(ENDS_BY_ELAPSED, self._file, line, f"{shown(cells, 'job')} {state}")
                 return start_us + elapsed
             if state:
                 self._lint.doubt(OVER_WITHOUT_END, self._file, line, f"{shown(cells, 'job')} {state}")
-        elif end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
-            self._lint.doubt(ELAPSED_DIFFERS, self._file, line, shown(cells, "start", "end", "elapsed"))
+        elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
+            self._written.append((start_us + elapsed, line))
         return end_us
+
+    def _check_elapsed(
+        self, cells: Mapping[str, Any], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, line: int
+    ) -> None:
+        off_us = span_us - elapsed_us
+        if span_us < 0 or abs(off_us) <= slack_us:
+            return
+        is_whole_hours = (off_us + slack_us) % _HOUR_US <= 2 * slack_us < _HOUR_US
+        sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
+        self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end", "elapsed"))
+
+    def _doubt_backwards(
+        self, cells: Mapping[str, Any], start_us: int, end_us: int | None, is_local: bool, line: int
+    ) -> None:
+        if end_us is not None and end_us < start_us:
+            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < _HOUR_US else BACKWARDS
+            self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end"))
+
+    def finish(self) -> None:
+        """Doubt running jobs whose start plus running time is not when most say that the table was written."""
+        times = sorted(time for time, _ in self._written)
+        middle = times[len(times) // 2] if times else 0
+        off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        if 2 * len(off) < len(times):
+            for line in off:
+                self._lint.doubt(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
 
     def _count(self, cells: Mapping[str, Any]) -> int | None:
         if not is_missing(cells.get("node_count")):
@@ -140,16 +226,38 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed(self, cells: Mapping[str, Any], end: int | Wall | None) -> int | None:
-        """Running time; where there is an end to go by, one that cannot be read is nobody's business."""
+    def _elapsed(self, cells: Mapping[str, Any], end: int | Wall | None, line: int) -> int | None:
+        """Running time; where there is an end to go by, one that cannot be read is a doubt only."""
         if is_missing(cells.get("elapsed")):
             return None
+        self._check_unit("elapsed", cells["elapsed"], line)
         try:
-            return span_us(cells["elapsed"])
+            return span_us(cells["elapsed"], self._units.get("elapsed", "s"))
         except (ValueError, OverflowError):
             if end is None:
                 raise
+            self._lint.doubt(ELAPSED_UNREADABLE, self._file, line, shown(cells, "elapsed"))
             return None
+
+    def _limit(self, cells: Mapping[str, Any], line: int) -> int | None:
+        self._check_unit("limit", cells.get("limit"), line)
+        return limit_us(cells.get("limit"), self._units.get("limit", "s"))
+
+    def _check_unit(self, role: str, value: Any, line: int) -> None:
+        """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
+        unit = self._named_units.get(role)
+        if unit is None or not is_plain_number(value):
+            return
+        column = self._columns[role]
+        raise InputError(
+            f"the numbers of {column!r} would be read as seconds, and seem to be in another unit",
+            file=self._file,
+            row=f"line {line}",
+            column=column,
+            value=value,
+            expected=f"the unit of the column: {', '.join(SPAN_UNITS)}",
+            fix=f"say it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+        )
 
     def _job(self, value: Any) -> str:
         if is_missing(value):
@@ -169,6 +277,20 @@ class JobRows:
     def _unreadable(self, reason: str, line: int, value: object) -> None:
         self._lint.drop(reason, self._file, line, value)
         self._lint.doubt(UNREADABLE, self._file, line, value)
+
+
+def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
+    """Role -> unit other than seconds in which its numbers seem to be, where the user gave none."""
+    found = {}
+    for role in ("elapsed", "limit"):
+        if role not in columns or role in units:
+            continue
+        unit = unit_in_name(columns[role])
+        if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
+            unit = time_unit  # start in it, and no end that would tell
+        if unit not in (None, "s"):
+            found[role] = str(unit)
+    return found
 
 
 def _us(time: int | Wall) -> int:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.table.cells import is_missing
-from bfreplay.datasets.scheduler_logs.table.columns import Columns, check_mapping, plain
-from bfreplay.datasets.scheduler_logs.table.csv_rows import CsvTable, delimiter_of, first_line, names_in, rows_of
+from bfreplay.datasets.scheduler_logs.table.columns import Columns, plain
+from bfreplay.datasets.scheduler_logs.table.csv_rows import delimiter_of, first_line, names_in
+from bfreplay.datasets.scheduler_logs.table.examples import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
 from bfreplay.datasets.scheduler_logs.table.identity import Identities
 from bfreplay.datasets.scheduler_logs.table.jobs import RELATIVE_BEFORE_US, UNREADABLE, JobRows
-from bfreplay.datasets.scheduler_logs.table.outages import OutageRows, outage_state
+from bfreplay.datasets.scheduler_logs.table.mapping import check_mapping, split_units
+from bfreplay.datasets.scheduler_logs.table.open_tables import (
+    Table,
+    first_cells,
+    looks_like_count,
+    open_table,
+    rows_by_role,
+)
+from bfreplay.datasets.scheduler_logs.table.outages import (
+    OUTAGES_UNREADABLE,
+    OutageRows,
+    outage_column,
+    outage_state,
+)
 from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
+from bfreplay.datasets.scheduler_logs.table.time_formats import READABLE_TIMES, how_to_read
 from bfreplay.datasets.scheduler_logs.table.times import Clock
 from bfreplay.errors import InputError
 
-_EXPORT = (
-    "duckdb site.db \"COPY (SELECT job_id, start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
-    "end_time AT TIME ZONE 'Europe/Paris' AS end_time, num_nodes, nodelist FROM jobs) TO 'jobs.parquet'\""
-)
-_JOIN = (
-    "duckdb -c \"COPY (SELECT allocation_id, begin_time, end_time, num_nodes, string_agg(node_name, ' ') AS nodelist "
-    "FROM 'csm_allocation_history.csv' JOIN 'csm_allocation_node_history.csv' USING (allocation_id) "
-    "GROUP BY ALL) TO 'jobs.parquet'\""
-)
-_LOOKED_AT = 50
 _OWN_FORMATS = (  # columns by which other readers know their logs
     {"is_all_machine_down"},
     {"start_timestamp", "machine_name"},
@@ -41,9 +45,13 @@ _OWN_FORMATS = (  # columns by which other readers know their logs
 class TableReader:
     """CSV, TSV and Parquet files with a row for each job (or each job and node), and tables of outages.
 
-    Options: ``mapping`` (role -> column; see ``columns.ROLES``), ``timezone`` and ``dst_fold`` for times without a
-    zone, ``time_unit`` for numbers, ``procs_per_node`` where only processors are given, ``columns`` and ``delimiter``
-    for files without a header. Times are ISO-8601 or numbers; elapsed time and limit are seconds or ``[D-]HH:MM:SS``.
+    Options: ``mapping`` (role -> column, or column:unit; see ``mapping.ROLES``), ``timezone`` and ``dst_fold`` for
+    times without a zone, ``time_unit`` for numbers and ``time_format`` for texts in the columns of times,
+    ``procs_per_node`` where only processors are given, ``columns`` and ``delimiter`` for files without a header.
+    Times are ISO-8601 or numbers; elapsed time and limit are seconds (or the unit given) or ``[D-]HH:MM:SS``.
+
+    A table is one of outages if the user maps ``outage_state``, if it has a column of that name, or if the states in it
+    are such as only nodes have.
 
     Nodes in a table of their own (CSM: ``csm_allocation_node_history``) are refused: joining two tables takes memory
     that grows with them. The message has the command that joins them beforehand.
@@ -51,56 +59,57 @@ class TableReader:
 
     name = "table"
     title = "Tables of jobs: CSV, TSV or Parquet, with --map role=column"
-    exports: Sequence[Export] = (
-        Export(_EXPORT, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
-        Export(_JOIN, "LSF with CSM: each allocation with the nodes it had"),
-    )
+    exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say by which columns this is a table of jobs."""
+        """Say by which columns this is a table of jobs, or of outages."""
         try:
             if is_parquet(file):
-                parquet = ParquetTable(file)
-                columns = Columns(parquet.names, {}, parquet.is_number)
                 where = "the Parquet file has"
             else:
                 if b"\x00" in file.head():
                     return None
                 header = first_line(file)
                 delimiter = delimiter_of(header)
-                names = names_in(header, delimiter)
-                if delimiter == "|" or len(names) < 3:
+                if delimiter == "|" or len(names_in(header, delimiter)) < 3:
                     return None
-                columns = Columns(names, {}, _counts_in_head(file, names, delimiter))
                 where = "the first line has"
+            table = open_table(file)
+            outages = outage_column(table.names, lambda name: first_cells(table, name), None)
+            mapping = {} if outages is None else {"outage_state": outages}
+            columns = Columns(table.names, mapping, looks_like_count(table), is_outages=outages is not None)
         except InputError:
             return None
         found = {plain(name) for name in columns.names}
-        if not columns.is_table_of_jobs or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+        is_one = columns.is_table_of_jobs if outages is None else columns.is_table_of_outages
+        if not is_one or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
             return None
         shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
-        return f"{where} the columns of a table of jobs: {shown}"
+        return f"{where} the columns of a table of {'jobs' if outages is None else 'outages'}: {shown}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read tables of jobs and of outages; see the class."""
         check_mapping(options.mapping)
-        clock = Clock(options, record.lint, _EXPORT)
+        tables = [open_table(file, options.delimiter, options.columns) for file in files]
+        has_parquet = any(isinstance(table, ParquetTable) for table in tables)
+        clock = Clock(options, record.lint, PARQUET_IN_UTC if has_parquet else IN_UTC)
         identities = Identities(record.lint)
         intervals = sum(record.lint.kept.values())
-        tables = [_opened(file, options) for file in files]
         everywhere = {name for table in tables for name in table.names}
-        _check_outage_state(options.mapping.get("outage_state"), everywhere, files[0])
+        mapping, units = split_units(options.mapping, everywhere, files[0].name)
+        _check_outage_state(mapping.get("outage_state"), everywhere, files[0])
         for table in tables:
             identities.next_file()
             # a column that another of the tables has is not missing here: jobs and outages need not have the same
-            mapping = {
+            mapped = {
                 role: name
-                for role, name in options.mapping.items()
+                for role, name in mapping.items()
                 if role == "outage_state" or name in table.names or name not in everywhere
             }
-            self._read_one(table, mapping, record, options, clock, identities)
+            units_here = {role: unit for role, unit in units.items() if role in mapped}
+            self._read_one(table, mapped, units_here, record, options, clock, identities)
         if sum(record.lint.kept.values()) == intervals:
-            raise _nothing(files, record, clock)
+            raise _nothing(files, record, clock, is_parquet=has_parquet)
         if clock.n_local:
             record.timezone = options.timezone or record.timezone
         if clock.n_numbers and not clock.n_local and not clock.n_zoned and record.last_stamp_us < RELATIVE_BEFORE_US:
@@ -110,80 +119,47 @@ class TableReader:
 
     def _read_one(
         self,
-        table: CsvTable | ParquetTable,
+        table: Table,
         mapping: Mapping[str, str],
+        units: Mapping[str, str],
         record: ScheduleRecord,
         options: ReadOptions,
         clock: Clock,
         identities: Identities,
     ) -> None:
-        file = table.file
-        if isinstance(table, ParquetTable):
-            columns = Columns(table.names, mapping, table.is_number)
-            record.add_format("parquet table of jobs")
-        else:
-            columns = Columns(table.names, mapping, _counts_in_head(file, table.names, table.delimiter))
-            record.add_format("csv table of jobs")
-        constant = mapping.get("outage_state")
-        is_constant = constant is not None and outage_state(constant) is not None
-        is_outages = "outage_state" in columns.by_role or (is_constant and "job" not in columns.by_role)
+        file, are_counts = table.file, looks_like_count(table)
+        columns = Columns(table.names, mapping, are_counts)
         _check_join(columns, file)
-        columns.check(file.name, outages=is_outages)
+        given = mapping.get("outage_state")
+        word: str | None = None
+        if given is not None and given not in table.names and "job" not in columns.by_role:
+            word = given
+        found = given if given in table.names else None
+        if found is None and word is None:
+            found = outage_column(table.names, lambda name: first_cells(table, name), mapping.get("state"))
+        is_outages = found is not None or word is not None
+        if is_outages:
+            named = {**mapping, "outage_state": found or word or ""}
+            columns = Columns(table.names, named, are_counts, is_outages=True)
+        columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
-        if is_outages and columns.by_role.get("nodes") is None and "node_count" in columns.by_role:
-            roles.remove("node_count")
-        _note_columns(record, file, columns, roles)
+        kind = "parquet" if isinstance(table, ParquetTable) else "csv"
+        record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
+        _note_columns(record, file, columns, roles, units)
         rows: JobRows | OutageRows
         if is_outages:
-            word = constant if "outage_state" not in columns.by_role else None
-            rows = OutageRows(record, clock, file.name, set(roles), word)
+            clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+            is_named = given is not None
+            rows = OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
-            rows = JobRows(record, options, clock, identities, file.name, set(roles))
-        for line, cells in _cells(table, columns, roles, record):
+            clock.use_format()
+            by_role = {role: columns.by_role[role] for role in roles}
+            rows = JobRows(record, options, clock, identities, file.name, by_role, units)
+        unreadable = OUTAGES_UNREADABLE if is_outages else UNREADABLE
+        for line, cells in rows_by_role(table, columns, roles, record.lint, unreadable):
             rows.add(cells, line)
-
-
-def _opened(file: LogFile, options: ReadOptions) -> CsvTable | ParquetTable:
-    return ParquetTable(file) if is_parquet(file) else CsvTable(file, options.delimiter, options.columns)
-
-
-def _cells(
-    table: CsvTable | ParquetTable, columns: Columns, roles: Sequence[str], record: ScheduleRecord
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Line (or row) numbers and the cells of each role; rows that cannot be split are counted."""
-    lint = record.lint
-    names = [columns.by_role[role] for role in roles]
-    if isinstance(table, ParquetTable):
-        for number, values in table.rows(names):
-            lint.read()
-            yield number, dict(zip(roles, values, strict=True))
-        return
-    places = [table.names.index(name) for name in names]
-    for row in table.rows():
-        lint.read()
-        if row.cells is None:
-            lint.drop("a row with another number of columns", table.file.name, row.line, row.text)
-            lint.doubt(UNREADABLE, table.file.name, row.line, row.text)
-        elif table.is_header(row):
-            lint.drop("the header again", table.file.name, row.line, row.text)
-        elif table.is_padded:
-            yield row.line, {role: row.cells[place].strip() for role, place in zip(roles, places, strict=True)}
-        else:
-            yield row.line, {role: row.cells[place] for role, place in zip(roles, places, strict=True)}
-
-
-def _counts_in_head(file: LogFile, names: Sequence[str], delimiter: str) -> Callable[[str], bool]:
-    """Tell of a column whether most of its first cells are plain numbers."""
-
-    def are_counts(name: str) -> bool:
-        place = list(names).index(name)
-        rows = rows_of(enumerate(file.head_lines()[: 2 * _LOOKED_AT], 1), delimiter, len(names))
-        cells = [row.cells[place].strip() for row in rows if row.cells is not None and not row.text.startswith("#")]
-        cells = [cell for cell in cells if cell != name and not is_missing(cell)][:_LOOKED_AT]
-        # most of them: a cell that is spoilt does not change what the column is
-        return 2 * sum(cell.isascii() and cell.isdigit() for cell in cells) > len(cells)
-
-    return are_counts
+        if isinstance(rows, JobRows):
+            rows.finish()
 
 
 def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
@@ -208,32 +184,42 @@ def _check_join(columns: Columns, file: LogFile) -> None:
             row="line 1",
             value=", ".join(columns.names[:60]),
             expected="one table with times and nodes",
-            fix=f"join them and read jobs.parquet: {_JOIN}",
+            fix=f"join them and read jobs.parquet: {JOIN}",
         )
 
 
-def _note_columns(record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str]) -> None:
-    taken: dict[str, Any] = {role: columns.by_role[role] for role in roles}
+def _note_columns(
+    record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
+) -> None:
+    taken: dict[str, Any] = {
+        role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
+    }
     limit = columns.limit_of_unknown_unit
     if limit is not None:
-        taken["not used"] = f"{limit}: minutes or seconds? If seconds: --map limit={limit}"
+        taken["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
+    if columns.is_whole_machine:
+        taken["nodes"] = "the whole machine, as given"
     known = record.lint.facts.setdefault("columns", taken)
     if known != taken:
-        record.lint.facts[f"columns of {file.name}"] = taken
+        record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
 
 
-def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: Clock) -> InputError:
+def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: Clock, *, is_parquet: bool) -> InputError:
     dropped = sorted(record.lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))
     reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped[:3])
     example = next((tally.examples[0] for _, tally in dropped if tally.examples), None)
-    fix = "say which column is what with --map role=column; an export that works: " + _EXPORT
+    fix = "say which column is what with --map role=column; " + works(is_parquet=is_parquet)
+    expected = "rows of jobs with start, end and nodes"
     if clock.likely_unit is not None:
         fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
+    elif clock.unread:
+        expected = f"times such as {READABLE_TIMES}"
+        fix = how_to_read(clock.unread)
     return InputError(
         "no row of the table can be used" + (f": {reasons}" if reasons else ": it has only a header"),
         file=example.file if example is not None and example.file else files[0].name,
         row=None if example is None or example.line is None else f"line {example.line}",
         value=example.value if example is not None else "",
-        expected="rows of jobs with start, end and nodes",
+        expected=expected,
         fix=fix,
     )

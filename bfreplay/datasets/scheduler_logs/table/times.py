@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, no_timezone, settled, wall_clock_us
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.cells import is_missing
+from bfreplay.datasets.scheduler_logs.table.time_formats import check_time_format, formatted_us
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
 from bfreplay.errors import InputError
 
@@ -27,6 +29,8 @@ _TEXT = re.compile(
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d{1,12}))?", re.ASCII)
 _PLAIN_STAMP = len("2021-03-01T00:00:00")
 _YEAR_2200_US = 7_258_118_400_000_000
+_MOST_UNREAD = 200
+_DIGITS_OF_A_DATE = re.compile(r"(?:19|20)\d{12}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +53,20 @@ class Clock:
     Parameters
     ----------
     options
-        ``timezone``, ``dst_fold`` and ``time_unit`` are used.
+        ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` are used. With a format nothing else is read: a
+        number among written times is a spoilt cell.
     export
         What to run for an export in UTC, for messages.
 
     Raises
     ------
     InputError
-        There is no such zone, or no such unit.
+        There is no such zone, or no such unit, or no such format.
+
+    Attributes
+    ----------
+    unread
+        The first texts that are no time, for messages.
     """
 
     def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
@@ -68,6 +78,10 @@ class Clock:
                 expected="s, ms, us or ns",
                 fix="give the unit of the numbers in the columns of times",
             )
+        if options.time_format is not None:
+            check_time_format(options.time_format)
+        self._options = options
+        self._format = options.time_format
         self._clock = None if options.timezone is None else LocalClock(named_zone(options.timezone))
         self._fold = options.dst_fold
         self._unit = options.time_unit
@@ -75,19 +89,23 @@ class Clock:
         self._export = export
         self.n_zoned = self.n_numbers = self.n_local = self.n_settled = 0
         self.likely_unit: str | None = None
+        self.unread: list[str] = []
+        self._units: dict[str, None] = {}
 
-    def read(self, value: Any) -> int | Wall | None:
+    def read(self, value: Any, unit: str | None = None) -> int | Wall | None:
         """UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
-        Parquet timestamps come as ``Instant`` or ``Wall``.
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, else in that of the options.
 
         Raises
         ------
         ValueError
             It is no time.
         """
-        if isinstance(value, str) and len(value) == _PLAIN_STAMP and (wall := wall_clock_us(value)) is not None:
-            return Wall(wall)  # what nearly every table has
+        if self._format is None and isinstance(value, str) and len(value) == _PLAIN_STAMP:
+            wall = wall_clock_us(value)
+            if wall is not None:
+                return Wall(wall)  # what nearly every table has
         if isinstance(value, Wall):
             return value
         if isinstance(value, Instant):
@@ -100,32 +118,66 @@ class Clock:
             value = _plain(value)
         if not isinstance(value, str):
             raise ValueError("no time")
+        if self._format is not None:
+            return self._of_format(value, self._format)
         match = _NUMBER.fullmatch(value)
         if match is not None:
-            return self._of_number(match[1], match[2] or "")
+            return self._of_number(match[1], match[2] or "", unit or self._unit)
         match = _TEXT.fullmatch(value)
         if match is None:
+            self._note_unread(value)
             raise ValueError("no time")
         wall = wall_clock_us(f"{match[1].replace('/', '-')}T{match[2]}{(match[3] or ':00').replace(',', '.')}")
         if wall is None:
             raise ValueError("outside the calendar")
         return Wall(wall) if match[4] is None else wall - _offset_us(match[4])
 
-    def _of_number(self, whole: str, fraction: str) -> int:
-        digits = UNIT_DIGITS[self._unit]
+    def use_format_if_it_fits(self, values: Iterable[Any]) -> None:
+        """From here on: read in ``time_format`` if one of ``values`` is, else as without it."""
+        form = self._options.time_format
+        texts = [str(value) for value in values]
+        self._format = form if form and any(formatted_us(text, form) is not None for text in texts) else None
+
+    def use_format(self) -> None:
+        """From here on: read in ``time_format`` alone, if there is one."""
+        self._format = self._options.time_format
+
+    def _of_format(self, text: str, form: str) -> int | Wall:
+        found = formatted_us(text, form)
+        if found is None:
+            self._note_unread(text)
+            raise ValueError("no time in the format given")
+        return found[0] if found[1] else Wall(found[0])
+
+    def _of_number(self, whole: str, fraction: str, unit: str) -> int:
+        digits = UNIT_DIGITS[unit]
+        self._units.setdefault(unit)
         if digits < 0:
             time_us = int(whole) // 1_000
         else:
             time_us = int(whole + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
         if time_us > _YEAR_2200_US and self.likely_unit is None:
+            if _DIGITS_OF_A_DATE.fullmatch(whole):
+                self._note_unread(whole)
+                return time_us
             fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole) * 10.0**places < _YEAR_2200_US)
             self.likely_unit = next(fitting, None)
         return time_us
 
+    def _note_unread(self, text: str) -> None:
+        if len(self.unread) < _MOST_UNREAD:
+            self.unread.append(text)
+
     def interval(
-        self, start: int | Wall, end: int | Wall | None, elapsed_us: int | None, file: str, line: int
+        self,
+        start: int | Wall,
+        end: int | Wall | None,
+        elapsed_us: int | None,
+        file: str,
+        line: int,
+        slack_us: int = 1_000_000,
     ) -> tuple[int, int | None] | str:
-        """Start and end in UTC microseconds, or why there are none.
+        """Start and end in UTC microseconds, or why there are none; ``slack_us``: how exact the running time is.
 
         Raises
         ------
@@ -142,7 +194,7 @@ class Clock:
             return starts[0], ends[0]
         if not starts or not ends:
             return self._skipped(file, line)
-        pairs = settled(starts, ends, elapsed_us) or settled(starts, ends, None)
+        pairs = settled(starts, ends, elapsed_us, slack_us) or settled(starts, ends, None)
         if not pairs:
             return starts[0], ends[-1]
         if len(pairs) == 1:
@@ -186,7 +238,7 @@ class Clock:
         """How the times were read, in a sentence."""
         parts = []
         if self.n_numbers:
-            parts.append(f"{self.n_numbers:,} rows have numbers (in {self._unit}): no zone needed")
+            parts.append(f"{self.n_numbers:,} rows have numbers (in {', '.join(self._units)}): no zone needed")
         if self.n_zoned:
             parts.append(f"{self.n_zoned:,} rows say their zone")
         if self.n_local:
