@@ -23,6 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TO_FOLLOW = {
     ROOT / "docs" / "algorithm-developers.md": {"python", "bfreplay", "pip"},
     ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
+    ROOT / "docs" / "tables-of-jobs.md": {"bfreplay"},
 }
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -39,12 +39,15 @@ _READING = (
     click.option(
         "--map",
         "mapping",
-        metavar="ROLE=COLUMN",
+        metavar="ROLE=COLUMN[:UNIT]",
         multiple=True,
         help="For 'table': which column is start, end, nodes, node_count, job, ...; several times.",
     ),
     click.option(
-        "--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), default="s", help="Of numeric times in a table."
+        "--time-unit",
+        type=click.Choice(["s", "ms", "us", "ns"]),
+        default="s",
+        help="Of numbers in a table's start and end.",
     ),
     click.option("--time-format", metavar="FORMAT", help="Of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),

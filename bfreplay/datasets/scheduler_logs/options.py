@@ -24,9 +24,10 @@ class ReadOptions:
     delimiter
         What separates its columns.
     mapping
-        Role -> column name, for tables of any make: ``{"start": "start_time", ...}``.
+        Role -> column name, for tables of any make: ``{"start": "start_time", "elapsed": "dur:min", ...}``; the role
+        ``nodes`` may be ``ALL`` in a table of outages.
     time_unit
-        Of numeric times in such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
+        Of numbers in start and end of such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
     time_format
         How times in such tables are written, in the terms of ``datetime.strptime``, where they are not ISO-8601.
     missing_wait_is_zero
