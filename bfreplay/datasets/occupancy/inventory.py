@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +30,11 @@ FEW_NODES, OFTEN, SHORT_SHARE = 10, 24, 0.05
 NAMED_ONCE = (
     "one short job only names this node, where others are named by dozens: it may be misspelt, and then looks idle"
 )
+NAMED_OTHERWISE = (
+    "one job only names this node, and no other name is like it but for its numbers: it may be misspelt, or no node"
+)
+FEW_ALIKE = 3
+_DIGITS = re.compile(r"\d+")
 ABSENT = "nodes assumed absent"
 HOUR_US = 3_600 * 1_000_000
 
@@ -38,9 +45,13 @@ def inventory_known(record: ScheduleRecord) -> bool:
 
 
 def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: Lint) -> None:
-    """Doubt nodes that one job names where others are named by dozens: a misspelt name looks idle all the time."""
+    """Doubt nodes that one job names, where others are named by dozens or in another way.
+
+    A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
+    """
     jobs_on = use.jobs_on
     named = jobs_on[use.is_used]
+    _doubt_strange_names(record, use, lint)
     if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
         return
     span_us = record.last_stamp_us - record.first_start_us
@@ -51,6 +62,18 @@ def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: Lint) -> None:
     for node in once[:MOST_EXAMPLES].tolist():
         lint.doubt(NAMED_ONCE, value=names[node])
     lint.doubt(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
+
+
+def _doubt_strange_names(record: ScheduleRecord, use: NodeUse, lint: Lint) -> None:
+    all_names = record.nodes
+    names = [all_names[node] for node in np.flatnonzero(use.is_used)]
+    forms = [_DIGITS.sub("0", name) for name in names]
+    many = Counter(forms)
+    if not many or many.most_common(1)[0][1] < FEW_ALIKE:
+        return
+    for name, form, n_jobs in zip(names, forms, use.jobs_on[use.is_used].tolist(), strict=True):
+        if many[form] == 1 and n_jobs == 1:
+            lint.doubt(NAMED_OTHERWISE, value=name)
 
 
 def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:

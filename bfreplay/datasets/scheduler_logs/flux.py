@@ -32,6 +32,8 @@ EVENTS_COMMAND = "flux resource eventlog -f json > resource.eventlog"
 
 _DEFAULT_COUNT = 1_000
 _LONGEST_S = LAST_TIME_US // 1_000_000
+LONG_CLEANUP = "jobs took more than a day from t_cleanup to t_inactive: one of the two may be wrong"
+LONGEST_CLEANUP_US = 86_400_000_000
 _STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE")
 _HELD = ("id", "t_run", "t_cleanup", "t_inactive", "expiration", "duration", "nnodes")
 
@@ -149,6 +151,11 @@ def _add(job: dict[str, Any], number: int, file: LogFile, record: ScheduleRecord
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
         record.lint.doubt(NO_INACTIVE, file.name, number, shown)
+    if end is None and job.get("state") == "INACTIVE":
+        _left_out(record, "a job is over and has no end", file, number, shown)
+        return True
+    if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
+        record.lint.doubt(LONG_CLEANUP, file.name, number, shown)
     known = [time for time in times.values() if isinstance(time, int)]
     if known != sorted(known) and (end is None or end > start):
         record.lint.doubt(OUT_OF_ORDER, file.name, number, shown)

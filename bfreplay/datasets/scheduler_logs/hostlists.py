@@ -11,7 +11,7 @@ NO_NODES = frozenset({"", "none assigned", "(null)", "none", "n/a", "unknown", "
 MOST_NODES = 1_000_000
 """A list that expands to more is a mistake, not a machine."""
 
-_BLANKS = " \t\r\n"  # Python counts control characters among them
+_BLANKS = " "  # Python counts control characters among them; a tab in a list is a mistake
 _SEPARATOR = "\x01"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")

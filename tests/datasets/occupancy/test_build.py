@@ -7,7 +7,7 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.build import AMONG_THE_SEEN, build_events
 from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING, EMPTY_MACHINE
-from bfreplay.datasets.occupancy.inventory import NAMED_ONCE
+from bfreplay.datasets.occupancy.inventory import NAMED_ONCE, NAMED_OTHERWISE
 from bfreplay.datasets.occupancy.record import NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.occupancy.spool import JobSpool
@@ -449,3 +449,13 @@ def test_where_states_were_sampled_nothing_is_said_of_jobs():
     assert EMPTY_MACHINE not in built.lint.facts
     assert not built.lint.doubts
     assert spelt(events_by_the_second(built.events)["a"])[:130] == "B" * 30 + "I" * 70 + "B" * 30
+
+
+def test_a_node_with_a_name_unlike_all_others_may_be_no_node():
+    record = ScheduleRecord()
+    for i in range(3):
+        record.add_job(i, i * S, (i + 5) * S, record.node_ids([f"cn{i:02d}", "gpu1"]))
+    record.add_job(8, 2 * S, 9 * S, record.node_ids(["login"]))
+    record.add_job(9, 2 * S, 9 * S, record.node_ids(["105_3"]))
+    doubt = build_events(record, OccupancyRules(window="full")).lint.doubts[NAMED_OTHERWISE]
+    assert [str(example) for example in doubt.examples] == ["login", "105_3"]  # gpu1 is named by three jobs

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.flux import NO_INACTIVE, PERHAPS_CUT, UNREADABLE, FluxReader
+from bfreplay.datasets.scheduler_logs.flux import LONG_CLEANUP, NO_INACTIVE, PERHAPS_CUT, UNREADABLE, FluxReader
 from bfreplay.datasets.scheduler_logs.flux_resources import NO_NAMES
 from bfreplay.datasets.scheduler_logs.flux_resources import UNREADABLE as UNREADABLE_EVENTS
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
@@ -412,3 +412,16 @@ def test_a_damaged_eventlog_is_refused_or_read_as_if_the_unreadable_lines_were_n
     again = read_or_refused(path, b"\n".join(left))
     if again is not None:
         assert outages_of(again) == outages_of(record)
+
+
+def test_a_job_that_is_over_without_any_end_is_left_out_with_a_doubt(tmp_path):
+    record = read(tmp_path, [job(), job(id=6, t_cleanup=..., t_inactive=...)])
+    assert len(jobs_of(record)) == 1
+    assert dropped(record) == {"a job is over and has no end": 1}
+    assert record.lint.doubts
+
+
+def test_a_cleanup_of_more_than_a_day_is_doubted(tmp_path):
+    record = read(tmp_path, [job(t_inactive=T + 11.5 + 86_401)])
+    assert list(record.lint.doubts) == [LONG_CLEANUP]
+    assert not read(tmp_path, [job(t_inactive=T + 11.5 + 86_400)]).lint.doubts

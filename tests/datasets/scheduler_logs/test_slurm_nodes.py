@@ -382,3 +382,12 @@ def test_text_that_is_nothing_of_slurm_is_refused_with_the_command(tmp_path):
         read(tmp_path, "1 2 3\n4 5 6\n")
     with pytest.raises(InputError, match="no lines"):
         read(tmp_path, "\n\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_doubted"), [("POWERED_+DOWN", True), ("MIXED+CLOUD+DRAIN", False), ("DOWN*", False)]
+)
+def test_a_word_that_nobody_knows_beside_one_that_counts_is_doubted(tmp_path, words, is_doubted):
+    record = events(tmp_path, f"hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|{words}|x|root")
+    assert (node_events.STRANGE_WORD in record.lint.doubts) == is_doubted
+    assert len(outages(record)) == 1

@@ -155,6 +155,11 @@ def stronger(one: NodeState, other: NodeState) -> NodeState:
     return one if _STRENGTH[one] >= _STRENGTH[other] else other
 
 
+def has_strange_word(text: str) -> bool:
+    """Whether some word of a node's state is not known to ``node_state``."""
+    return any(part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for part in text.lower().split("+"))
+
+
 def node_state(text: str) -> NodeState | None:
     """State of a node in Slurm's words and suffixes (``DOWN*``, ``IDLE+DRAIN``, ``mixed-``, ``idle~``).
 

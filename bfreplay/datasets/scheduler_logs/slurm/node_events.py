@@ -12,7 +12,7 @@ from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
-from bfreplay.datasets.scheduler_logs.slurm.fields import duration_us, node_state
+from bfreplay.datasets.scheduler_logs.slurm.fields import duration_us, has_strange_word, node_state
 from bfreplay.datasets.scheduler_logs.slurm.psv import (
     BEFORE_HEADER,
     TOO_FEW_CELLS,
@@ -44,6 +44,7 @@ OTHER_NODES = (
     "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
 )
 BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
+STRANGE_WORD = "states of nodes have a word that is not known beside one that is: only that one counts"
 UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
@@ -154,7 +155,9 @@ class NodeEvents:
         if state is None:
             lint.drop("unknown state of a node", file.name, line, text)
             lint.doubt(UNKNOWN_STATE, file.name, line, words)
-        elif state in (NodeState.IDLE, NodeState.BUSY):
+        elif has_strange_word(words):
+            lint.doubt(STRANGE_WORD, file.name, line, words)
+        if state in (NodeState.IDLE, NodeState.BUSY):
             lint.drop("an event that leaves its node usable", file.name, line, text)
             return None
         return state

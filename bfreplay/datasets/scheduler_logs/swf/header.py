@@ -18,7 +18,7 @@ KEYS = frozenset(
 
 _DECIDING = (START, NODES, PROCESSORS)
 _PAIR = re.compile(r"\s*;\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
-_NUMBER = re.compile(r"(-?\d{1,12})(?=[ \t(;]|$)", re.ASCII)
+_NUMBER = re.compile(r"(-?\d{1,12})(?=[ \t(]|$)", re.ASCII)
 _CLEANED = re.compile(r"\bcleaned version", re.IGNORECASE)
 _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
 
