@@ -6,6 +6,7 @@ import pytest
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
+from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm import clock
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
@@ -790,3 +791,13 @@ def test_no_file_is_no_error(tmp_path):
     record = ScheduleRecord()
     SlurmReader().read([], record, ReadOptions())
     assert record.lint.rows_read == 0
+
+
+def test_a_table_of_sacct_that_lacks_a_column_is_still_slurm_s(tmp_path):
+    path = tmp_path / "jobs.psv"
+    path.write_text("JobIDRaw|State|Start|ElapsedRaw|Partition|NNodes\n7|COMPLETED|2024-03-01T12:00:00|60|a|1\n")
+    reason = SlurmReader().recognise(LogFile(path))
+    assert reason is not None
+    assert "not all that are needed" in reason
+    path.write_text("id|name|colour\n7|a|red\n")
+    assert SlurmReader().recognise(LogFile(path)) is None

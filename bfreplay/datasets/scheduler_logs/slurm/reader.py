@@ -37,7 +37,12 @@ class SlurmReader:
     def recognise(self, file: LogFile) -> str | None:
         """Say why ``file`` looks like Slurm's, ``None`` if it does not."""
         kind = _kind_of(file, ReadOptions())
-        if kind is None or (kind[0] == "events" and "," in file.head_lines()[0]):
+        if kind is None:
+            lines = file.head_lines()
+            layout = header_of(lines[0], "|") if lines else None
+            is_part = layout is not None and sacct.is_part_of_header(layout.names)
+            return "line 1 has columns of sacct, though not all that are needed" if is_part else None
+        if kind[0] == "events" and "," in file.head_lines()[0]:
             return None  # sacctmgr separates by |: commas are some other table's
         return kind[1]
 
