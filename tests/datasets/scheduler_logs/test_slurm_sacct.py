@@ -795,7 +795,7 @@ def test_no_file_is_no_error(tmp_path):
 
 def test_a_table_of_sacct_that_lacks_a_column_is_still_slurm_s(tmp_path):
     path = tmp_path / "jobs.psv"
-    path.write_text("JobIDRaw|State|Start|ElapsedRaw|Partition|NNodes\n7|COMPLETED|2024-03-01T12:00:00|60|a|1\n")
+    path.write_text("JobIDRaw|State|End|ElapsedRaw|Partition|NNodes\n7|COMPLETED|2024-03-01T12:00:00|60|a|1\n")
     reason = SlurmReader().recognise(LogFile(path))
     assert reason is not None
     assert "not all that are needed" in reason
