@@ -59,7 +59,8 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             file=path,
             value=path.name,
             expected="a name ending in " + ", ".join((*readers, *other_endings)),
-            fix="rename it; a scheduler's log is made into one by: bfreplay ingest auto FILE -o events.parquet"
+            fix=f"a scheduler's log is made into events by: bfreplay ingest auto {path.name} -o events.parquet; "
+            "another file may need another name"
             if looks is None
             else f"its content looks like {looks}: rename it",
         )

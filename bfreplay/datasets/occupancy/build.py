@@ -31,6 +31,7 @@ from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 
+_UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
 AMONG_THE_SEEN = (
     "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
@@ -136,7 +137,9 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
             row=f"line {example.line}" if example and example.line else None,
             value=example.value if example else None,
             expected="jobs with a start, an end and nodes",
-            fix="check the export: it needs start and end times and node lists (or counts) of jobs that ran; records "
+            fix=_UNIT
+            if "outside the calendar" in reasons
+            else "check the export: it needs start and end times and node lists (or counts) of jobs that ran; records "
             "of outages alone say nothing about idle nodes",
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:

@@ -15,7 +15,7 @@ CENSORED = "jobs cut by the window's edges"
 SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
 LEFT_IDLE = (
     "the whole machine had no job for long, and no outage was recorded then: it counts as idle, since the log has "
-    "records of other outages (--empty-machine down takes it away)"
+    "records of other outages (--empty-machine down takes it away, --empty-machine idle confirms it)"
 )
 LASTING = (
     "a job without an end and without a time limit has run longer than any finished job: is its end missing? Its nodes "

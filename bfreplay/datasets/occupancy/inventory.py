@@ -18,12 +18,13 @@ from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules, microsecond
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.window import Window
 from bfreplay.errors import InputError
+from bfreplay.wording import count
 
 NEVER_USED = (
-    "no job ever used this node of the inventory, and no outage of it was recorded: it counts as idle all the time"
+    "no job ever used this node of the inventory, and no recorded outage explains it: it counts as idle all the time"
 )
 LONG_UNUSED = (
-    "no job used this node for long at an edge of the window (--absent-after), and no outage of it was recorded: it "
+    "no job used this node for long at an edge of the window (--absent-after), and no recorded outage explains it: it "
     "counts as idle, and may be down"
 )
 FEW_NODES, OFTEN, SHORT_SHARE = 10, 24, 0.05
@@ -102,16 +103,31 @@ def doubt_unused_nodes(record: ScheduleRecord, use: NodeUse, rules: OccupancyRul
     states_known = record.outages_known or any(outage.state == NodeState.BUSY for outage in record.outages)
     if not record.inventory_known or record.n_counted or states_known:
         return
-    has_outage = np.zeros(len(use.jobs_on), np.bool_)
-    for outage in record.outages:
-        has_outage[slice(None) if outage.nodes is None else outage.nodes] = True
-    late, early = _unused_at_edges(use, rules, window)
-    for sentence, which in ((NEVER_USED, ~use.is_used), (LONG_UNUSED, late | early)):
-        found = np.flatnonzero(which & ~has_outage)
+    n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
+    length_us = window.end_us - window.start_us
+    until_us = np.where(use.is_used, np.minimum(use.first_us, window.end_us), window.end_us)
+    behind_us = np.where(use.is_used, np.clip(use.last_us, window.start_us, window.end_us), window.end_us)
+    before = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
+    after = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
+    never = ~use.is_used & (before > min(after_us, length_us // 2))
+    for sentence, which in ((NEVER_USED, never), (LONG_UNUSED, use.is_used & (np.maximum(before, after) > after_us))):
+        found = np.flatnonzero(which)
         names = record.nodes
         for node in found[:MOST_EXAMPLES].tolist():
             lint.doubt(sentence, value=names[node])
         lint.doubt(sentence, n=max(0, len(found) - MOST_EXAMPLES))
+
+
+def _without_outages(
+    record: ScheduleRecord, start_us: NDArray[np.int64], end_us: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How much of a time of its own of each node, ``(N,)``, no outage of it covers (where outages overlap: less)."""
+    left_us: NDArray[np.int64] = np.maximum(end_us - start_us, 0)
+    for outage in record.outages:
+        nodes = slice(None) if outage.nodes is None else outage.nodes
+        covered = np.minimum(end_us[nodes], outage.end_us) - np.maximum(start_us[nodes], outage.start_us)
+        left_us[nodes] -= np.maximum(covered, 0)
+    return left_us
 
 
 def absences(
@@ -129,8 +145,10 @@ def absences(
     to_come = use.is_used & (use.first_us > window.end_us + after_us)
     left_out[:] = ~use.is_used | gone | to_come
     if left_out.any():
+        such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
         facts["nodes left out"] = (
-            f"{int(left_out.sum()):,} nodes that no job used within {rules.absent_after_s / DAY_S:g} days of the window"
+            f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
+            f"of the window, such as {such}"
         )
     late, early = _unused_at_edges(use, rules, window)
     late, early = late & ~left_out, early & ~left_out

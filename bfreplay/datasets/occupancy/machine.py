@@ -23,20 +23,20 @@ DONE, ROWS_FULL, HOLDINGS_FULL = range(3)
 
 (
     NOW, TOUCHED, ACTIVE, FREE, ENDS, SPARE_SLOTS, SPARE_HOLDING, EMPTY, LOWEST, NEXT_JOB, NEXT_OUTAGE, QUEUE_FIRST,
-    QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, N_SCALARS,
-) = range(16)  # fmt: skip
+    QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, UNUSED_SINCE, N_SCALARS,
+) = range(17)  # fmt: skip
 """Positions in the machine's ``scalars (N_SCALARS,) int64``: counts, but ``NOW`` a time, ``SPARE_HOLDING`` the first of
-the spare holdings, ``EMPTY`` whether the machine is without jobs, ``LOWEST`` a node below which none is free."""
+the spare holdings, ``EMPTY`` whether the machine is without jobs, ``UNUSED_SINCE`` since when most of it is idle then,
+``LOWEST`` a node below which none is free."""
 
 (
     OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, LONG_EMPTY, LONG_EMPTY_US,
-    EMPTY_US, LEFT_IDLE_NODE_US, N_TALLIES,
-) = range(12)  # fmt: skip
+    EMPTY_US, LEFT_IDLE_NODE_US, UNUSED_NODE_US, N_TALLIES,
+) = range(13)  # fmt: skip
 """Positions in ``tallies (N_TALLIES,) float64``: what the rules did, in jobs, node-microseconds and microseconds."""
 
-IN_USE, SHORTLY, LEFT_IDLE, TAKEN_FOR_DOWN = range(4)
-"""What ``scalars[EMPTY]`` says: there are jobs; none for a short time; none for long, and the machine is taken for
-idle; or for down."""
+IN_USE, EMPTY_AND_IDLE, TAKEN_FOR_DOWN = range(3)
+"""What ``scalars[EMPTY]`` says: there are jobs; there are none, and the machine is idle; or is taken for down."""
 
 JOB_KIND = 0
 """What a slot says of a job; other slots have the ``NodeState`` of their outage."""
@@ -138,6 +138,25 @@ def _begin(
 
 
 @compiled
+def _end_unused(
+    now: int, empty_after_us: int, window_start_us: int, window_end_us: int, scalars: NDArray[np.int64],
+    tallies: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """A time ends in which most nodes of an empty machine were idle: count it if it was long."""
+    since_us = scalars[UNUSED_SINCE]
+    if since_us == NEVER:
+        return
+    rest_us = max(min(now, window_end_us) - max(scalars[NOW], window_start_us), 0)
+    inside_us = max(min(now, window_end_us) - max(since_us, window_start_us), 0)
+    if now - since_us > empty_after_us and inside_us > 0:
+        tallies[LONG_EMPTY] += 1
+        tallies[LONG_EMPTY_US] += inside_us
+        tallies[LEFT_IDLE_NODE_US] += tallies[UNUSED_NODE_US] + float(rest_us) * scalars[FREE]
+    tallies[UNUSED_NODE_US] = 0.0
+    scalars[UNUSED_SINCE] = NEVER
+
+
+@compiled
 def advance(
     until_us: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int, window_end_us: int,
     rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
@@ -190,9 +209,8 @@ def advance(
         if scalars[NEXT_OUTAGE] < len(outage_start_us) and outage_start_us[scalars[NEXT_OUTAGE]] < now:
             now = outage_start_us[scalars[NEXT_OUTAGE]]
         if now >= until_us:
-            if until_us == NEVER and scalars[EMPTY] == LEFT_IDLE:
-                passed_us = max(min(log_end_us, window_end_us) - max(scalars[NOW], window_start_us), 0)
-                tallies[LEFT_IDLE_NODE_US] += float(passed_us) * scalars[FREE]
+            if until_us == NEVER:
+                _end_unused(log_end_us, empty_after_us, window_start_us, window_end_us, scalars, tallies)
             return DONE, n_rows
         if n_rows + n_nodes > len(row_time):
             return ROWS_FULL, n_rows
@@ -210,9 +228,9 @@ def advance(
             ahead += 1
         if slots > scalars[SPARE_SLOTS] or holdings > scalars[HOLDINGS_LEFT]:
             return HOLDINGS_FULL, n_rows
-        if scalars[EMPTY] == LEFT_IDLE:
+        if scalars[UNUSED_SINCE] != NEVER:
             passed_us = max(min(now, window_end_us) - max(scalars[NOW], window_start_us), 0)
-            tallies[LEFT_IDLE_NODE_US] += float(passed_us) * scalars[FREE]
+            tallies[UNUSED_NODE_US] += float(passed_us) * scalars[FREE]
         scalars[NOW] = now
 
         while scalars[ENDS] > 0 and heap_end[0] == now:
@@ -331,15 +349,18 @@ def advance(
             following = max(min(following, log_end_us), now)
             empty_us = max(min(following, window_end_us) - max(now, window_start_us), 0)
             tallies[EMPTY_US] += empty_us
-            scalars[EMPTY] = SHORTLY
-            if following - now > empty_after_us:
+            scalars[EMPTY] = EMPTY_AND_IDLE
+            if empty_is_down and following - now > empty_after_us:
                 tallies[LONG_EMPTY] += 1 if empty_us > 0 else 0
                 tallies[LONG_EMPTY_US] += empty_us
-                scalars[EMPTY] = LEFT_IDLE
-                if empty_is_down:
-                    scalars[EMPTY] = TAKEN_FOR_DOWN
-                    for node in range(n_nodes):
-                        _touch(node, scalars, touched, is_touched)
+                scalars[EMPTY] = TAKEN_FOR_DOWN
+                for node in range(n_nodes):
+                    _touch(node, scalars, touched, is_touched)
+        if scalars[EMPTY] == EMPTY_AND_IDLE and 2 * scalars[FREE] > n_nodes:
+            if scalars[UNUSED_SINCE] == NEVER:
+                scalars[UNUSED_SINCE] = now
+        elif scalars[UNUSED_SINCE] != NEVER:
+            _end_unused(now, empty_after_us, window_start_us, window_end_us, scalars, tallies)
 
         assumed = scalars[EMPTY] == TAKEN_FOR_DOWN
         touched[: scalars[TOUCHED]].sort()

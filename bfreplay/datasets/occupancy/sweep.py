@@ -102,6 +102,7 @@ class Sweep:
         self.never_began = self.n_cut = self.n_lasting = 0
         self.held_us = self.cut_us = self.open_us = self.lasting_us = 0.0
         self._scalars = np.zeros(machine.N_SCALARS, np.int64)
+        self._scalars[machine.UNUSED_SINCE] = machine.NEVER
         self._cover = np.zeros((len(NodeState), n), np.int32)
         self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
         self._is_touched = np.zeros(n, np.bool_)
@@ -151,13 +152,14 @@ class Sweep:
         empty_us = min(first_us, stop_us) - start_us
         self.tallies[machine.EMPTY_US] += empty_us
         self._scalars[machine.NOW] = start_us
-        self._scalars[machine.EMPTY] = machine.SHORTLY
-        if first_us - start_us > microseconds(self._plan.rules.empty_after_s):
+        self._scalars[machine.EMPTY] = machine.EMPTY_AND_IDLE
+        if not self._plan.empty_is_down:
+            self._scalars[machine.UNUSED_SINCE] = start_us
+        elif first_us - start_us > microseconds(self._plan.rules.empty_after_s):
             self.tallies[machine.LONG_EMPTY] += 1
             self.tallies[machine.LONG_EMPTY_US] += empty_us
-            is_down = self._plan.empty_is_down
-            self._scalars[machine.EMPTY] = machine.TAKEN_FOR_DOWN if is_down else machine.LEFT_IDLE
-            self.initial[:] = NodeState.DOWN if is_down else NodeState.IDLE
+            self._scalars[machine.EMPTY] = machine.TAKEN_FOR_DOWN
+            self.initial[:] = NodeState.DOWN
 
     def _ended(self, jobs: JobIntervals) -> JobIntervals:
         """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""

@@ -131,6 +131,7 @@ def read_log(
 
             for file in outage_files:
                 read_outages(file, record, options)
+            record.lint.facts.pop("outages", None)  # what a reader says of logs without them
         sources = opened.sources
     beside = [Path(path) for path in outages] + ([] if inventory is None else [inventory])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))

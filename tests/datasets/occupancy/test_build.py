@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.build import AMONG_THE_SEEN, build_events
-from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING, EMPTY_MACHINE
-from bfreplay.datasets.occupancy.inventory import NAMED_ONCE, NAMED_OTHERWISE
+from bfreplay.datasets.occupancy.findings import CENSORED, CONTRADICTING, EMPTY_MACHINE, LEFT_IDLE
+from bfreplay.datasets.occupancy.inventory import LONG_UNUSED, NAMED_ONCE, NAMED_OTHERWISE, NEVER_USED
 from bfreplay.datasets.occupancy.record import NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.occupancy.spool import JobSpool
@@ -459,3 +459,27 @@ def test_a_node_with_a_name_unlike_all_others_may_be_no_node():
     record.add_job(9, 2 * S, 9 * S, record.node_ids(["105_3"]))
     doubt = build_events(record, OccupancyRules(window="full")).lint.doubts[NAMED_OTHERWISE]
     assert [str(example) for example in doubt.examples] == ["login", "105_3"]  # gpu1 is named by three jobs
+
+
+def test_only_what_no_outage_explains_is_doubted_of_an_empty_machine():
+    hour = 3_600
+    record = recorded([Held(0, hour, ("a",)), Held(10 * hour, 11 * hour, ("a",)), Held(13 * hour, 14 * hour, ("a",))])
+    record.add_outage(NodeState.DOWN, (hour + 600) * S, 10 * hour * S, None)  # 10 minutes after the last job
+    built = build_events(record, OccupancyRules(window="full", min_gap_s=0))
+    doubt = built.lint.doubts[LEFT_IDLE]  # from 11 to 13 h four nodes were idle
+    assert (doubt.count, str(doubt.examples[0])) == (1, "8.0 node-hours")
+    fact = built.lint.facts[EMPTY_MACHINE]
+    assert (fact["left_idle_periods"], fact["left_idle_hours"]) == (1, 2.0)
+
+
+def test_a_short_outage_does_not_explain_a_node_that_nobody_used():
+    day = 86_400
+    record = ScheduleRecord()
+    record.give_inventory(["a", "b", "c", "d"])
+    record.add_job(1, 0, 40 * day * S, record.node_ids(["a"]))
+    record.add_job(2, 0, 10 * day * S, record.node_ids(["c", "d"]))
+    record.add_outage(NodeState.DOWN, 20 * day * S, 21 * day * S, None)
+    record.add_outage(NodeState.DOWN, 10 * day * S, None, record.node_ids(["d"]))  # that one explains it
+    doubts = build_events(record, OccupancyRules(window="full")).lint.doubts
+    assert [str(example) for example in doubts[NEVER_USED].examples] == ["b"]
+    assert [str(example) for example in doubts[LONG_UNUSED].examples] == ["c"]

@@ -118,7 +118,7 @@ class NodeEvents:
             return
         if self._earliest_start_us > recent_us:
             record.lint.doubt(RECENT_ONLY, self._where.name)
-        else:
+        elif self._earliest_end_us != OPEN_END:
             # what is still open is shown without All_Time too: it settles little, but a right export may have no more
             record.lint.facts["node events"] = OPEN_ONLY
 
