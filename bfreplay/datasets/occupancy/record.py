@@ -60,6 +60,8 @@ class ScheduleRecord:
         ``"epoch"`` or ``"relative"``.
     cluster
         Name of the machine, if the log has it.
+    n_open, n_counted
+        Jobs without an end, and jobs that hold more nodes than the log lists.
     n_given
         Nodes of the inventory that was given, the first in the order of indices; 0 without one.
     outages_known

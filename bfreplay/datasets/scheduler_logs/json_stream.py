@@ -17,7 +17,6 @@ LONGEST_RECORD = 1 << 26
 """Characters: a record that does not end within is no record."""
 
 _CHUNK = 1 << 20
-_OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -45,8 +44,8 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
         text = _Text(stream.read)
         try:
             while text.next_character() is not None:
-                for key, value in _elements(text):
-                    if key == array:
+                for key, value, is_listed in _members(text):
+                    if key == array and is_listed:
                         has_array = True
                         if value is not _NO_ELEMENT:
                             number += 1
@@ -72,19 +71,14 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
     InputError
         As ``records`` does for what is no JSON.
     """
-    depth, at = 0, None
-    try:
-        for event, value in _events(file):
-            if event in _OPENING:
-                depth += 1
-            elif event in _CLOSING:
-                depth -= 1
-            elif event == "map_key":
-                at = value if depth == 1 else None
-            elif event == "number" and depth == 1 and at == key and isinstance(value, int):
-                return value
-    except _BrokenJsonError as error:
-        raise _broken(file, 0, str(error), export) from None
+    with file.binary() as stream:
+        text = _Text(stream.read)
+        try:
+            for name, value, is_listed in _members(text):
+                if name == key and not is_listed and type(value) is int:
+                    return value
+        except _BrokenJsonError as error:
+            raise _broken(file, 0, str(error), export) from None
     return None
 
 
@@ -92,13 +86,14 @@ class _BrokenJsonError(Exception):
     """What was being parsed is no JSON, and why."""
 
 
-# ---- records: each is parsed at once by the standard library, from a buffer that holds little more ------------------
-
 _NO_ELEMENT = object()
 
 
-def _elements(text: _Text) -> Iterator[tuple[str | None, Any]]:
-    """Key and elements of each list in the outermost object; ``_NO_ELEMENT`` before them, so that empty lists show."""
+def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
+    """Key and value of each member of the outermost object; of a list its elements one by one, marked ``True``.
+
+    Before the elements comes ``_NO_ELEMENT``, so that empty lists show.
+    """
     if text.next_character() != "{":
         text.value()
         return
@@ -112,11 +107,11 @@ def _elements(text: _Text) -> Iterator[tuple[str | None, Any]]:
             raise _BrokenJsonError("a key of an object is no string")
         text.take(":")
         if text.next_character() == "[":
-            yield key, _NO_ELEMENT
+            yield key, _NO_ELEMENT, True
             for element in _listed(text):
-                yield key, element
+                yield key, element, True
         else:
-            text.value()
+            yield key, text.value(), False
         if text.take(",}") == "}":
             return
 
@@ -220,29 +215,6 @@ def _check_depth(value: Any) -> None:
 
 def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
-
-
-# ---- a single number: event by event, for what stands beside it may be of any size ----------------------------------
-
-
-def _events(file: LogFile) -> Iterator[tuple[str, Any]]:
-    import ijson
-
-    depth = 0
-    with file.binary() as stream:
-        try:
-            # as floats: where it makes integers and decimals itself, a number that Python refuses (5,000 digits, an
-            # exponent of 20) goes unnoticed by ijson's compiled parser, which then reads on and ends the process
-            for event, value in ijson.basic_parse(stream, use_float=True):
-                # what nests without end costs memory: the parser keeps a state for each level
-                depth += (event in _OPENING) - (event in _CLOSING)
-                if depth > DEEPEST:
-                    _too_deep()
-                yield event, value
-        except (ijson.JSONError, ValueError) as error:
-            # the parser's message has the place on lines of its own, and is of bytes where the text is no UTF-8
-            reason = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
-            raise _BrokenJsonError(reason or type(error).__name__) from None
 
 
 def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
