@@ -14,7 +14,7 @@ from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.errors import InputError
-from tests.datasets.occupancy.test_edges import (
+from tests.datasets.occupancy.small_records import (
     DAY,
     HOUR,
     MIN,

@@ -1,7 +1,5 @@
-from itertools import pairwise
-from pathlib import Path
+"""What a machine does as intervals begin and end: waiting jobs, room, emptiness, outages, sharing."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,69 +7,27 @@ from hypothesis import strategies as st
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import spool, sweep
 from bfreplay.datasets.occupancy.build import build_events
-from bfreplay.datasets.occupancy.findings import EMPTY_MACHINE, ROWS, SHORT_HOLES
-from bfreplay.datasets.occupancy.node_use import node_use
-from bfreplay.datasets.occupancy.record import MISMATCH, MOST_NODES, ScheduleRecord, job_key, machine_nodes
+from bfreplay.datasets.occupancy.findings import EMPTY_MACHINE
+from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules
-from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.errors import InputError
 from tests.datasets.occupancy.by_the_second import Held, events_by_the_second
+from tests.datasets.occupancy.small_records import (
+    DAY,
+    HOUR,
+    MIN,
+    SHARED,
+    S,
+    busy_nodes,
+    counted,
+    listed,
+    plain,
+    rows_of,
+    tally,
+)
 
-S = 10**6
-MIN, HOUR, DAY = 60 * S, 3_600 * S, 86_400 * S
-SHARED = "starts on a node that is in use (shared nodes)"
-
-
-def counted(jobs, n_nodes=4, run_rows=10_000):
-    """A log of counts: start, end, nodes."""
-    record = ScheduleRecord(spool=JobSpool(run_rows))
-    record.set_machine_size(n_nodes)
-    for i, (start_us, end_us, count) in enumerate(jobs):
-        record.add_job(i, start_us, end_us, None, count)
-    return record
-
-
-def listed(jobs, inventory=("a", "b"), run_rows=10_000):
-    """A log of names: start, end, nodes. No inventory: only those that jobs used are known."""
-    record = ScheduleRecord(spool=JobSpool(run_rows))
-    if inventory:
-        record.add_inventory(inventory)
-    for i, (start_us, end_us, nodes) in enumerate(jobs):
-        record.add_job(i, start_us, end_us, record.node_ids(nodes))
-    return record
-
-
-def plain(**changes):
-    return OccupancyRules(**{"window": "full", "min_gap_s": 0, "empty_machine": "idle", **changes})
-
-
-def rows_of(events):
-    """Changes of states after the snapshot at the start of the window."""
-    return [
-        (int(time), events.nodes[node], int(state))
-        for batch in events.batches()
-        for time, node, state in zip(batch.time_us, batch.node, batch.state, strict=True)
-        if time > events.window_start_us
-    ]
-
-
-def states_at_the_start(events):
-    return {node: line[0] for node, line in events_by_the_second(events).items()}
-
-
-def busy_nodes(record, rules):
-    built = build_events(record, rules)
-    found = events_by_the_second(built.events)
-    return built, [sum(state == NodeState.BUSY for state in second) for second in zip(*found.values(), strict=True)]
-
-
-def tally(built, words):
-    found = [tally for sentence, tally in built.lint.doubts.items() if words in sentence]
-    assert len(found) <= 1
-    return found[0] if found else None
-
-
-# ---- jobs that have to wait --------------------------------------------------------------------------------------
+# ---- jobs that have to wait -----------------------------------------------------------------------------------------
 
 
 def test_a_delayed_job_begins_when_exactly_enough_nodes_are_free():
@@ -162,7 +118,8 @@ def test_a_job_that_lists_its_nodes_never_waits():
     assert tally(built, "those that were").count == 1
 
 
-# ---- room for what happens at one time ---------------------------------------------------------------------------
+# ---- room for what happens at one time ------------------------------------------------------------------------------
+
 
 times = st.tuples(st.integers(0, 12), st.integers(1, 20))
 names = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6, unique=True).map(tuple)
@@ -219,7 +176,7 @@ def test_most_recently_used_and_least_recently_used_begin_with_the_lowest_node()
         assert [node for node, line in found.items() if line[0] == NodeState.BUSY] == ["n0001", "n0002", "n0003"]
 
 
-# ---- a machine without jobs --------------------------------------------------------------------------------------
+# ---- a machine without jobs -----------------------------------------------------------------------------------------
 
 
 def down_rules(**changes):
@@ -317,7 +274,7 @@ def test_a_machine_of_which_nodes_were_seen_in_use_is_not_assumed_down():
     assert built.lint.facts["node_hours"] == {"busy": 2.0, "idle": 18.0}
 
 
-# ---- outages -----------------------------------------------------------------------------------------------------
+# ---- outages --------------------------------------------------------------------------------------------------------
 
 
 def test_an_outage_may_begin_before_the_log_and_never_end():
@@ -375,90 +332,7 @@ def test_nodes_in_use_by_unknown_jobs_are_busy_but_weaker_than_down():
     assert line == [NodeState.BUSY] * 25 + [NodeState.DOWN] * 10 + [NodeState.IDLE] * 5
 
 
-# ---- holes -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("room", [1, 10_000])
-def test_a_hole_of_the_least_length_is_an_event_and_a_shorter_one_is_not(room, monkeypatch):
-    monkeypatch.setattr(sweep, "ROWS", room)
-    record = listed([(0, 10 * S, "a"), (20 * S, 30 * S, "a"), (40 * S - 1, 60 * S, "a"), (0, 60 * S, "b")])
-    built = build_events(record, plain(min_gap_s=10))
-    rows = [row for row in rows_of(built.events) if row[0] < 60 * S]
-    assert rows == [(10 * S, "a", NodeState.IDLE), (20 * S, "a", NodeState.BUSY)]
-    fact = built.lint.facts[SHORT_HOLES]
-    assert (fact["count"], fact["shorter_than_s"]) == (1, 10)
-    assert fact["node_hours"] == pytest.approx((10 * S - 1) / HOUR)
-
-
-def test_a_short_hole_before_another_state_passes_into_it_at_once():
-    record = listed([(0, 10 * S, "a"), (0, 60 * S, "b")])
-    record.add_outage(NodeState.DOWN, 13 * S, 20 * S, record.node_ids("a"))
-    record.add_outage(NodeState.DOWN, 24 * S, 60 * S, record.node_ids("a"))
-    rows = rows_of(build_events(record, plain(min_gap_s=5)).events)
-    assert rows[0] == (13 * S, "a", NodeState.DOWN)
-    assert {time for time, _, _ in rows[1:]} == {60 * S}
-
-
-def test_short_holes_one_after_another_are_all_closed_over_many_pieces(monkeypatch):
-    monkeypatch.setattr(sweep, "ROWS", 1)
-    monkeypatch.setattr(spool, "BLOCK_ROWS", 1)
-    jobs = [(20 * i * S, (20 * i + (10 if i == 40 else 17)) * S, "a") for i in range(80)]
-    record = listed([*jobs, (0, 1_600 * S, "b")], run_rows=3)
-    built = build_events(record, plain(min_gap_s=5))
-    assert [(time // S, node) for time, node, _ in rows_of(built.events)] == [
-        (810, "a"),
-        (820, "a"),
-        (1597, "a"),
-        (1600, "b"),
-    ]
-    assert built.lint.facts[SHORT_HOLES]["count"] == 78
-
-
-@pytest.mark.parametrize(
-    ("window", "count", "seconds"),
-    [((0, 60), 1, 6), ((12, 60), 1, 4), ((0, 14), 0, 0), ((0, 16), 1, 6), ((16, 60), 0, 0), ((17, 60), 0, 0)],
-)
-def test_a_short_hole_is_counted_where_it_ends_with_its_time_in_the_window(window, count, seconds):
-    record = listed([(0, 10 * S, "a"), (16 * S, 60 * S, "a"), (0, 60 * S, "b")])
-    built = build_events(record, plain(min_gap_s=10, window=(window[0] * S, window[1] * S)))
-    fact = built.lint.facts.get(SHORT_HOLES, {"count": 0, "node_hours": 0.0})
-    assert (fact["count"], fact["node_hours"] * 3600) == (count, pytest.approx(seconds))
-    assert built.lint.facts["node_hours"] == {"busy": pytest.approx(2 * (window[1] - window[0]) / 3600)}
-
-
-# ---- the window --------------------------------------------------------------------------------------------------
-
-
-def test_a_change_at_the_start_of_the_window_is_its_first_state_and_one_at_its_end_is_a_row():
-    record = listed([(0, 20 * S, "b"), (10 * S, 20 * S, "a"), (30 * S, 50 * S, "ab")])
-    built = build_events(record, plain(window=(10 * S, 30 * S)))
-    events = built.events
-    assert built.lint.facts[ROWS] == 4
-    assert states_at_the_start(events) == {"a": NodeState.BUSY, "b": NodeState.BUSY}
-    assert [(time // S, node) for time, node, _ in rows_of(events)] == [(20, "a"), (20, "b"), (30, "a"), (30, "b")]
-    assert events.window_start_us == 10 * S
-
-
-def test_a_node_left_out_brings_no_rows():
-    record = listed([(0, 10 * S, "c"), (100 * DAY, 110 * DAY, "a"), (101 * DAY, 102 * DAY, "b")], inventory=())
-    record.add_outage(NodeState.DOWN, 103 * DAY, 104 * DAY, record.node_ids("c"))
-    built = build_events(record, plain(window=(100 * DAY, 105 * DAY), absent_after_s=30 * 86_400))
-    assert built.events.nodes == ("a", "b")
-    assert [node for _, node, _ in rows_of(built.events)] == ["b", "b"]
-    assert built.lint.facts["nodes left out"].startswith("1 node that no job used within 30 days")
-
-
-def test_twins_after_the_window_are_found_too(monkeypatch):
-    monkeypatch.setattr(spool, "BLOCK_ROWS", 1)
-    record = ScheduleRecord(spool=JobSpool(3))
-    for start in range(0, 400, 40):
-        record.add_job(7, start * S, (start + 5) * S, record.node_ids("a"))
-        record.add_job(7, start * S, (start + 5) * S, record.node_ids("a"))
-    built = build_events(record, plain(window=(0, 10 * S)))
-    assert built.lint.facts["runs that were read twice and count once"] == 10
-
-
-# ---- sharing and delays ------------------------------------------------------------------------------------------
+# ---- sharing and delays ---------------------------------------------------------------------------------------------
 
 
 def test_sharing_counts_jobs_on_jobs_inside_the_window_and_no_outages():
@@ -505,216 +379,3 @@ def test_the_log_ends_when_the_user_or_its_own_coverage_says():
     assert whole.window.end_us == 100 * S
     said = build_events(record, OccupancyRules(window="full", log_end_us=55 * S, **rules))
     assert events_by_the_second(said.events)["a"] == [NodeState.BUSY] * 55
-
-
-# ---- nodes that were not there -----------------------------------------------------------------------------------
-
-
-def absent_log(first, last):
-    """Node a all the time, day 0 to 100; node b from first to last."""
-    return listed([(0, 100 * DAY, "a"), (first * DAY, last * DAY, "b")], inventory=())
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "unknown", "idle"),
-    [(0, 100, 0, 0), (7, 93, 0, 14), (8, 93, 8, 7), (7, 92, 8, 7), (8, 92, 16, 0), (99, 100, 99, 0)],
-)
-def test_a_node_is_absent_if_unused_for_longer_than_the_limit_at_an_edge(first, last, unknown, idle):
-    built = build_events(absent_log(first, last), plain())
-    hours = {"busy": 24.0 * (100 + last - first), "unknown": 24.0 * unknown, "idle": 24.0 * idle}
-    assert built.lint.facts["node_hours"] == {word: hour for word, hour in hours.items() if hour}
-    fact = built.lint.facts.get("nodes assumed absent")
-    if not unknown:
-        assert fact is None
-    else:
-        assert fact["node_hours"] == 24.0 * unknown
-        assert fact["before their first job"] == (first > 7)
-        assert fact["after their last job"] == (last < 93)
-
-
-def test_absence_counts_inside_the_window_only():
-    record = absent_log(50, 53)
-    for window, nodes, unknown in (
-        ((60, 80), ("a", "b"), 20),
-        ((60.5, 80), ("a",), 0),
-        ((30, 43), ("a", "b"), 13),
-        ((30, 42.5), ("a",), 0),
-        ((45, 80), ("a", "b"), 27),
-    ):
-        edges = int(window[0] * DAY), int(window[1] * DAY)
-        built = build_events(record, plain(window=edges))
-        assert built.events.nodes == nodes
-        assert built.lint.facts["node_hours"].get("unknown", 0.0) == 24.0 * unknown
-        assert built.lint.facts.get("nodes assumed absent", {"node_hours": 0.0})["node_hours"] == 24.0 * unknown
-
-
-def test_a_node_is_there_until_it_is_released():
-    record = absent_log(0, 50)
-    built = build_events(record, plain(release_delay_s=86_400))
-    assert built.lint.facts["node_hours"] == {"busy": 24.0 * 151, "unknown": 24.0 * 49}
-
-
-def test_nodes_left_out_do_not_shift_those_that_are_kept():
-    record = listed([(0, DAY, "a"), (100 * DAY, 110 * DAY, "c"), (100 * DAY, 105 * DAY, "b")], inventory=())
-    record.add_outage(NodeState.DRAIN, 105 * DAY, 110 * DAY, record.node_ids("b"))
-    built = build_events(record, plain(window=(100 * DAY, 110 * DAY)))
-    assert built.events.nodes == ("b", "c")
-    assert rows_of(built.events)[0] == (105 * DAY, "b", NodeState.DRAIN)
-
-
-# ---- what a record takes -----------------------------------------------------------------------------------------
-
-
-def test_what_cannot_be_an_interval_is_counted_by_reason():
-    record = ScheduleRecord()
-    nodes = record.node_ids("a")
-    record.add_job(1, 10, 10, nodes, file="log", line=1)
-    record.add_job(2, 10, 9, nodes, file="log", line=2)
-    record.add_job(3, 10, 10**18, nodes)
-    record.add_job(4, -(10**18), 10, nodes)
-    record.add_job(5, 0, 10, None, 0)
-    record.add_job(6, 0, 10, None, MOST_NODES + 1)
-    record.add_job(7, 0, 10, None)
-    record.add_outage(NodeState.DOWN, 10, 10, nodes)
-    assert {reason: tally.count for reason, tally in record.lint.dropped.items()} == {
-        "job of no length": 1,
-        "job that ends before it starts": 1,
-        "job: a time outside the calendar": 2,
-        "a job without nodes": 2,
-        "a job on more nodes than any machine has": 1,
-        "outage of no length": 1,
-    }
-    assert (record.jobs.n_rows, record.outages, record.lint.kept) == (0, [], {})
-    record.add_job(8, 0, 10, None, MOST_NODES)
-    assert record.jobs.n_rows == 1
-
-
-@pytest.mark.parametrize(("said", "doubts", "assigned"), [(None, 0, 0), (1, 1, 0), (2, 0, 0), (3, 1, 1)])
-def test_the_greater_number_of_nodes_counts_and_a_difference_is_doubted(said, doubts, assigned):
-    record = ScheduleRecord()
-    record.add_inventory("abc")
-    record.add_job(1, 0, 10 * S, record.node_ids("ab"), said, file="log", line=9)
-    found = record.lint.doubts.get(MISMATCH)
-    assert (found.count if found else 0, record.n_counted) == (doubts, assigned)
-    assert [str(example) for example in found.examples] == [f"log:9: {said} nodes, 2 listed"] if found else True
-    built, busy = busy_nodes(record, plain())
-    assert busy == [max(2, said or 0)] * 10
-    assert (built.events.metadata.allocator is None) == (assigned == 0)
-
-
-def test_the_record_knows_what_it_spans():
-    record = ScheduleRecord()
-    record.add_job(1, 10 * S, 30 * S, record.node_ids("a"))
-    record.add_job(2, 20 * S, None, record.node_ids("ab"))
-    record.add_counted_jobs(
-        np.array([3, 4]), np.array([5, 25]) * S, np.array([40 * S, OPEN_END]), np.array([1, 1])
-    )  # fmt: skip
-    record.add_outage(NodeState.DOWN, 1 * S, 44 * S, record.node_ids("c"))
-    record.add_outage(NodeState.DOWN, 46 * S, None, record.node_ids("c"))
-    assert (record.first_start_us, record.last_start_us) == (5 * S, 25 * S)
-    assert (record.first_end_us, record.last_end_us, record.longest_us) == (30 * S, 40 * S, 35 * S)
-    assert (record.last_stamp_us, record.n_open, record.n_counted) == (40 * S, 2, 2)
-    use = node_use(record, OccupancyRules(), 46 * S)
-    assert use.first_us.tolist() == [10 * S, 20 * S, OPEN_END]
-    assert use.last_us.tolist() == [OPEN_END, OPEN_END, -OPEN_END]
-    assert use.jobs_on.tolist() == [2, 1, 0]
-    assert record.lint.kept == {"job intervals": 4, "outage intervals": 2}
-
-
-def test_many_nodes_are_seen_each():
-    record = ScheduleRecord()
-    nodes = [f"n{i}" for i in range(1_025)]
-    record.add_job(1, 0, 10 * S, record.node_ids(nodes[:1_024]))
-    record.add_job(2, 5 * S, 20 * S, record.node_ids(nodes))
-    use = node_use(record, OccupancyRules(), 20 * S)
-    assert (use.first_us.tolist(), use.last_us.tolist()) == ([0] * 1_024 + [5 * S], [20 * S] * 1_025)
-
-
-def test_coverage_of_several_files_is_from_the_first_to_the_last():
-    record = ScheduleRecord()
-    for start, end in ((20, 30), (10, 15), (12, 50), (20, 25)):
-        record.covers(start, end, "sampled")
-    assert (record.coverage.start_us, record.coverage.end_us) == (10, 50)
-
-
-def test_made_up_names_are_no_names_of_the_log():
-    record = ScheduleRecord()
-    record.node_ids(["unlisted0001", "cn1"])
-    record.set_machine_size(4)
-    assert list(machine_nodes(record)) == ["unlisted0001", "cn1", "unlisted_0001", "unlisted_0002"]
-    record = ScheduleRecord()
-    record.set_machine_size(2)
-    assert list(machine_nodes(record)) == ["n0001", "n0002"]
-
-
-def test_a_machine_said_to_be_smaller_than_its_list_is_doubted():
-    record = listed([(0, 10 * S, "a"), (0, 20 * S, "bc")], inventory=())
-    record.set_machine_size(2)
-    built = build_events(record, plain())
-    assert tally(built, "more nodes than the machine is said to have").examples[0].value == "3 listed, 2 said"
-    assert built.events.nodes == ("a", "b", "c")
-
-
-def test_keys_of_jobs_are_their_numbers_or_differ():
-    assert (job_key(12), job_key("12"), job_key("0012")) == (12, 12, 12)
-    keys = {job_key(text) for text in ("12_1", "12_2", "12.srv", "12[7].srv", "1" * 18, "")}
-    assert len(keys) == 6
-    assert all(-(2**63) <= key <= 0 for key in keys)
-
-
-# ---- the spool ---------------------------------------------------------------------------------------------------
-
-
-def test_the_known_end_counts_even_if_the_running_one_comes_later():
-    for order in ([None, 10 * S], [10 * S, None], [10 * S, 8 * S, None], [None, 8 * S, 10 * S]):
-        for run_rows in (1, 100):
-            record = ScheduleRecord(spool=JobSpool(run_rows))
-            for end_us in order:
-                record.add_job("7", 0, end_us, record.node_ids("a"))
-            record.add_job("8", 0, 20 * S, record.node_ids("b"))
-            built = build_events(record, plain())
-            assert events_by_the_second(built.events)["a"] == [NodeState.BUSY] * 10 + [NodeState.IDLE] * 10
-            assert built.lint.facts["runs that were read twice and count once"] == len(order) - 1
-            assert (tally(built, "read twice") is None) == (8 * S not in order)
-
-
-def test_a_full_list_of_nodes_ends_a_run_too():
-    jobs = JobSpool(1_000, 4)
-    for i in range(10):
-        jobs.add(i, i + 1, OPEN_END, i, 3, np.arange(3, dtype=np.int32))
-    pieces = list(jobs.slices())
-    assert sum(len(piece) for piece, _ in pieces) == 10
-    assert all((np.diff(piece.first_node) == 3).all() for piece, _ in pieces)
-    assert jobs._folder is not None
-    assert len(list(Path(jobs._folder.name).glob("*.rows"))) == 5
-
-
-def test_a_start_is_never_split_over_two_pieces(monkeypatch):
-    monkeypatch.setattr(spool, "BLOCK_ROWS", 2)
-    jobs = JobSpool(5)
-    starts = [7] * 9 + [8] + [9] * 6
-    for i, start in enumerate(starts):
-        jobs.add(start, 20, OPEN_END, i, 1, None)
-    pieces = [piece.start_us.tolist() for piece, _ in jobs.slices()]
-    assert [start for piece in pieces for start in piece] == starts
-    assert all(earlier[-1] < later[0] for earlier, later in pairwise(pieces))
-    assert len(pieces) > 1
-
-
-# ---- rules -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("column", ["empty_after_s", "min_gap_s", "release_delay_s", "limit_grace_s", "absent_after_s"])
-def test_lengths_are_seconds_from_zero_on(column):
-    assert getattr(OccupancyRules(**{column: 0}), column) == 0
-    for value in (-1e-9, 1e9, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="out of range") as caught:
-            OccupancyRules(**{column: value})
-        assert caught.value.column == column
-
-
-@pytest.mark.parametrize("column", ["assignment", "over_capacity", "shared_nodes", "empty_machine", "window"])
-def test_unknown_words_are_refused(column):
-    with pytest.raises(InputError, match="unknown") as caught:
-        OccupancyRules(**{column: "sometimes"})
-    assert (caught.value.column, caught.value.value) == (column, "sometimes")
