@@ -27,6 +27,7 @@ from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
+from tests.datasets.scheduler_logs.what_was_read import balances, dropped, intervals
 
 SECOND = 1_000_000
 HEADER = (
@@ -66,25 +67,6 @@ def read(tmp_path):
         return read_files(*paths, **options)
 
     return read_texts
-
-
-def intervals(record):
-    """(start in us, end in us or None, nodes held, names listed) of all jobs, in order."""
-    found = []
-    for rows, _ in record.jobs.slices():
-        for j in range(len(rows)):
-            listed = rows.nodes[rows.first_node[j] : rows.first_node[j + 1]]
-            end = None if rows.end_us[j] == OPEN_END else int(rows.end_us[j])
-            found.append((int(rows.start_us[j]), end, int(rows.count[j]), tuple(record.nodes[i] for i in listed)))
-    return found
-
-
-def balances(record):
-    return record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
-
-
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
 
 
 def raw_row(number, start, end, nodes, block, machine="mira"):

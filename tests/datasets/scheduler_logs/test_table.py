@@ -25,6 +25,8 @@ from bfreplay.datasets.scheduler_logs.table.jobs import (
 )
 from bfreplay.datasets.scheduler_logs.table.times import AMBIGUOUS_CHOSEN, ZONE_WRONG
 from bfreplay.errors import InputError
+from tests.datasets.scheduler_logs import what_was_read
+from tests.datasets.scheduler_logs.what_was_read import balances, dropped
 
 SECOND = 1_000_000
 
@@ -51,23 +53,7 @@ def read(tmp_path):
 
 
 def intervals(record):
-    """(start in s, end in s or None, nodes held, names listed) of all jobs, in order."""
-    found = []
-    for rows, _ in record.jobs.slices():
-        for j in range(len(rows)):
-            listed = rows.nodes[rows.first_node[j] : rows.first_node[j + 1]]
-            end = None if rows.end_us[j] == OPEN_END else rows.end_us[j] / SECOND
-            names = tuple(record.nodes[i] for i in listed)
-            found.append((rows.start_us[j] / SECOND, end, int(rows.count[j]), names))
-    return found
-
-
-def balances(record):
-    return record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
-
-
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+    return what_was_read.intervals(record, SECOND)
 
 
 def test_columns_are_found_by_their_usual_names_and_said_in_the_report(read):
