@@ -391,3 +391,10 @@ def test_a_word_that_nobody_knows_beside_one_that_counts_is_doubted(tmp_path, wo
     record = events(tmp_path, f"hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|{words}|x|root")
     assert (node_events.STRANGE_WORD in record.lint.doubts) == is_doubted
     assert len(outages(record)) == 1
+
+
+def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_doubt(tmp_path):
+    record = events(tmp_path, "hi\x07ll|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root")
+    assert outages(record) == []
+    assert dropped(record) == {node_events.SPOILT_CLUSTER: 1}
+    assert UNREADABLE in record.lint.doubts

@@ -162,7 +162,7 @@ def test_a_header_number_may_be_followed_by_text(tmp_path):
     assert record.machine_size == 4
 
 
-@pytest.mark.parametrize("value", ["many", "1,024", "4.5", "", "1234567890123"])
+@pytest.mark.parametrize("value", ["many", "1,024", "4.5", "", "1234567890123", "4 \x01"])
 @pytest.mark.parametrize("key", ["MaxNodes", "MaxProcs", "UnixStartTime"])
 def test_a_header_number_that_is_none_is_refused_with_its_line(tmp_path, key, value):
     text = f"; Version: 2.2\n; {key}: {value}\n" + HEADER + row()

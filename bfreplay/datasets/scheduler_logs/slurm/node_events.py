@@ -44,6 +44,7 @@ OTHER_NODES = (
     "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
 )
 BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
+SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
 STRANGE_WORD = "states of nodes have a word that is not known beside one that is: only that one counts"
 UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
 
@@ -149,6 +150,10 @@ class NodeEvents:
         if not cells[layout.index(*_NODE)]:
             lint.drop("cluster event", file.name, line, text)
             self._note_cluster(cells, layout, clock, file)
+            return None
+        cluster = layout.index("cluster")
+        if cluster >= 0 and not cells[cluster].isprintable():  # as names never are: columns may have moved
+            drop_unreadable(lint, SPOILT_CLUSTER, file, line, text)
             return None
         words = cells[layout.index(*_STATES)]
         state = node_state(words)

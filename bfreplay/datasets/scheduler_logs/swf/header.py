@@ -18,7 +18,7 @@ KEYS = frozenset(
 
 _DECIDING = (START, NODES, PROCESSORS)
 _PAIR = re.compile(r"\s*;\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
-_NUMBER = re.compile(r"(-?\d{1,12})(?=[ \t(]|$)", re.ASCII)
+_NUMBER = re.compile(r"(-?\d{1,12})(?:[ \t(][ -~]*)?", re.ASCII)
 _CLEANED = re.compile(r"\bcleaned version", re.IGNORECASE)
 _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
 
@@ -93,7 +93,7 @@ class Header:
         value = self.values.get(key)
         if value is None:
             return None
-        match = _NUMBER.match(value)
+        match = _NUMBER.fullmatch(value)
         if match is None:
             raise InputError(
                 f"{key} is no whole number",
