@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,7 +258,7 @@ class _RunReader(_BlockReader):
         self.block = _joined([self.block, more])
 
 
-def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype) -> NDArray:  # type: ignore[type-arg]
+def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     stream.seek(first * dtype.itemsize)
     return np.fromfile(stream, dtype=dtype, count=count)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bfreplay import __version__
 from bfreplay.datasets.public_logs.content import bring_into_form, recognised, sha256
 from bfreplay.datasets.public_logs.entries import LogFile, PublicLog
-from bfreplay.datasets.public_logs.supplies import DownloadError, NotSupplied, headline
+from bfreplay.datasets.public_logs.supplies import DownloadError, NotSuppliedError, headline
 from bfreplay.errors import BfreplayError
 from bfreplay.wording import count
 
@@ -36,16 +36,16 @@ class Download:
         self._unreachable: set[str] = set()
 
     def bring(self, file: LogFile, path: Path) -> None:
-        """Download ``file`` to ``path``. Raises ``NotSupplied`` if no address gives the right bytes."""
+        """Download ``file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
         reasons = []
         for address in file.addresses:
             reason = self._attempt(address, file, path)
             if reason is None:
                 return
             reasons.append(f"{address}\n      {reason}")
-        raise NotSupplied(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
+        raise NotSuppliedError(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
 
-    def error(self, failures: Sequence[tuple[PublicLog, NotSupplied]], asked: int) -> BfreplayError:
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
         """Tell of all that could not be downloaded at once, and how to go on by hand."""
         names = " ".join(log.name for log, _ in failures)
         return DownloadError(

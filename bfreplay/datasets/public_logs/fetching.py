@@ -11,7 +11,7 @@ from bfreplay.datasets.public_logs.content import in_its_form, sha256
 from bfreplay.datasets.public_logs.download import Download
 from bfreplay.datasets.public_logs.entries import LogFile, PublicLog, public_log
 from bfreplay.datasets.public_logs.local_folder import LocalFolder
-from bfreplay.datasets.public_logs.supplies import NotSupplied, Supply
+from bfreplay.datasets.public_logs.supplies import NotSuppliedError, Supply
 from bfreplay.errors import OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty, written_whole
 
@@ -119,7 +119,7 @@ def fetch_all(
     for log in entries.values():
         try:
             _place(missing[log.name], target, supply, overwrite=overwrite)
-        except NotSupplied as failure:
+        except NotSuppliedError as failure:
             failures.append((log, failure))
     if failures:
         raise supply.error(failures, asked=len(entries))

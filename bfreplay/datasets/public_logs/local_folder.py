@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from bfreplay.datasets.public_logs.content import bring_into_form, could_hold, recognised, sha256
 from bfreplay.datasets.public_logs.entries import LogFile, PublicLog
-from bfreplay.datasets.public_logs.supplies import NotSupplied, headline
+from bfreplay.datasets.public_logs.supplies import NotSuppliedError, headline
 from bfreplay.errors import BfreplayError, InputError
 
 
@@ -33,7 +33,7 @@ class LocalFolder:
         self._folder = folder
 
     def bring(self, file: LogFile, path: Path) -> None:
-        """Copy ``file`` to ``path``. Raises ``NotSupplied`` if nothing in the folder holds it."""
+        """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for found in self._candidates(file):
             form = recognised(file, found)
@@ -44,9 +44,9 @@ class LocalFolder:
             others.append(f"{found.name} there is another file (sha256 {sha256(found)})")
         wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
         where = [f"it can be had at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
-        raise NotSupplied(file, [*others, wanted, *where])
+        raise NotSuppliedError(file, [*others, wanted, *where])
 
-    def error(self, failures: Sequence[tuple[PublicLog, NotSupplied]], asked: int) -> BfreplayError:
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
         """Tell of all files that are not in the folder at once."""
         return InputError(
             headline(failures, asked),

@@ -15,7 +15,7 @@ class DownloadError(BfreplayError):
     """A public log could not be downloaded; the message names the addresses and says how to go on by hand."""
 
 
-class NotSupplied(Exception):  # noqa: N818  # no error by itself: what could not be had is told together at the end
+class NotSuppliedError(Exception):
     """One file could not be had.
 
     Parameters
@@ -40,15 +40,15 @@ class Supply(Protocol):
 
         Raises
         ------
-        NotSupplied
+        NotSuppliedError
             It cannot be had here. ``path`` may have been written to.
         """
 
-    def error(self, failures: Sequence[tuple[PublicLog, NotSupplied]], asked: int) -> BfreplayError:
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
         """Tell of all that could not be had, of ``asked`` logs, at once."""
 
 
-def headline(failures: Sequence[tuple[PublicLog, NotSupplied]], asked: int) -> str:
+def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> str:
     """``"1 of 2 public logs could not be fetched, ..."`` and, indented, which files and why."""
     if asked == 1:
         lines = ["the public log could not be fetched"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from bfreplay.datasets.occupancy.lint import Lint
+
+_T = TypeVar("_T")
 
 MOST_REMEMBERED = 65_536
 SEVERAL_TASKS = (
@@ -47,6 +51,6 @@ class Identities:
         return f"{job} task {earlier + 1}"
 
 
-def _make_room(known: dict) -> None:  # type: ignore[type-arg]  # either of the two
+def _make_room(known: dict[tuple[str, int], _T]) -> None:
     if len(known) >= MOST_REMEMBERED:
         del known[next(iter(known))]

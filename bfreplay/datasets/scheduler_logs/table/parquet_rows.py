@@ -102,7 +102,7 @@ def _values(column: Any) -> list[Any]:
         numbers = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()).to_pylist()
         return [None if number is None else made(number) for number in numbers]
     if kinds.is_duration(kind):
-        return column.cast(pa.duration("us"), safe=False).to_pylist()  # type: ignore[no-any-return]
+        column = column.cast(pa.duration("us"), safe=False)
     if kinds.is_decimal(kind):
         return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return list(column.to_pylist())
