@@ -74,13 +74,23 @@ class TabulatedCurve:
                 expected="first point (0 nodes, 0)",
                 fix=_FIX_START,
             )
+        distinct, times = np.unique(counts, return_counts=True)
+        if len(distinct) < len(counts):
+            twice = int(distinct[times > 1][0])
+            raise InputError(
+                f"{what} has two points at {twice} nodes",
+                column="nodes",
+                value=[float(rate) for rate in rates[counts == twice]],
+                expected="one point for each node count",
+                fix="keep one of them; repeated measurements are for `bfreplay jobs fit`, which makes a curve of them",
+            )
         if np.any(np.diff(counts) <= 0):
             raise InputError(
                 f"{what} is not sorted by nodes",
                 column="nodes",
                 value=[int(n) for n in counts],
                 expected="strictly increasing node counts",
-                fix="sort the points and keep one for each node count",
+                fix="sort the points",
             )
         object.__setattr__(self, "nodes", tuple(int(n) for n in counts))
         object.__setattr__(self, "values", tuple(float(v) for v in rates))

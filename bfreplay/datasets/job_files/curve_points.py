@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bfreplay.datasets.job_files.law_cells import law_text
+from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, TabulatedCurve
+from bfreplay.scalability import Curve, Law, TabulatedCurve
 
 INLINE_CURVE = ":"
-_EXPECTED = 'points "0:0 1:7115.3 2:13071.7" (nodes:value), or the name of a curve'
-
-
-def number_of(value: Any, column: str) -> float:
-    """Return the number given as number or text; InputError for anything else."""
-    try:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError
-        return float(value)
-    except (ValueError, OverflowError):
-        raise InputError(
-            "this is no number", column=column, value=value, expected="a number", fix=_number_fix(value)
-        ) from None
-
-
-def _number_fix(value: Any) -> str:
-    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
-        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
-    return "write it in digits with a decimal point, such as 18.5"
+_EXPECTED = 'points "0:0 1:7115.3 2:13071.7" (nodes:value), a law, or the name of a curve'
 
 
 def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[float]]:
@@ -64,7 +48,13 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
 
 
 def inline_text(curve: Curve) -> str:
-    """Return a curve as ``"0:0.0 1:7115.3"``, exact; one that is no table is written at every node count."""
+    """Return a curve as it stands in a cell, exact.
+
+    Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
+    written as points at every node count that it is defined at.
+    """
+    if isinstance(curve, Law):
+        return law_text(curve)
     if isinstance(curve, TabulatedCurve):
         nodes, values = list(curve.nodes), list(curve.values)
     else:

@@ -1,18 +1,19 @@
-"""Curves by their points: equal ones are one object."""
+"""Curves by their points or parameters: equal ones are one object."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bfreplay.scalability import TabulatedCurve
+from bfreplay.scalability import Law, TabulatedCurve
 
 
 class CurveShelf:
     """Every curve made so far; job sets have many jobs and few curves."""
 
-    __slots__ = ("_curves",)
+    __slots__ = ("_curves", "_laws")
 
     def __init__(self) -> None:
+        self._laws: dict[tuple[type[Law], tuple[float, ...]], Law] = {}
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
@@ -21,3 +22,7 @@ class CurveShelf:
         if key not in self._curves:
             self._curves[key] = TabulatedCurve(nodes, values, name)
         return self._curves[key]
+
+    def law(self, law: Law) -> Law:
+        """Return the first law like this one."""
+        return self._laws.setdefault((type(law), law.values), law)

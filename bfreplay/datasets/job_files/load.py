@@ -37,9 +37,11 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         job's own submit time), ``node_types`` (separated by ``;``), ``model``. Seconds are rounded to microseconds.
         In TOML a job may have ``count`` and ``submit_every_s``: it is then repeated as NAME-0000, NAME-0001, ….
 
-        A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), or the name of one.
+        A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), a law,
+        ``amdahl(rate_1=2831, serial=0.02)`` (a table with the key ``law`` in TOML), or the name of a curve.
     curves
-        Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables.
+        Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
+        ``nodes`` and ``values``, or ``law`` and its parameters.
         A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs.
 
     Returns
@@ -120,7 +122,7 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
 def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write a job set as CSV that ``load_jobs`` reads back exactly.
 
-    Curves are written as points, without their names; one that is no table (Amdahl's law, say) at every node count.
+    Curves are written as points, without their names; a law is written as a law.
 
     Parameters
     ----------

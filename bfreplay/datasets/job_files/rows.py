@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bfreplay.datasets.hints import kind_of_table, near_name
-from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, number_of, points_of
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.law_cells import is_law, law_of
+from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
 from bfreplay.datasets.times import (
@@ -21,7 +23,7 @@ from bfreplay.datasets.times import (
     time_error,
 )
 from bfreplay.errors import InputError
-from bfreplay.scalability import TabulatedCurve
+from bfreplay.scalability import Curve
 from bfreplay.workload import ElasticJob
 
 REQUIRED_COLUMNS = (
@@ -117,7 +119,7 @@ class JobRows:
     """The jobs of a table whose columns were checked; ``known`` are the curves that cells may name."""
 
     table: JobTable
-    known: Mapping[str, TabulatedCurve]
+    known: Mapping[str, Curve]
     shelf: CurveShelf
 
     @property
@@ -145,6 +147,10 @@ class JobRows:
                 row_of[job.name] = row
                 jobs.append(job)
         return jobs
+
+
+def _is_curve(cell: str) -> bool:
+    return is_law(cell) or INLINE_CURVE in cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,23 +267,23 @@ class _Row:
             )
         return due_us
 
-    def _curve(self, column: str) -> TabulatedCurve:
+    def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
         try:
-            if isinstance(cell, str) and INLINE_CURVE not in cell:
+            if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
                 return self._named_curve(column, cell.strip())
-            return self.rows.shelf.curve(*points_of(cell))
+            return self.rows.shelf.law(law_of(cell)) if is_law(cell) else self.rows.shelf.curve(*points_of(cell))
         except InputError as error:
             raise error if error.file else located(error, self.rows.table.file, self.row, column, curve=True) from error
 
-    def _named_curve(self, column: str, name: str) -> TabulatedCurve:
+    def _named_curve(self, column: str, name: str) -> Curve:
         curve = self.rows.known.get(name)
         if curve is None:
             near = difflib.get_close_matches(name, self.rows.known, n=1)
             raise self._error(
                 f"no curve is called {name!r}",
                 column,
-                "points such as 0:0 1:7115.3, or one of: "
+                "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
                 + (", ".join(sorted(self.rows.known)) or "(no curves given)"),
                 f"did you mean {near[0]!r}?" if near else "give the file of curves, or write the points here",
             )

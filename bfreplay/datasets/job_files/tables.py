@@ -12,10 +12,13 @@ from typing import Any
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, not_utf8, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.law_cells import is_law, law_of
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
 from bfreplay.errors import InputError
-from bfreplay.scalability import TabulatedCurve
+from bfreplay.scalability import Curve
+
+_CURVE_KEYS = ("nodes", "values", "law")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class JobTable:
     columns
         Every column or key of the table, in order.
     curves
-        Its own named curves, as (nodes, values) cells: TOML only.
+        Its own named curves, the cells of each by key: TOML only.
     """
 
     file: Path
@@ -142,40 +145,41 @@ def read_toml_table(file: Path) -> JobTable:
         raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")
     if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
         raise InputError(
-            "curves is no table of tables", file=file, column="curves", expected="[curves.NAME] with nodes and values"
+            "curves is no table of tables",
+            file=file,
+            column="curves",
+            expected="[curves.NAME] with nodes and values, or with a law",
         )
     columns = dict.fromkeys(key for job in jobs for key in job)
     rows = tuple((f"[[job]] {i}", job) for i, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
 
 
-def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, TabulatedCurve]:
+def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
     """Return the ``[curves.NAME]`` tables of a TOML file as curves.
 
     Raises
     ------
     InputError
-        Keys other than ``nodes`` and ``values``, or points that make no curve.
+        Keys other than ``nodes`` and ``values``, or ``law`` and its parameters; points or
+        parameters that make no curve.
     """
-    curves = {}
+    curves: dict[str, Curve] = {}
     for name, cells in table.curves.items():
         label = f"[curves.{name}]"
-        if set(cells) != {"nodes", "values"}:
-            raise InputError(
-                f"curve {name!r} does not have exactly the keys nodes and values",
-                file=table.file,
-                row=label,
-                value=sorted(cells),
-                expected="nodes = [0, 1, …] and values = [0.0, …]",
-            )
         try:
+            if is_law(cells):
+                curves[name] = shelf.law(law_of(cells))
+                continue
+            if set(cells) != {"nodes", "values"}:
+                raise _no_curve_keys(name, cells)
             curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
         except InputError as error:
             raise located(error, table.file, label) from error
     return curves
 
 
-def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, TabulatedCurve]:
+def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     """Curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -225,7 +229,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, TabulatedCurve]
         raise InputError(
             "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
         )
-    curves = {}
+    curves: dict[str, Curve] = {}
     for name, (rows, all_nodes, all_values) in points.items():
         if INLINE_CURVE in name:
             raise InputError(
@@ -243,6 +247,16 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, TabulatedCurve]
             where = rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"
             raise located(error, file, where, "curve") from error
     return curves
+
+
+def _no_curve_keys(name: str, cells: Mapping[str, Any]) -> InputError:
+    unknown = [key for key in cells if key not in _CURVE_KEYS]
+    return InputError(
+        f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+        value=sorted(cells),
+        expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
+        fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
+    )
 
 
 def _fix_of_curve_columns(columns: Sequence[str], wanted: Sequence[str]) -> str:

@@ -1,0 +1,96 @@
+"""Scalability laws as they stand in files: ``amdahl(rate_1=2831.0, serial=0.02)``, or a table with the key ``law``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bfreplay.datasets.hints import near_name
+from bfreplay.datasets.job_files.numbers import number_of
+from bfreplay.errors import InputError
+from bfreplay.scalability import Law, law_named, name_of
+
+LAW_KEY = "law"
+_CALL = re.compile(r"\s*([^\s()=,]+)\s*\((.*)\)\s*", re.DOTALL)
+_EXAMPLE = "a law such as amdahl(rate_1=2831, serial=0.02)"
+
+
+def is_law(cell: Any) -> bool:
+    """Whether a cell holds a law, as text or as a table; it may still be a wrong one."""
+    if isinstance(cell, Mapping):
+        return LAW_KEY in cell
+    return isinstance(cell, str) and "(" in cell
+
+
+def law_of(cell: Any) -> Law:
+    """Return the law in a cell for which ``is_law`` is true.
+
+    Parameters
+    ----------
+    cell
+        ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
+        ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``.
+
+    Raises
+    ------
+    InputError
+        No such law; a parameter that is unknown, missing, there twice, no number or out of range.
+    """
+    if isinstance(cell, Mapping):
+        name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
+        if not isinstance(name, str):
+            raise InputError("the name of the law is no text", column=LAW_KEY, value=name, expected='law = "amdahl"')
+    else:
+        name, given = _parts(cell)
+    law = law_named(name)
+    wanted = [parameter.name for parameter in law.parameters]
+    for key in given:
+        if key not in wanted:
+            near = near_name(key, wanted)
+            raise InputError(
+                f"the law {name} has no parameter {key!r}",
+                column=key,
+                value=given[key],
+                expected=", ".join(wanted),
+                fix=f"did you mean {near!r}?" if near else "drop it, or choose another law",
+            )
+    for key in wanted:
+        if key not in given:
+            raise InputError(
+                f"the law {name} lacks its parameter {key!r}",
+                column=key,
+                value=cell if isinstance(cell, str) else dict(cell),
+                expected=", ".join(wanted),
+                fix=f"add {key}: {next(each.meaning for each in law.parameters if each.name == key)}",
+            )
+    return law(**{key: number_of(given[key], key) for key in wanted})
+
+
+def law_text(law: Law) -> str:
+    """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
+    inside = ", ".join(f"{each.name}={value!r}" for each, value in zip(law.parameters, law.values, strict=True))
+    return f"{name_of(type(law))}({inside})"
+
+
+def _parts(text: str) -> tuple[str, dict[str, str]]:
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise InputError("a law is unreadable", value=text, expected=_EXAMPLE, fix="close the parenthesis after it")
+    name, inside = match.groups()
+    given: dict[str, str] = {}
+    for part in re.sub(r"\s*=\s*", "=", inside).replace(",", " ").split():
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise InputError(
+                f"a parameter of the law {name} has no name or no value",
+                value=part,
+                expected=_EXAMPLE,
+                fix="write NAME=VALUE for each parameter, with a decimal point in the value",
+            )
+        if key in given:
+            raise InputError(
+                f"the parameter {key!r} of the law {name} is there twice", column=key, value=text, fix="drop one"
+            )
+        given[key] = value
+    return name, given

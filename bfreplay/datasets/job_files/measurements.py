@@ -1,0 +1,139 @@
+"""Measured rates from a table: ``nodes, samples_per_s``, with repeats and several curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets.hints import did_you_mean, kind_of_table, near_name
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE
+from bfreplay.datasets.job_files.numbers import number_of
+from bfreplay.datasets.job_files.tables import JobTable
+from bfreplay.datasets.located import located
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.errors import InputError
+from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
+
+REQUIRED = ("nodes", RATE_COLUMN)
+OPTIONAL = ("repeat", "curve")
+_COLUMNS = (*REQUIRED, *OPTIONAL)
+
+
+def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
+    """Read measured rates.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.parquet`` with the columns ``nodes`` and ``samples_per_s`` (of all nodes together), one row a
+        measurement. Optional: ``repeat``, any label, different for each measurement of one count; ``curve``, the name
+        of the curve, for several in one file.
+
+    Returns
+    -------
+    dict
+        Measurements by name of the curve, in the order of the file; without the column ``curve`` they are named after
+        the file.
+
+    Raises
+    ------
+    InputError
+        Other columns; cells that are empty, no numbers or out of range; one repeat twice; or a curve of fewer than two
+        node counts.
+    """
+    file = Path(path)
+    check_is_file(file)
+    readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
+    table: JobTable = reader_for(file, readers)(file)
+    _check_columns(table)
+    if not table.rows:
+        raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
+    nodes: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
+    first_row: dict[tuple[str, float, str], int | str] = {}
+    rows_of: dict[str, list[int | str]] = {}
+    for row, cells in table.rows:
+        curve = _curve_name(table, row, cells)
+        try:
+            count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
+            check_measurement(count, rate)
+        except InputError as error:
+            raise located(error, file, row) from error
+        if "repeat" in table.columns:
+            label = (curve, count, str(cells.get("repeat", "")).strip())
+            if label in first_row:
+                raise InputError(
+                    f"two measurements at {count:g} nodes are the same repeat (the other one: row {first_row[label]})",
+                    file=file,
+                    row=row,
+                    column="repeat",
+                    value=cells.get("repeat"),
+                    expected="a label of its own for each measurement of a count",
+                    fix="drop the row that is there twice, or number the repeats",
+                )
+            first_row[label] = row
+        nodes.setdefault(curve, []).append(count)
+        rates.setdefault(curve, []).append(rate)
+        rows_of.setdefault(curve, []).append(row)
+    measured = {}
+    for curve, counts in nodes.items():
+        try:
+            measured[curve] = Measurements(counts, rates[curve], curve)
+        except InputError as error:
+            rows = rows_of[curve]
+            raise located(error, file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}") from error
+    return measured
+
+
+def _check_columns(table: JobTable) -> None:
+    unknown = [name for name in table.columns if name not in _COLUMNS]
+    missing = [name for name in REQUIRED if name not in table.columns]
+    if not unknown and not missing:
+        return
+    kind = kind_of_table(table.columns)
+    hint = did_you_mean(unknown, missing)
+    if hint is None and unknown:
+        near = near_name(unknown[0], _COLUMNS)
+        hint = f"did you mean {near!r}?" if near else None
+    raise InputError(
+        f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing",
+        file=table.file,
+        column=(unknown or missing)[0],
+        value=list(table.columns),
+        expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
+        fix=f"this looks like {kind}: give the measurements here"
+        if kind is not None
+        else hint or ("drop the column" if unknown else "add the column"),
+    )
+
+
+def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Any]) -> str:
+    if "curve" not in table.columns:
+        return table.file.stem
+    try:
+        name = str(_cell(cells, "curve")).strip()
+        if INLINE_CURVE in name or "(" in name:
+            raise InputError(
+                "the name of a curve has a colon or a parenthesis",
+                column="curve",
+                value=name,
+                expected="a name without them: points and laws are told by them",
+                fix="rename the curve",
+            )
+    except InputError as error:
+        raise located(error, table.file, row) from error
+    return name
+
+
+def _cell(cells: Mapping[str, Any], column: str) -> Any:
+    if column not in cells:
+        raise InputError(
+            f"the column {column!r} is empty here",
+            column=column,
+            value=None,
+            expected="a value in every row",
+            fix="fill it in or drop the row",
+        )
+    return cells[column]

@@ -1,0 +1,218 @@
+"""Which law fits measurements best, which others do as well, and what to measure to tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bfreplay.errors import check_whole
+from bfreplay.scalability.catalogue import laws_for, name_of
+from bfreplay.scalability.curve import Curve
+from bfreplay.scalability.fitting import FittedLaw, fit_law, why_not
+from bfreplay.scalability.law import Floats, Law, Scaling
+from bfreplay.scalability.measurements import Measurements
+from bfreplay.scalability.tabulated import TabulatedCurve
+
+TIED_WITHIN = 2.0
+"""Laws within this of the least AICc are as good (K. P. Burnham and D. R. Anderson, Model Selection, 2002)."""
+_SAME_CURVE = 1e-3
+_COUNTS_TO_TRY = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A law that was not fitted, and why."""
+
+    law: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Laws that the measurements do not tell from the best one.
+
+    Parameters
+    ----------
+    laws
+        Their names, the best one first.
+    apart
+        Largest difference from the best law at ``max_nodes``, over its rate there.
+    max_nodes
+        Where that is.
+    measure_at
+        Node count, up to ``max_nodes``, whose measurement tells them apart best.
+    apart_there
+        Largest difference there.
+    """
+
+    laws: tuple[str, ...]
+    apart: float
+    max_nodes: int
+    measure_at: int
+    apart_there: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Every law that could be fitted, and the one to use.
+
+    Parameters
+    ----------
+    measurements
+        What they were fitted to.
+    fits
+        By AICc, the least first; laws that have none behind, by the number of their parameters, then by their scatter.
+    left_out
+        Laws that were not fitted.
+    best
+        The one to use: the least AICc among those that fit; ``None`` if none does.
+    same_curve
+        Laws that are the same curve as the best one, to 0.1 % at every count up to ``max_nodes``: no measurement there
+        tells them apart, and none need.
+    tie
+        Other laws that are as good; ``None`` if there are none.
+    max_nodes
+        Up to where the curve is to be used.
+    """
+
+    measurements: Measurements
+    fits: tuple[FittedLaw, ...]
+    left_out: tuple[LeftOut, ...]
+    best: FittedLaw | None
+    same_curve: tuple[str, ...]
+    tie: Tie | None
+    max_nodes: int
+
+    @property
+    def curve(self) -> Curve:
+        """The best law; where none fits, the means of the measurements as points."""
+        return means_as_points(self.measurements) if self.best is None else self.best.curve
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready; what is infinite or not tested is ``None``."""
+        return {
+            "measurements": len(self.measurements.nodes),
+            "counts": self.measurements.counts.tolist(),
+            "means": self.measurements.means.tolist(),
+            "repeats": self.measurements.repeats.tolist(),
+            "max_nodes": self.max_nodes,
+            "best": None if self.best is None else name_of(type(self.best.curve)),
+            "same_curve": list(self.same_curve),
+            "tie": None if self.tie is None else asdict(self.tie) | {"laws": list(self.tie.laws)},
+            "fits": [_fit_dict(each) for each in self.fits],
+            "left_out": [asdict(each) for each in self.left_out],
+        }
+
+
+def fit_all(
+    nodes: Sequence[float] | Floats,
+    rates: Sequence[float] | Floats,
+    scaling: Scaling | str = Scaling.EITHER,
+    max_nodes: int | None = None,
+) -> Choice:
+    """Fit every registered law to measured rates and choose one.
+
+    Parameters
+    ----------
+    nodes, rates
+        One measurement each, in samples/s.
+    scaling
+        How they were measured, ``weak`` or ``strong``: laws of the other scaling are not fitted.
+    max_nodes
+        Up to where the curve is to be used; the largest measured count where left out.
+
+    Raises
+    ------
+    InputError
+        Measurements out of range, or rates that fall over the whole range.
+    """
+    return choose(Measurements(nodes, rates), laws_for(Scaling(scaling)), max_nodes)
+
+
+def choose(
+    measurements: Measurements, laws: Sequence[type[Law]], max_nodes: int | None = None, insist: bool = False
+) -> Choice:
+    """Fit these laws and choose among them, as `fit_all` does; the first of laws that are one curve is preferred.
+
+    With ``insist`` a law that does not fit is chosen where none does.
+    """
+    last = int(measurements.counts[-1]) if max_nodes is None else max_nodes
+    check_whole("max_nodes", last, 1)
+    left_out, fits = [], []
+    for law in laws:
+        refused = why_not(measurements, law)
+        if refused is None:
+            fits.append(fit_law(measurements, law))
+        else:
+            left_out.append(LeftOut(name_of(law), refused.problem))
+    fits.sort(key=_order)
+    candidates = [each for each in fits if each.fits] or (fits if insist else [])
+    if not candidates:
+        return Choice(measurements, tuple(fits), tuple(left_out), None, (), None, last)
+    best = candidates[0]
+    counts = _counts(last)
+    others = [each for each in candidates[1:] if each.aicc - best.aicc <= TIED_WITHIN or math.isinf(best.aicc)]
+    same = [each for each in others if np.abs(_apart(each, best, counts)).max() <= _SAME_CURVE]
+    rivals = [each for each in others if each not in same]
+    names = tuple(name_of(type(each.curve)) for each in same)
+    tie = _tie(best, rivals, counts) if rivals else None
+    return Choice(measurements, tuple(fits), tuple(left_out), best, names, tie, last)
+
+
+def means_as_points(measurements: Measurements) -> TabulatedCurve:
+    """The geometric mean at each count as points, with a straight line from (0, 0) to the first."""
+    return TabulatedCurve([0, *measurements.counts.tolist()], [0.0, *measurements.means.tolist()], measurements.name)
+
+
+def _fit_dict(fitted: FittedLaw) -> dict[str, object]:
+    law = fitted.curve
+    return {
+        "law": name_of(type(law)),
+        "scaling": law.scaling.value,
+        "formula": law.formula,
+        "parameters": {
+            each.name: {"value": value, "low": low, "high": _finite(high)}
+            for each, value, (low, high) in zip(law.parameters, law.values, fitted.intervals, strict=True)
+        },
+        "scatter": fitted.scatter,
+        "aicc": _finite(fitted.aicc),
+        "misfit": fitted.misfit,
+        "fits": fitted.fits,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _order(fitted: FittedLaw) -> tuple[float, int, float]:
+    # rounded: laws that are one curve differ in the last digits, and the first registered shall lead
+    few = math.isinf(fitted.aicc)
+    return (round(fitted.aicc, 6), len(fitted.intervals) if few else 0, round(fitted.scatter, 9) if few else 0.0)
+
+
+def _tie(best: FittedLaw, rivals: Sequence[FittedLaw], counts: Floats) -> Tie:
+    # one more measurement at n raises the sum of squares of a wrong law, fitted anew, by d² / (1 + h): d the distance
+    # of the two laws there, h the wrong one's leverage; which one is wrong is not known
+    gain = np.zeros(len(counts))
+    for rival in rivals:
+        distance = np.log1p(_apart(rival, best, counts))
+        gain += distance**2 / (1.0 + np.maximum(best.leverage(counts), rival.leverage(counts)))
+    at = int(np.argmax(gain))
+    apart = np.max([np.abs(_apart(rival, best, counts)) for rival in rivals], axis=0)
+    names = tuple(name_of(type(each.curve)) for each in (best, *rivals))
+    return Tie(names, float(apart[-1]), int(counts[-1]), int(counts[at]), float(apart[at]))
+
+
+def _apart(one: FittedLaw, other: FittedLaw, counts: Floats) -> Floats:
+    return np.asarray(one.curve.rates(counts) / other.curve.rates(counts) - 1.0, dtype=np.float64)
+
+
+def _counts(last: int) -> Floats:
+    """Every count up to ``last``; beyond some thousands a few thousand of them, evenly over logarithms."""
+    if last <= _COUNTS_TO_TRY:
+        return np.arange(1.0, last + 1)
+    return np.unique(np.round(np.geomspace(1, last, _COUNTS_TO_TRY)))

@@ -1,0 +1,206 @@
+"""Fits as plain text for people: a table of laws, what the chosen one describes, and warnings."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from bfreplay.scalability.catalogue import name_of
+from bfreplay.scalability.choice import TIED_WITHIN, Choice
+from bfreplay.scalability.fitting import FittedLaw
+from bfreplay.scalability.law import Scaling
+from bfreplay.wording import count
+
+WIDTH = 100
+_LARGE_SCATTER = 0.10
+_HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
+_MEANING = {
+    Scaling.STRONG: "Strong scaling: the global batch is the same at every node count, each node gets a smaller part "
+    "of it, and a step trains the same whatever the count.",
+    Scaling.WEAK: "Weak scaling: the batch of each node is the same, so the global batch grows with the nodes. "
+    "samples/s count its samples alike; whether those of a larger batch teach as much (learning rate, warm-up) is for "
+    "you to judge.",
+    Scaling.EITHER: "This law describes weak and strong scaling alike; which one it is here is how you measured. "
+    "Strong: the global batch is the same at every count. Weak: it grows with the nodes, and samples of a larger batch "
+    "may teach less.",
+}
+
+
+def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
+    """Lay out what was fitted to one curve, ending in a newline.
+
+    Parameters
+    ----------
+    name
+        Of the curve.
+    choice
+        What was fitted.
+    scaling
+        How it was measured, where that is known.
+    """
+    blocks = [textwrap.wrap(f"{name}: {headline(choice)}", WIDTH, break_on_hyphens=False)]
+    if choice.fits:
+        blocks.append(_table(choice))
+    if choice.best is not None:
+        means = scaling if choice.best.curve.scaling is Scaling.EITHER else choice.best.curve.scaling
+        blocks.append(textwrap.wrap(_MEANING[means], WIDTH, break_on_hyphens=False))
+    blocks += [
+        textwrap.wrap(f"{each.law} is left out: {each.reason}.", WIDTH, break_on_hyphens=False)
+        for each in choice.left_out
+    ]
+    blocks += [
+        textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        for each in warnings(choice)
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def headline(choice: Choice) -> str:
+    """What was measured, and what to use, in a sentence."""
+    counts = choice.measurements.counts
+    measured = (
+        f"{count(len(choice.measurements.nodes), 'measurement')} at {count(len(counts), 'node count')} "
+        f"from {counts[0]:,} to {counts[-1]:,}"
+    )
+    if choice.best is None:
+        return f"{measured}; no law fits: the means as points are used"
+    law = choice.best.curve
+    values = ", ".join(f"{each.name} {_digits(value)}" for each, value in zip(law.parameters, law.values, strict=True))
+    return f"{measured}; {name_of(type(law))} is used, {law.formula} with {values}"
+
+
+def remarks(choice: Choice) -> list[str]:
+    """What a file of curves says about one: where it comes from, its intervals, and the warnings."""
+    lines = [headline(choice)]
+    if choice.best is not None:
+        law = choice.best.curve
+        lines.append(f"residual scatter {choice.best.scatter:.1%}; 95 % intervals of all parameters together:")
+        lines += [
+            f"{each.name}: {_digits(low)} to {_digits(high)} ({each.meaning})"
+            for each, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
+        ]
+    return [*lines, *(f"warning: {each}" for each in warnings(choice))]
+
+
+def warnings(choice: Choice) -> list[str]:
+    """What a reader has to know before the curve is used, each in a sentence or two; none if all is well."""
+    said = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
+    if choice.measurements.pure_error[1] == 0:
+        said.append(
+            "no node count was measured twice, so nothing tests whether a law fits. Repeat the measurements, best on "
+            "other days and nodes."
+        )
+    return said
+
+
+def _of_no_law(choice: Choice) -> str:
+    last = int(choice.measurements.counts[-1])
+    why = (
+        "every law misses the means by more than the repeats scatter"
+        if choice.fits
+        else "there are too few measurements for any law, or no law can follow them"
+    )
+    ends = f" They end at {last:,} nodes: jobs cannot have more." if choice.max_nodes > last else ""
+    return f"{why}. The curve is the mean at each measured count, with straight lines between.{ends}"
+
+
+def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
+    said = []
+    name, last = name_of(type(best.curve)), int(choice.measurements.counts[-1])
+    if not best.fits:
+        said.append(
+            f"{name} does not fit: it misses the means by more than the repeats scatter (p = {best.misfit:.2g}). It is "
+            "used because it was asked for; without --law the choice is free."
+        )
+    if best.misfit is None and best.scatter > _LARGE_SCATTER:
+        said.append(
+            f"the measurements scatter by {best.scatter:.0%} around {name}: it may not fit. Repeats would tell scatter "
+            "from misfit."
+        )
+    loose = [
+        each.name
+        for each, (low, high) in zip(best.curve.parameters, best.intervals, strict=True)
+        if high >= each.high or (each.low == 0 and low == 0 and each.name == "rate_1")
+    ]
+    if loose:
+        said.append(
+            f"the measurements do not limit {' and '.join(loose)} of {name}: its interval ends at the parameter's own "
+            "bound. Fewest nodes tell the rate of one node, most nodes the limits."
+        )
+    if choice.max_nodes > last:
+        low, high = best.band(np.array([float(choice.max_nodes)]))
+        rate = float(best.curve.rates([choice.max_nodes])[0])
+        said.append(
+            f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {_digits(rate)} samples/s "
+            f"there (95 % band {_digits(float(low[0]))} to {_digits(float(high[0]))}) if it holds that far."
+        )
+    return said
+
+
+def _of_tie(choice: Choice) -> list[str]:
+    tie, best = choice.tie, choice.best
+    if tie is None or best is None:
+        return []
+    names = f"{', '.join(tie.laws[:-1])} and {tie.laws[-1]}"
+    why = (
+        "these are too few measurements to choose a law by AICc"
+        if math.isinf(best.aicc)
+        else f"their AICc lie within {TIED_WITHIN:g}"
+    )
+    there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {tie.apart_there:.1%}"
+    return [
+        f"{names} cannot be told apart: {why}. At {tie.max_nodes:,} nodes they differ by up to {tie.apart:.1%}. "
+        f"Measure next at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
+    ]
+
+
+def _table(choice: Choice) -> list[str]:
+    rows: list[Sequence[str]] = [_HEAD]
+    for fitted in choice.fits:
+        law = fitted.curve
+        first = (name_of(type(law)), law.scaling.value)
+        last = (
+            f"{100 * fitted.scatter:.2g} %",
+            "-" if math.isinf(fitted.aicc) else f"{fitted.aicc:.1f}",
+            _verdict(choice, fitted),
+        )
+        for i, (each, value, (low, high)) in enumerate(zip(law.parameters, law.values, fitted.intervals, strict=True)):
+            rows.append(
+                (
+                    *(first if i == 0 else ("", "")),
+                    each.name,
+                    _digits(value),
+                    f"{_digits(low)} to {_digits(high)}",
+                    *(last if i == 0 else ("", "", "")),
+                )
+            )
+    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
+    right = {3, 5, 6}
+    return [
+        "  ".join(
+            cell.rjust(width) if k in right else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _verdict(choice: Choice, fitted: FittedLaw) -> str:
+    best, name = choice.best, name_of(type(fitted.curve))
+    if not fitted.fits:
+        return f"does not fit (p = {fitted.misfit:.1g})"
+    if best is None or fitted is best:
+        return "best"
+    if name in choice.same_curve:
+        return "the same curve"
+    if choice.tie is not None and name in choice.tie.laws:
+        return "as good"
+    return "worse"
+
+
+def _digits(value: float) -> str:
+    """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"

@@ -1,0 +1,135 @@
+"""What a scalability law is: a formula with named parameters, defined at every node count."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+
+Floats = NDArray[np.float64]
+
+LAST_NODES = 1_000_000
+"""Node counts above any machine's. A law holds beyond it; its table is not asked for."""
+
+
+class Scaling(StrEnum):
+    """What stays the same while nodes are added."""
+
+    STRONG = "strong"  # the global batch: each node gets a smaller part of it
+    WEAK = "weak"  # the batch of each node: the global batch grows
+    EITHER = "either"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a law.
+
+    Parameters
+    ----------
+    name
+        As it stands in files.
+    low, high
+        Least and largest value, both allowed (``rate_1`` alone has to be above its least).
+    meaning
+        In a few words, with its unit.
+    """
+
+    name: str
+    low: float
+    high: float
+    meaning: str
+
+
+RATE_1 = Parameter("rate_1", 0.0, 1e30, "rate of one node, samples/s")
+
+
+class Law(ABC):
+    """A curve by a formula: ``rate_1`` times a shape that is 1 at one node.
+
+    A law is a frozen dataclass with a field for each of its ``parameters``, ``rate_1`` first. It fulfils `Curve`.
+
+    Attributes
+    ----------
+    law
+        Its name in files and on the command line.
+    scaling
+        Which scaling it describes.
+    can_fall
+        Whether the rate at many nodes can end below its peak, within the bounds of the parameters.
+    formula
+        In one line.
+    parameters
+        What they are called and mean, and their bounds; ``RATE_1`` first.
+
+    Raises
+    ------
+    InputError
+        A parameter is no finite number within its bounds.
+    """
+
+    __slots__ = ()
+    law: ClassVar[str]
+    scaling: ClassVar[Scaling]
+    can_fall: ClassVar[bool]
+    formula: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]]
+
+    @staticmethod
+    @abstractmethod
+    def shape(nodes: Floats, *parameters: complex) -> NDArray[Any]:
+        """Rates at ``nodes`` (at least 1) over that of one node; all parameters but ``rate_1``, in their order.
+
+        Plain arithmetic on arrays, without ``abs``, comparisons and casts: fits give it complex parameters to take
+        derivatives (W. Squire and G. Trapp, SIAM Review 40 (1998) 110).
+        """
+
+    @staticmethod
+    @abstractmethod
+    def starts(nodes: Floats, rates: Floats) -> Sequence[Sequence[float]]:
+        """Where a fit shall start: values of all parameters but ``rate_1``, roughly those of these measurements."""
+
+    def __post_init__(self) -> None:
+        for parameter in self.parameters:
+            given = getattr(self, parameter.name)
+            value = float(given) if isinstance(given, int | float | np.number) and not isinstance(given, bool) else None
+            is_rate = parameter.name == RATE_1.name
+            if value is None or not math.isfinite(value) or not parameter.low <= value <= parameter.high or (
+                is_rate and value == 0
+            ):  # fmt: skip
+                raise InputError(
+                    f"{self.law}: {parameter.name} is out of range",
+                    column=parameter.name,
+                    value=given,
+                    expected=f"{parameter.meaning}: a number "
+                    + (f"> 0, at most {RATE_1.high:g}" if is_rate else f"from {parameter.low:g} to {parameter.high:g}"),
+                )
+            object.__setattr__(self, parameter.name, value)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Its parameters in their order."""
+        return tuple(getattr(self, parameter.name) for parameter in self.parameters)
+
+    @property
+    def last_nodes(self) -> int:
+        """Largest node count that a table is made for: more than any machine has."""
+        return LAST_NODES
+
+    def rates(self, nodes: Sequence[float] | Floats) -> Floats:
+        """Rates at these node counts, each at least 1; the shape is that of ``nodes``."""
+        rate_1, *others = self.values
+        return np.asarray(rate_1 * self.shape(np.asarray(nodes, dtype=np.float64), *others), dtype=np.float64)
+
+    def table(self, max_nodes: int) -> Floats:
+        """Values at 0, 1, ..., ``max_nodes``: shape ``(max_nodes + 1,)``; the first is 0."""
+        table = np.zeros(max_nodes + 1)
+        table[1:] = self.rates(np.arange(1.0, max_nodes + 1))
+        return table

@@ -1,0 +1,142 @@
+"""The choice among laws, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.scalability import (
+    Amdahl,
+    Gustafson,
+    Measurements,
+    PowerLaw,
+    TabulatedCurve,
+    UniversalScalability,
+    choose,
+    fit,
+    fit_all,
+)
+from bfreplay.scalability.fit_text import headline, remarks, render, warnings
+from bfreplay.scalability.law import Scaling
+from tests.scalability.test_fitting import COUNTS, DESIGN, noisy
+
+# halfway between a line and a power of nodes, with repeats that scatter evenly
+BETWEEN = np.sqrt(Gustafson(10.3, 0.15).rates(DESIGN) * PowerLaw(10.0, 0.96).rates(DESIGN)) * np.tile(
+    np.exp([-0.04, 0.0, 0.04]), 7
+)
+STEPS = np.array([10.0, 19.0, 28.0, 28.0, 70.0, 90.0] * 2)
+
+
+def test_the_law_behind_the_measurements_is_chosen():
+    chosen = fit_all(DESIGN, noisy(UniversalScalability(100.0, 0.03, 5e-4), DESIGN, 0.03, np.random.default_rng(0)))
+    assert chosen.best.curve.law == "usl"
+    assert chosen.curve is chosen.best.curve
+    assert chosen.same_curve == ("communication-strong",)
+    assert chosen.tie is None
+    assert np.diff([fit.aicc for fit in chosen.fits]).min() > -1e-6
+
+
+def test_laws_that_cannot_be_told_apart_are_named_with_the_count_to_measure_next():
+    chosen = fit_all(DESIGN, BETWEEN, "weak", max_nodes=256)
+    tie = chosen.tie
+    assert tie.laws == ("power", "gustafson", "communication-weak")
+    rates_there = {fit.curve.law: float(fit.curve.rates([256])[0]) for fit in chosen.fits}
+    first = rates_there[tie.laws[0]]
+    assert tie.apart == pytest.approx(max(abs(rates_there[name] / first - 1) for name in tie.laws[1:]))
+    assert 1 <= tie.measure_at <= 256
+    said = " ".join(warnings(chosen))
+    assert "power, gustafson and communication-weak cannot be told apart" in said
+    assert "At 256 nodes they differ by up to" in said
+    assert f"Measure next at {tie.measure_at} nodes" in said
+
+
+@pytest.mark.parametrize("last", [40, 256])
+def test_the_measurement_that_is_advised_tells_the_laws_apart(last):
+    """Measured there, of all counts, the wrong law loses most: by brute force over a coarse choice of counts."""
+    chosen = choose(Measurements(DESIGN, BETWEEN), [Gustafson, PowerLaw], last)
+    laws = {fit.curve.law: fit for fit in chosen.fits}
+
+    def loss(count):
+        lost = 0.0
+        for right, wrong in (("gustafson", "power"), ("power", "gustafson")):
+            more = [*BETWEEN, float(laws[right].curve.rates([count])[0])]
+            lost += fit([*DESIGN, count], more, wrong).scatter ** 2 * (len(more) - 2)
+            lost -= laws[wrong].scatter ** 2 * (len(BETWEEN) - 2)
+        return lost
+
+    most = max(loss(count) for count in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 64, 128, 256) if count <= last)
+    assert loss(chosen.tie.measure_at) >= 0.95 * most
+
+
+def test_where_no_law_fits_the_means_are_used_and_it_is_said():
+    chosen = fit_all([1, 2, 4, 8, 16, 32] * 2, STEPS * np.repeat([1.01, 0.99], 6), max_nodes=64)
+    assert chosen.best is None
+    assert isinstance(chosen.curve, TabulatedCurve)
+    assert chosen.curve.nodes == (0, 1, 2, 4, 8, 16, 32)
+    assert chosen.curve.values[3] == pytest.approx(28.0, rel=1e-3)
+    assert "no law fits: the means as points" in headline(chosen)
+    assert "They end at 32 nodes" in warnings(chosen)[0]
+    assert {fit.fits for fit in chosen.fits} == {False}
+
+
+def test_a_law_that_is_insisted_on_is_used_and_its_misfit_said():
+    measured = Measurements([1, 2, 4, 8, 16, 32] * 2, STEPS * np.repeat([1.01, 0.99], 6))
+    chosen = choose(measured, [Amdahl], insist=True)
+    assert chosen.best.curve.law == "amdahl"
+    assert "amdahl does not fit" in warnings(chosen)[0]
+
+
+def test_weak_or_strong_measurements_leave_out_the_laws_of_the_other():
+    rates = Amdahl(10.0, 0.05).rates(COUNTS)
+    assert {fit.curve.law for fit in fit_all(COUNTS, rates, "weak").fits}.isdisjoint({"amdahl", "communication-strong"})
+    strong = fit_all(COUNTS, rates, Scaling.STRONG)
+    assert {fit.curve.law for fit in strong.fits}.isdisjoint({"gustafson", "communication-weak"})
+    assert "the global batch is the same at every node count" in " ".join(render("x", strong).split())
+    either = fit_all(COUNTS, UniversalScalability(10.0, 0.05, 0.01).rates(COUNTS))
+    assert "the global batch grows with the nodes" in " ".join(render("x", either, Scaling.WEAK).split())
+
+
+def test_laws_that_cannot_fall_are_left_out_with_the_count():
+    rates = noisy(UniversalScalability(100.0, 0.02, 2e-3), DESIGN, 0.03, np.random.default_rng(6))
+    chosen = fit_all(DESIGN, rates)
+    assert [left.law for left in chosen.left_out] == ["amdahl", "gustafson", "power", "communication-weak"]
+    assert "the rates fall from 32 nodes on, which amdahl cannot" in chosen.left_out[0].reason
+    assert "amdahl is left out: the rates fall from 32 nodes on" in render("x", chosen)
+
+
+def test_rates_that_fall_over_the_whole_range_are_refused():
+    with pytest.raises(InputError, match="over the whole range"):
+        fit_all([1, 2, 4], [9.0, 5.0, 2.0])
+
+
+def test_too_few_measurements_for_a_choice_give_the_plainest_law_and_a_warning():
+    chosen = fit_all([1, 2, 4, 8], [10.0, 19.0, 35.0, 61.0])
+    assert len(chosen.best.curve.parameters) == 2
+    said = " ".join(warnings(chosen))
+    assert "too few measurements to choose a law" in said
+    assert "no node count was measured twice" in said
+    assert json.loads(json.dumps(chosen.to_dict()))["fits"][0]["aicc"] is None
+
+
+def test_two_measurements_are_no_law_but_points():
+    chosen = fit_all([1, 2], [10.0, 19.0])
+    assert chosen.fits == ()
+    assert chosen.curve.values == pytest.approx((0.0, 10.0, 19.0))
+    assert "amdahl has 2 parameters: too many for 2 measurements" in render("x", chosen)
+
+
+def test_a_law_beyond_the_measurements_comes_with_its_band_there():
+    chosen = fit_all(DESIGN, noisy(Amdahl(10.0, 0.02), DESIGN, 0.03, np.random.default_rng(0)), "strong", 256)
+    low, high = chosen.best.band(np.array([256.0]))
+    said = " ".join(warnings(chosen))
+    assert "256 nodes lie beyond the 64 measured" in said
+    assert f"{low[0]:.4g} to {high[0]:.4g}" in said
+    assert not any("beyond" in each for each in warnings(fit_all(DESIGN, Amdahl(10.0, 0.02).rates(DESIGN))))
+
+
+def test_remarks_hold_every_interval():
+    chosen = fit_all(DESIGN, noisy(Amdahl(10.0, 0.02), DESIGN, 0.03, np.random.default_rng(0)))
+    assert [line.split(":")[0] for line in remarks(chosen)[2:4]] == ["rate_1", "serial"]
