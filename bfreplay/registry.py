@@ -1,4 +1,4 @@
-"""Names that a user may type, and the classes behind them."""
+"""Names that a user may type, and the classes and functions behind them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOUSE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Classes of one kind: built in, from other packages' entry points, or spelled ``package.module:Class``.
+    """Things of one kind: built in, from other packages' entry points, or spelled ``package.module:Class``.
 
     Parameters
     ----------
@@ -31,12 +31,20 @@ class Registry:
         Attributes that its classes have; one without them is something else.
     built_in
         Name to ``"package.module:Class"``. Nothing is imported before it is asked for.
+    takes_functions
+        Functions are of this kind too, ``package.module:function``; ``needs`` is asked of classes only.
     """
 
     kind: str
     group: str
     needs: tuple[str, ...]
     built_in: dict[str, str]
+    takes_functions: bool = False
+
+    @property
+    def form(self) -> str:
+        """How a thing that is not registered is spelled."""
+        return "package.module:function" if self.takes_functions else "package.module:Class"
 
     def names(self) -> list[str]:
         """Every registered name: built-in ones in their written order, then other packages' by name."""
@@ -44,7 +52,7 @@ class Registry:
         return [*self.built_in, *foreign]
 
     def location(self, name: str) -> str:
-        """``"package.module:Class"`` behind ``name``; a built-in name wins over an entry point.
+        """Return the ``"package.module:Class"`` behind ``name``; a built-in name wins over an entry point.
 
         Raises
         ------
@@ -58,15 +66,15 @@ class Registry:
                 return point.value
         if ":" in name:
             return name
-        raise unknown_name(self.kind, name, self.names())
+        raise unknown_name(self.kind, name, self.names(), self.form)
 
-    def load(self, name: str) -> type[Any]:
-        """Import the class behind ``name``.
+    def load(self, name: str) -> Any:
+        """Import the class behind ``name``, or the function where those are taken.
 
         Raises
         ------
         InputError
-            No such name, or its module or class cannot be imported.
+            No such name, or it cannot be imported, or is something else.
         """
         location = self.location(name)
         module_name, _, class_path = location.partition(":")
@@ -79,11 +87,14 @@ class Registry:
             raise InputError(
                 f"the {self.kind} {name!r} cannot be imported: {one_line(error)}",
                 value=location,
-                expected="package.module:Class, importable from here",
+                expected=f"{self.form}, importable from here",
                 fix=_HOW_TO_IMPORT,
             ) from error
         if not isinstance(found, type):
-            raise InputError(f"the {self.kind} {name!r} is no class", value=location, expected="package.module:Class")
+            if self.takes_functions and callable(found):
+                return found
+            what = "neither a function nor a class" if self.takes_functions else "no class"
+            raise InputError(f"the {self.kind} {name!r} is {what}", value=location, expected=self.form)
         missing = [attribute for attribute in self.needs if not hasattr(found, attribute)]
         if missing:
             raise InputError(
@@ -114,12 +125,12 @@ class Registry:
             ) from error
 
 
-def unknown_name(kind: str, name: str, names: Sequence[str]) -> InputError:
+def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "package.module:Class") -> InputError:
     """Return the error for a name that nothing has, with what exists and the nearest of it."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InputError(
         f"unknown {kind} {name!r}",
-        expected=f"one of {', '.join(names)}; or package.module:Class",
+        expected=f"one of {', '.join(names)}; or {form}",
         fix=f"did you mean {near[0]!r}?" if near else None,
     )
 

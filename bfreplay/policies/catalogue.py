@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy
 from bfreplay.registry import Registry, one_line
 
 
 class PolicyFactory(Protocol):
-    """What a policy's class must offer to be named on the command line."""
+    """What a policy's class must offer to be named on the command line.
+
+    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``.
+    """
 
     def from_options(self, *, t_fwd_s: float, solver: Solver) -> Policy:
         """Make one from what a user can set; a policy takes what it needs of it."""
@@ -29,18 +35,33 @@ POLICIES = Registry(
 )
 
 
-def policy_of(name: str, *, t_fwd_s: float, solver: Solver) -> Policy:
+def policy_of(name: str, *, t_fwd_s: float, solver: Solver, objective: Objective | str | None = None) -> Policy:
     """Make the policy called ``name``, or at ``package.module:Class``; those that optimise use the options.
 
     Raises
     ------
     InputError
-        There is no such policy; the message lists those there are.
+        There is no such policy; the message lists those there are. Or it takes no ``objective``, and one is given.
     """
     factory = cast(PolicyFactory, POLICIES.load(name))
+    chosen: dict[str, Any] = {} if objective is None else {"objective": objective}
+    if objective is not None and not _takes(factory.from_options, "objective"):
+        raise InputError(
+            f"the policy {name!r} takes no objective",
+            column="objective",
+            value=objective if isinstance(objective, str) else objective.spec,
+            expected="none with this policy: it decides by a rule of its own",
+            fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
+            "from_options has a parameter 'objective'",
+        )
     try:
-        return factory.from_options(t_fwd_s=t_fwd_s, solver=solver)
+        return factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen)
     except BfreplayError:
         raise
     except Exception as error:  # a stranger's code may raise anything
         raise InputError(f"the policy {name!r} cannot be made: {one_line(error)}") from error
+
+
+def _takes(function: Callable[..., Any], keyword: str) -> bool:
+    parameters = inspect.signature(function).parameters
+    return keyword in parameters or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())

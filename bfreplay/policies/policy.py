@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.solution import Solution
 
+NO_DEADLINE_US = np.iinfo(np.int64).max
+"""Deadline of a job that has none."""
+
 
 class Trigger(IntFlag):
     """What happened at a decision point; several may happen at once."""
@@ -43,6 +46,11 @@ class PolicyState:
     objective: NDArray[np.float64]  # (J, K + 1) weight x objective rate at each count
     progress: NDArray[np.float64]  # (J,) samples done
     work: NDArray[np.float64]  # (J,) samples to do, inf for a job that never ends
+    weight: NDArray[np.float64]  # (J,) the user's; ``objective`` has it in already
+    submit_us: NDArray[np.int64]  # (J,)
+    admitted_us: NDArray[np.int64]  # (J,)
+    deadline_us: NDArray[np.int64]  # (J,) ``NO_DEADLINE_US`` for none
+    model: NDArray[np.int64]  # (J,) number of its model's name, the same for jobs of one model; -1 for none
 
     @property
     def n_jobs(self) -> int:

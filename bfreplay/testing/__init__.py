@@ -1,4 +1,6 @@
-"""Contract tests: what a formulation, a back end or a policy must do to be used by bfreplay, as classes to inherit.
+"""Contract tests, as classes to inherit: what a stranger's part must do to be used by bfreplay.
+
+There is one each for a formulation, a back end, a policy, an objective and a job source.
 
 In a test file of your own, with pytest:
 
@@ -15,11 +17,14 @@ Everything that bfreplay ships inherits the same.
 
 import pytest
 
-for _module in ("backend", "formulation", "policy"):  # so that a failing assertion shows its values
+# so that a failing assertion shows its values
+for _module in ("backend", "formulation", "job_source", "objective", "policy", "source_driver"):
     pytest.register_assert_rewrite(f"bfreplay.testing.{_module}")
 
 from bfreplay.testing.backend import BackendContract  # noqa: E402
 from bfreplay.testing.formulation import FormulationContract  # noqa: E402
+from bfreplay.testing.job_source import JobSourceContract  # noqa: E402
+from bfreplay.testing.objective import ObjectiveContract  # noqa: E402
 from bfreplay.testing.policy import PolicyContract  # noqa: E402
 
-__all__ = ["BackendContract", "FormulationContract", "PolicyContract"]
+__all__ = ["BackendContract", "FormulationContract", "JobSourceContract", "ObjectiveContract", "PolicyContract"]

@@ -11,7 +11,7 @@ import pytest
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.policies import Decision, Policy, PolicyState, Trigger
+from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
@@ -94,6 +94,8 @@ def _states() -> list[PolicyState]:
             min_nodes=problem.min_nodes.copy(), max_nodes=problem.max_nodes.copy(),
             scale_up_cost_s=problem.scale_up_loss.copy(), scale_down_cost_s=problem.scale_down_loss.copy(),
             throughput=rate, objective=rate.copy(), progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6),
+            weight=np.ones(n_jobs), submit_us=np.zeros(n_jobs, np.int64), admitted_us=np.zeros(n_jobs, np.int64),
+            deadline_us=np.full(n_jobs, NO_DEADLINE_US), model=np.arange(n_jobs) % 2,
         )  # fmt: skip
         for name in _ARRAYS:
             getattr(state, name).setflags(write=False)

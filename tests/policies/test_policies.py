@@ -10,15 +10,16 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.policies.catalogue import POLICIES, policy_of
+from bfreplay.policies.objectives.catalogue import objective_of
+from tests.policies.small_states import state_of
 
 
 def _state(n_idle: int, current: list[int], min_nodes: list[int], max_nodes: list[int]) -> PolicyState:
     n_jobs, width = len(current), max(max_nodes) + 1
     rates = np.tile(10.0 * np.arange(width), (n_jobs, 1))
-    return PolicyState(
-        time_us=0, n_idle=n_idle, job=np.arange(n_jobs), current=np.array(current), min_nodes=np.array(min_nodes),
-        max_nodes=np.array(max_nodes), scale_up_cost_s=np.full(n_jobs, 3.0), scale_down_cost_s=np.full(n_jobs, 2.0),
-        throughput=rates, objective=2.0 * rates, progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6),
+    return state_of(
+        rates, n_idle, current=current, min_nodes=min_nodes, max_nodes=max_nodes, objective=2.0 * rates,
+        scale_up_cost_s=[3.0] * n_jobs, scale_down_cost_s=[2.0] * n_jobs,
     )  # fmt: skip
 
 
@@ -85,3 +86,59 @@ def test_policies_have_names():
         assert policy_of(name, t_fwd_s=60.0, solver=ExactSolver()).name == name
     with pytest.raises(InputError, match="unknown policy"):
         policy_of("nonsense", t_fwd_s=60.0, solver=ExactSolver())
+
+
+def test_bftrainers_policy_maximises_the_objective_it_is_given():
+    # throughput: 8 + 9 against 8 x 2; priority: 8 x 1/2 + 9/10 against 8
+    state = state_of([[0, 1, 2], [0, 9, 10]], 2, weight=[8, 1], objective=[[0, 1, 20], [0, 9, 10]])
+    for objective, counts in (("own", [2, 0]), ("throughput", [1, 1]), ("priority", [2, 0]), ("max-min", [1, 1])):
+        assert BFTrainerPolicy(60.0, objective=objective).decide(state).counts.tolist() == counts, objective
+    assert BFTrainerPolicy(60.0).decide(state).counts.tolist() == [2, 0]
+
+
+def test_an_objective_comes_as_text_or_as_itself_and_the_record_makes_it_again():
+    for given in ("cost(price=0.25)", objective_of("cost(price=0.25)")):
+        policy = policy_of("bftrainer", t_fwd_s=60.0, solver=ExactSolver(), objective=given)
+        recorded = policy.describe()["objective"]
+        assert recorded == {
+            "spec": "cost(price=0.25)",
+            "terms": [{"name": "cost", "weight": 1.0, "parameters": {"price": 0.25}}],
+        }
+        assert objective_of(recorded["spec"]).describe() == recorded
+    default = policy_of("bftrainer", t_fwd_s=60.0, solver=ExactSolver()).describe()["objective"]
+    assert default["spec"] == "own"
+    assert default["terms"] == objective_of("1*own").describe()["terms"]
+
+
+@pytest.mark.parametrize("objective", [3, None, ExactSolver()])
+def test_what_is_no_objective_is_refused(objective):
+    with pytest.raises(InputError, match="no objective"):
+        BFTrainerPolicy(60.0, objective=objective)
+
+
+def test_a_policy_that_takes_no_objective_refuses_one():
+    for objective in ("throughput", objective_of("throughput")):
+        with pytest.raises(InputError, match=r"'equal-share' takes no objective\n(.*\n)*.*value: +'throughput'"):
+            policy_of("equal-share", t_fwd_s=60.0, solver=ExactSolver(), objective=objective)
+
+
+class TakesOne(EqualSharePolicy):
+    def __init__(self, objective):
+        self.objective = objective
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s, solver, objective="mine"):
+        return cls(objective)
+
+
+class TakesWhatever(TakesOne):
+    @classmethod
+    def from_options(cls, **options):
+        return cls(options.get("objective", "nothing"))
+
+
+@pytest.mark.parametrize(("policy", "without"), [("TakesOne", "mine"), ("TakesWhatever", "nothing")])
+def test_a_strangers_policy_gets_an_objective_only_where_one_is_given(policy, without):
+    options = {"t_fwd_s": 60.0, "solver": ExactSolver()}
+    assert policy_of(f"{__name__}:{policy}", **options).objective == without
+    assert policy_of(f"{__name__}:{policy}", **options, objective="cost").objective == "cost"

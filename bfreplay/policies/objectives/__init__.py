@@ -1,0 +1,1 @@
+"""Objectives: what an allocation is worth, per second, to whom."""

@@ -1,0 +1,93 @@
+"""Objectives by name. One line here (or an entry point elsewhere) makes an objective known everywhere."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.objectives.own import OwnObjective
+from bfreplay.policies.objectives.parameters import T_FWD_S, parameters_of, settings_of
+from bfreplay.policies.objectives.separable import SeparableObjective
+from bfreplay.policies.objectives.spec import Part, parsed
+from bfreplay.policies.objectives.terms import Term
+from bfreplay.policies.objectives.whole import WholeObjective
+from bfreplay.registry import Registry, one_line
+
+_HERE = "bfreplay.policies.objectives"
+
+OBJECTIVES = Registry(
+    kind="objective",
+    group="bfreplay.objectives",
+    needs=("problem",),
+    built_in={
+        "own": f"{_HERE}.own:own",
+        "throughput": f"{_HERE}.throughput:throughput",
+        "speed-up": f"{_HERE}.speed_up:speed_up",
+        "priority": f"{_HERE}.priority:priority",
+        "proportional-fairness": f"{_HERE}.proportional_fairness:proportional_fairness",
+        "max-min": f"{_HERE}.max_min:MaxMin",
+        "deadline": f"{_HERE}.deadline:deadline",
+        "cost": f"{_HERE}.cost:cost",
+        "energy": f"{_HERE}.energy:energy",
+    },
+    takes_functions=True,
+)
+
+
+def objective_of(spec: str) -> Objective:
+    """Make the objective that ``spec`` names: ``"own"``, ``"cost(price=0.4)"``, ``"mine:function"``, or a weighted sum.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or names what there is not; or a sum has a term that is no sum over jobs.
+    """
+    parts = parsed(spec)
+    if parts == (Part("own"),):
+        return OwnObjective()
+    found = [OBJECTIVES.load(part.name) for part in parts]
+    if len(parts) == 1 and isinstance(found[0], type):
+        return _whole(parts[0], found[0])
+    return SeparableObjective(tuple(_term(part, each) for part, each in zip(parts, found, strict=True)))
+
+
+def _term(part: Part, function: Any) -> Term:
+    if isinstance(function, type):
+        raise _not_in_a_sum(part)
+    known = _known_parameters(part, function, 2)
+    return Term(part, function, settings_of(part, known), T_FWD_S in known)
+
+
+def _whole(part: Part, joint: type[Any]) -> WholeObjective:
+    if part.weight is not None:
+        raise _not_in_a_sum(part)
+    settings = settings_of(part, _known_parameters(part, joint, 0))
+    try:
+        made = joint(**settings)
+    except BfreplayError:
+        raise
+    except Exception as error:  # a stranger's constructor may raise anything
+        raise InputError(f"the objective {part.name!r} cannot be made: {one_line(error)}", value=str(part)) from error
+    return WholeObjective(part, made, settings)
+
+
+def _known_parameters(part: Part, found: Any, n_given: int) -> dict[str, inspect.Parameter]:
+    try:
+        return parameters_of(found, n_given)
+    except ValueError as error:  # some functions written in C do not say
+        raise InputError(
+            f"the parameters of the objective {part.name!r} cannot be told: {one_line(error)}",
+            value=part.name,
+            expected="a Python function of (state, counts)",
+        ) from error
+
+
+def _not_in_a_sum(part: Part) -> InputError:
+    return InputError(
+        f"the objective {part.name!r} has no weight and is no term of a sum: it looks at all jobs together, and does "
+        "not say what one of them is worth by itself",
+        value=str(part),
+        expected=f"{part.name!r} alone, or a sum of other objectives",
+    )

@@ -1,0 +1,113 @@
+"""Max-min fairness: the least served job is served best, over all jobs together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.policies.objectives.curves import best_rate
+from bfreplay.policies.objectives.service import log_service, service
+from bfreplay.policies.policy import PolicyState
+
+
+class MaxMin:
+    """Maximise the least ``s_j / weight_j``; of the allocations that do, take the proportionally fair one.
+
+    ``s_j(n) = (progress_j + t_fwd P_j(n) - rescale loss_j(n)) / (best rate_j x (now + t_fwd - admitted_j))``, no unit,
+    is what job j will have got since its admission, as a share of what dedicated nodes at its best count would have
+    given it. Jobs that no count would lift above what they get with none (their ``min_nodes`` exceed the idle nodes, or
+    they have no rate) do not hold the others down. What a preemption still costs is not known to a policy and left out.
+
+    The decision is posed so that any solver finds it: counts below the level carry a penalty larger than everything
+    that an allocation can win by them, and above it the sum of ``weight_j x log(s_j + 0.001)`` decides. That sum also
+    keeps jobs from starving where there are more jobs than nodes and the least is 0 whatever one does. Use it when
+    nobody is to wait long, at the price of throughput.
+
+    Parameters
+    ----------
+    slack
+        Part of what the decision can add to the least that may be given up, for what the other jobs gain by it: fewer
+        rescales, for one. 1 leaves proportional fairness alone. (A part of the least itself would be no bound: after
+        some hours one decision adds less than a hundredth to it.)
+
+    Raises
+    ------
+    InputError
+        ``slack`` is not within 0 to 1.
+    """
+
+    def __init__(self, slack: float = 0.0) -> None:
+        if not 0.0 <= slack <= 1.0:
+            raise InputError("slack is out of range", column="slack", value=slack, expected="a fraction, 0 to 1")
+        self.slack = float(slack)
+
+    def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
+        """The decision as gains. They hold what rescaling costs already, so nothing is lost beside them."""
+        share = service_after(state, t_fwd_s)
+        served = share / state.weight[:, None]
+        count = np.arange(share.shape[1])
+        most = np.minimum(state.max_nodes, state.n_idle)[:, None]
+        allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= most))
+        reach = np.maximum.accumulate(np.where(allowed, served, -np.inf), axis=1)
+        can_gain = reach[:, -1] > served[:, 0]
+        in_reach = np.where((count <= most) & can_gain[:, None], reach, np.inf)
+        level = best_level(in_reach, reach[can_gain, -1], state.n_idle)
+        if self.slack and can_gain.any():
+            level -= self.slack * (level - float(served[can_gain, 0].min()))
+        value = state.weight[:, None] * log_service(share)
+        value -= value[:, :1]
+        is_enough = (served >= level) | ~can_gain[:, None]
+        least = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
+        return AllocationProblem(
+            current=np.ascontiguousarray(state.current),
+            min_nodes=np.ascontiguousarray(state.min_nodes),
+            max_nodes=np.ascontiguousarray(state.max_nodes),
+            gain=np.where(is_enough, value, value - _penalty(np.where(allowed, value, -np.inf), least)),
+            scale_up_loss=np.zeros(state.n_jobs),
+            scale_down_loss=np.zeros(state.n_jobs),
+            capacity=state.n_idle,
+        )
+
+
+def service_after(state: PolicyState, t_fwd_s: float) -> NDArray[np.float64]:
+    """``(J, K + 1)``: ``service`` at the end of the forward-looking time, less what the change itself costs.
+
+    A job that runs on its ``current`` nodes loses its rate on them for the seconds that rescaling takes, as in the
+    replay; one that holds fewer than ``min_nodes`` loses nothing.
+    """
+    count = np.arange(state.throughput.shape[1])
+    held = state.current[:, None]
+    rate_now = state.throughput[np.arange(state.n_jobs), state.current]
+    rate_now = np.where(state.current >= state.min_nodes, rate_now, 0.0)
+    lost = np.where(count > held, (rate_now * state.scale_up_cost_s)[:, None], 0.0)
+    lost += np.where(count < held, (rate_now * state.scale_down_cost_s)[:, None], 0.0)
+    return service(state, t_fwd_s * state.throughput - lost, best_rate(state, count), t_fwd_s)
+
+
+def best_level(in_reach: NDArray[np.float64], highest: NDArray[np.float64], capacity: int) -> float:
+    """Return the largest level that all jobs can reach together, exactly: it is one of the values in the table.
+
+    ``in_reach[j, n] (J, K + 1)`` is the most that job j can get with at most n nodes, ``inf`` where it may not have n,
+    and ``highest`` the most that each can get at all. Rows increase, so the least count that brings job j to a level is
+    the number of values in its row below the level, and all of them together fit exactly when at most ``capacity``
+    values of the whole table are below it. So the level is the value with ``capacity`` others before it, or what the
+    job with the lowest top can get. ``-inf`` without a job.
+    """
+    if highest.size == 0:
+        return -np.inf
+    top = float(highest.min())
+    if in_reach.size <= capacity:
+        return top
+    return min(top, float(np.partition(in_reach, capacity, axis=None)[capacity]))
+
+
+def _penalty(value: NDArray[np.float64], least: NDArray[np.int64]) -> float:
+    """More than any allocation is worth above the one of ``least (J,)`` counts, which reaches the level.
+
+    ``value (J, K + 1)`` is ``-inf`` where a count is not allowed.
+    """
+    reaching = float(value[np.arange(least.size), least].sum())
+    margin = float(np.abs(value, where=value > -np.inf, out=np.zeros_like(value)).max())
+    return float(value.max(axis=1).sum()) - reaching + margin

@@ -1,0 +1,93 @@
+"""What an objective is: it poses the decision whose optimum the allocator finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.policies.policy import PolicyState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """What a separable objective may return in place of an array, where rescaling does not cost all of the value.
+
+    Parameters
+    ----------
+    value : (J, K + 1) float64
+        What each job on each number of nodes is worth per second.
+    given_up : (J, K + 1) float64
+        What it loses per second while it rescales from there: what it makes, but not what its nodes cost all the same.
+    """
+
+    value: NDArray[np.float64]
+    given_up: NDArray[np.float64]
+
+
+class RateFunction(Protocol):
+    """A separable objective: what each job on each number of nodes is worth per second.
+
+    Any function of this form will do, a user's own as well: ``package.module:function``. It may have further
+    parameters, with defaults, which the spec sets by name; one called ``t_fwd_s`` gets the forward-looking time.
+    """
+
+    def __call__(self, state: PolicyState, counts: NDArray[np.int64], /) -> NDArray[np.float64] | Rates:
+        """Values per second.
+
+        Parameters
+        ----------
+        state
+            The J active jobs and the idle nodes.
+        counts : (K + 1,) int64
+            0, 1, ..., K: the columns of ``state.throughput``.
+
+        Returns
+        -------
+        (J, K + 1) float64
+            Finite where ``counts <= state.max_nodes``; the rest is not read. While a job rescales it gives up its
+            value at the nodes that it holds, or nothing where that is negative; ``Rates`` says otherwise.
+        """
+        ...
+
+
+class JointObjective(Protocol):
+    """An objective over all jobs together, as a class: it poses the whole decision itself.
+
+    Named as functions are, ``package.module:Class``; what the spec sets by name goes to the constructor.
+    """
+
+    def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
+        """The decision for ``state`` that is expected to last ``t_fwd_s`` seconds."""
+        ...
+
+
+class Objective(Protocol):
+    """Poses a state as one decision that any solver can answer."""
+
+    @property
+    def spec(self) -> str:
+        """Text that makes it again: ``objective_of(spec)``."""
+        ...
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether it is a sum of what each job is worth by itself."""
+        ...
+
+    def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
+        """The decision for ``state`` that is expected to last ``t_fwd_s`` seconds.
+
+        Raises
+        ------
+        InputError
+            The function or class behind it raises, or what it says of a job is no number.
+        """
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """``spec``, and every parameter with its value, JSON-ready, for the run's record."""
+        ...
