@@ -155,14 +155,14 @@ def settle(
 
 @compiled
 def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int:
-    """Write when each job completes if nothing changes, on the microsecond at or after; returns the earliest."""
+    """Write when each job reaches its target if nothing changes, in whole microseconds; returns the earliest."""
     earliest = NEVER_US
     for j in range(n_active):
         rate = records[j]["rate"]
         finish = NEVER_US
         if rate > 0.0:
             owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-            left_us = (records[j]["work"] - records[j]["progress"] + owed) / rate * 1e6
+            left_us = (records[j]["target"] - records[j]["progress"] + owed) / rate * 1e6
             if left_us < 4e18 - now_us:
                 finish = now_us + int(np.ceil(max(left_us, 0.0)))
         records[j]["finish_us"] = finish

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.workload import JobSet
+from bfreplay.workload import ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
 """Time of what never happens."""
@@ -17,14 +20,19 @@ ACTIVE_JOB = np.dtype(
         ("rate", np.float64),  # samples/s on them, 0 below min_nodes
         ("progress", np.float64),  # samples done
         ("work", np.float64),  # samples to do
+        ("target", np.float64),  # progress at which something is due: a report, or the end of the work
         ("preempt_debt", np.float64),  # samples to make up for a preemption before progress goes on
         ("rescale_debt", np.float64),  # the same for a rescale
         ("rescale_cost", np.float64),  # published accounting: samples to subtract at the next event
-        ("finish_us", np.int64),  # when the job completes if nothing changes
+        ("finish_us", np.int64),  # when it reaches its target if nothing changes
         ("min_nodes", np.int64),
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
         ("scale_down_cost_s", np.float64),
+        ("weight", np.float64),
+        ("submit_us", np.int64),
+        ("deadline_us", np.int64),
+        ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at this instant
         ("span_count", np.int64),  # nodes held during the last interval
         ("span_rate", np.float64),  # its rate
@@ -49,47 +57,41 @@ ACTIVE_JOB = np.dtype(
 )
 
 
+_FIRST_ROWS = 64
+
+
 class ActiveJobs:
     """At most ``limit`` active jobs.
 
-    ``records[:n]`` are the active jobs in order of admission; ``throughput`` and ``objective`` ``(limit, K + 1)``
-    hold their curves at every count; ``held[j, :count]`` the nodes of job j, last gained last.
+    ``records[:n]`` are the active jobs in order of admission; ``throughput`` and ``objective`` ``(rows, K + 1)``
+    hold their curves at every count; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with
+    what is admitted: take them from here each time.
     """
 
-    def __init__(self, jobs: JobSet, limit: int, n_nodes: int) -> None:
-        self.jobs = jobs
+    def __init__(self, limit: int, n_nodes: int) -> None:
         self.limit = limit
         self.n = 0
-        # no job can use more nodes than there are; what lies above is neither stored nor searched
-        self._max_nodes = [max(job.min_nodes, min(job.max_nodes, n_nodes)) for job in jobs]
-        width = max(self._max_nodes) + 1
-        self.records: NDArray[np.void] = np.zeros(limit, dtype=ACTIVE_JOB)
-        self.throughput = np.zeros((limit, width))
-        self.objective = np.zeros((limit, width))
-        self.held = np.full((limit, width), -1, dtype=np.int32)
-        self.row_of_job = np.full(len(jobs), -1, dtype=np.int32)
+        self._n_nodes = n_nodes
+        rows = min(limit, _FIRST_ROWS)
+        self.records: NDArray[np.void] = np.zeros(rows, dtype=ACTIVE_JOB)
+        self.throughput = np.zeros((rows, 1))
+        self.objective = np.zeros((rows, 1))
+        self.held = np.full((rows, 1), -1, dtype=np.int32)
+        self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
 
     @property
     def is_full(self) -> bool:
         """Whether no further job may be admitted."""
         return self.n >= self.limit
 
-    def admit(self, index: int, now_us: int) -> None:
-        """Add job ``index`` of the job set, without nodes."""
-        job = self.jobs[index]
-        row, max_nodes = self.n, self._max_nodes[index]
-        record = np.zeros((), dtype=ACTIVE_JOB)
-        record["job"] = index
-        record["work"] = job.work_samples
-        record["finish_us"] = NEVER_US
-        record["min_nodes"] = job.min_nodes
-        record["max_nodes"] = max_nodes
-        record["scale_up_cost_s"] = job.scale_up_cost_s
-        record["scale_down_cost_s"] = job.scale_down_cost_s
-        record["admitted_us"] = now_us
-        record["first_start_us"] = NEVER_US
-        record["open_since_us"] = now_us
-        self.records[row] = record
+    def admit(self, index: int, job: ElasticJob, model: int, now_us: int, paused: np.void | None = None) -> None:
+        """Add job ``index``, without nodes; one that was paused goes on from its record."""
+        # no job can use more nodes than there are; what lies above is neither stored nor searched
+        max_nodes = max(job.min_nodes, min(job.max_nodes, self._n_nodes))
+        row = self.n
+        self._reserve(row + 1, max_nodes + 1, index + 1)
+        self.records[row] = _new_record(index, job, max_nodes, model, now_us) if paused is None else paused
+        self.records[row]["open_since_us"] = now_us
         for table, curve, weight in (
             (self.throughput, job.throughput, 1.0),
             (self.objective, job.objective_curve, job.weight),
@@ -99,6 +101,19 @@ class ActiveJobs:
         self.row_of_job[index] = row
         self.n += 1
 
+    def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
+        """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""
+        have_rows, have_width = self.held.shape
+        if rows > have_rows or width > have_width:
+            rows = have_rows if rows <= have_rows else min(self.limit, 2 * have_rows)
+            width = max(width, have_width)
+            self.records = _grown(self.records, (rows,), 0)
+            self.throughput = _grown(self.throughput, (rows, width), 0.0)
+            self.objective = _grown(self.objective, (rows, width), 0.0)
+            self.held = _grown(self.held, (rows, width), -1)
+        if n_jobs > self.row_of_job.size:
+            self.row_of_job = _grown(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
+
     def remove(self, row: int) -> None:
         """Take out the job in ``row``; those after it move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[row]["job"]] = -1
@@ -106,3 +121,34 @@ class ActiveJobs:
             array[row : self.n - 1] = array[row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[row : self.n]["job"]] -= 1
+
+
+def next_target(job: ElasticJob, after_samples: float) -> float:
+    """Progress of the job's next report above ``after_samples``, or its whole work."""
+    position = bisect_right(job.report_at_samples, after_samples)
+    return job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
+
+
+def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us: int) -> np.void:
+    record: np.void = np.zeros(1, dtype=ACTIVE_JOB)[0]
+    record["job"] = index
+    record["work"] = job.work_samples
+    record["target"] = next_target(job, 0.0)
+    record["finish_us"] = NEVER_US
+    record["min_nodes"] = job.min_nodes
+    record["max_nodes"] = max_nodes
+    record["scale_up_cost_s"] = job.scale_up_cost_s
+    record["scale_down_cost_s"] = job.scale_down_cost_s
+    record["weight"] = job.weight
+    record["submit_us"] = job.submit_us
+    record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
+    record["model"] = model
+    record["admitted_us"] = now_us
+    record["first_start_us"] = NEVER_US
+    return record
+
+
+def _grown(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
+    grown = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
+    grown[tuple(slice(0, size) for size in array.shape)] = array
+    return grown

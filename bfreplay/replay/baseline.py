@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
-from bfreplay.policies import BFTrainerPolicy
+from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobSet, JobSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,24 @@ def efficiency(
     ledger: Ledger,
     last_finish_us: int | None,
     events: NodeEvents,
-    jobs: JobSet,
+    jobs: JobSet | JobSource,
     settings: ReplaySettings,
     t_fwd_s: float,
+    objective: str = "own",
 ) -> Efficiency:
     """Replay ``jobs`` on dedicated nodes with exact decisions and compare.
 
     The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
-    policies, solvers and semantics has one denominator.
+    policies, solvers and semantics has one denominator. They follow the objective of the run (``objective``, its
+    spec): what is compared is the nodes, not the goal.
     """
     equivalent = ledger.idle_node_us / (events.window_end_us - events.window_start_us)
     below = math.floor(equivalent)
     part = equivalent - below
     window = (events.window_start_us, events.window_end_us)
-    low, low_finish = _dedicated(below, window, jobs, settings, t_fwd_s)
-    high, high_finish = _dedicated(below + 1, window, jobs, settings, t_fwd_s) if part else (low, low_finish)
+    policy = BFTrainerPolicy(t_fwd_s, objective=objective)
+    low, low_finish = _dedicated(below, window, jobs, settings, policy)
+    high, high_finish = _dedicated(below + 1, window, jobs, settings, policy) if part else (low, low_finish)
     return Efficiency(
         equivalent_nodes=equivalent,
         t_fwd_s=t_fwd_s,
@@ -93,7 +96,7 @@ def efficiency(
 
 
 def _dedicated(
-    n_nodes: int, window_us: tuple[int, int], jobs: JobSet, settings: ReplaySettings, t_fwd_s: float
+    n_nodes: int, window_us: tuple[int, int], jobs: JobSet | JobSource, settings: ReplaySettings, policy: Policy
 ) -> tuple[float, int | None]:
     """Samples in the window on ``n_nodes`` dedicated nodes, and when the last job finished."""
     if n_nodes == 0:
@@ -101,8 +104,8 @@ def _dedicated(
     engine = Engine(
         dedicated_events(n_nodes, *window_us),
         jobs,
-        BFTrainerPolicy(t_fwd_s),
+        policy,
         replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False),
-        Recorder.nowhere([job.name for job in jobs], min(settings.max_parallel, len(jobs))),
+        Recorder.nowhere(),
     )
     return engine.run().samples, engine.outcomes.all_finished_us

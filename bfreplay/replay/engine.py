@@ -13,8 +13,9 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
-from bfreplay.replay.active import NEVER_US, ActiveJobs
+from bfreplay.replay.active import NEVER_US, ActiveJobs, next_target
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
+from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool
@@ -22,10 +23,13 @@ from bfreplay.replay.published import charge_first_map
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.timeline import Timeline
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobReport, JobSet, JobSource
 
 ProgressCallback = Callable[[int, int], None]
 """Called after every instant with (time reached in us, decisions so far); it must be quick."""
+
+
+_GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
 
 
 class Engine:
@@ -34,30 +38,31 @@ class Engine:
     def __init__(
         self,
         events: NodeEvents,
-        jobs: JobSet,
+        jobs: JobSet | JobSource,
         policy: Policy,
         settings: ReplaySettings,
         recorder: Recorder,
         progress: ProgressCallback | None = None,
     ) -> None:
         self.events = events
-        self.jobs = jobs
+        self.feed = Feed(jobs, recorder.job_names)
         self.policy = policy
         self.settings = settings
         self.recorder = recorder
         self.progress = progress
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline(events)
-        self.active = ActiveJobs(jobs, min(settings.max_parallel, len(jobs)), len(events.nodes))
+        self.active = ActiveJobs(settings.max_parallel, len(events.nodes))
         self.pool = NodePool(len(events.nodes), self.active)
-        self.outcomes = JobOutcomes(jobs, recorder.jobs)
+        source = self.feed.source
+        self.outcomes = JobOutcomes(
+            self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better)
+        )
         self.log = DecisionLog(recorder.decisions, recorder.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         self.n_pool_events = 0
         self.n_preemptions = 0
         self.most_idle = 0
-        self._submit_us = [job.submit_us for job in jobs]
-        self._next_job = 0
         self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
         self._is_first = True
@@ -77,6 +82,7 @@ class Engine:
             The books do not close.
         """
         end_us = self.events.window_end_us
+        self.feed.begin(self.events.window_start_us, end_us)
         while (now_us := self._next_instant()) <= end_us:
             self._pass_time(now_us)
             self._instant(now_us)
@@ -91,11 +97,11 @@ class Engine:
         next_us = self.timeline.next_us
         if self.is_published:
             return next_us
-        if self._next_job < len(self._submit_us) and not self.active.is_full:
-            arrival_us = max(self._submit_us[self._next_job], self._now_us)
+        if not self.active.is_full:
+            arrival_us = max(self.feed.next_us, self._now_us)
             if arrival_us < self.events.window_end_us:
                 next_us = min(next_us, arrival_us)
-        return min(next_us, self._next_finish_us)
+        return min(next_us, self._next_finish_us, self.feed.ask_us)
 
     def _pass_time(self, now_us: int) -> None:
         dt_us = now_us - self._now_us
@@ -110,7 +116,7 @@ class Engine:
         self._now_us = now_us
 
     def _instant(self, now_us: int) -> None:
-        """Everything that happens at ``now_us``, in the order completion, leave, join, arrival, decision."""
+        """Everything that happens at ``now_us``, in the order report, completion, leave, join, arrival, decision."""
         trigger = Trigger.NONE
         happened = Happened(0, 0, 0, 0.0)
         has_events = self.timeline.next_us == now_us
@@ -126,6 +132,7 @@ class Engine:
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
             self.n_pool_events += not self._is_first
+        trigger |= self._follow_orders(now_us)
         trigger |= self._admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
@@ -150,34 +157,92 @@ class Engine:
 
     @property
     def _jobs_remain(self) -> bool:
-        return self.active.n > 0 or self._next_job < len(self.jobs)
+        return self.active.n > 0 or self.feed.may_go_on
 
     def _complete(self, now_us: int) -> Trigger:
-        active = self.active
-        records = active.records[: active.n]
+        """Let jobs that have reached their target report and, when they are to, leave."""
+        records = self.active.records[: self.active.n]
         if self.is_published:
             done = np.flatnonzero(records["progress"] >= records["work"])
         elif now_us < self._next_finish_us:
             return Trigger.NONE
         else:
             done = np.flatnonzero(records["finish_us"] <= now_us)
-        for row in reversed(done.tolist()):
-            excess = trim(active.records[row], self.is_published)
+        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
+        for row, how in reversed(leaving):
+            self._leave(row, how, now_us)
+        if done.size and not leaving:  # no decision follows that would look ahead again
+            self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
+        return Trigger.COMPLETION if leaving else Trigger.NONE
+
+    def _report(self, row: int, now_us: int) -> str:
+        """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""
+        if self.feed.source is None:
+            return _FINISHED  # a plain job has one target, its work
+        record = self.active.records[row]
+        index, samples = int(record["job"]), float(record["target"])
+        job = self.feed.jobs[index]
+        is_finished = samples >= job.work_samples
+        node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
+        verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
+        self.outcomes.reported(index, verdict.score, now_us)
+        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _GO_ON)
+        if not is_finished:
+            record["target"] = next_target(job, samples)
+        self._record_report(now_us, job.name, samples, verdict.score, how)
+        return how
+
+    def _record_report(self, now_us: int, name: str, samples: float, score: float | None, how: str) -> None:
+        if self.recorder.reports is not None:
+            self.recorder.reports.append((now_us, name, samples, score, str(how)))
+
+    def _leave(self, row: int, how: str, now_us: int) -> None:
+        """An active job gives its nodes back and goes: it is done, has to end, or pauses."""
+        active = self.active
+        record = active.records[row]
+        if how == _FINISHED:
+            excess = trim(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
-            self.pool.release(row)
-            self.recorder.allocations.close_intervals(active.records, active.n, now_us)
-            self.outcomes.finish(active.records[row], now_us)
-            active.remove(row)
-        return Trigger.COMPLETION if done.size else Trigger.NONE
+        self.pool.release(row)
+        self.recorder.allocations.close_intervals(active.records, active.n, now_us)
+        if how == _PAUSED:
+            record["rate"] = 0.0
+            record["lost"] = 0
+            self.feed.pause(record.copy())
+        else:
+            self.outcomes.leave(record, how, now_us)
+            self.feed.left(int(record["job"]))
+        active.remove(row)
+
+    def _follow_orders(self, now_us: int) -> Trigger:
+        """Ask the source when it has been told something, or wanted to be asked now."""
+        if self.feed.ask_us > now_us:
+            return Trigger.NONE
+        stopped = Trigger.NONE
+        for stop in self.feed.ask(now_us):
+            name = self.feed.names[stop.job]
+            progress = 0.0
+            if stop.is_active:
+                row = int(self.active.row_of_job[stop.job])
+                progress = float(self.active.records[row]["progress"])
+                self._leave(row, stop.ending, now_us)
+                stopped = Trigger.COMPLETION
+            elif stop.record is not None:
+                progress = float(stop.record["progress"])
+                self.outcomes.leave(stop.record, stop.ending, now_us)
+            else:
+                self.outcomes.never_admitted(stop.job, now_us, stop.ending)
+            self._record_report(now_us, name, progress, None, stop.ending)
+        return stopped
 
     def _admit(self, now_us: int) -> Trigger:
         admitted = Trigger.NONE
         if now_us >= self.events.window_end_us:
             return admitted  # no time is left to run in
-        while self._next_job < len(self.jobs) and not self.active.is_full and self._submit_us[self._next_job] <= now_us:
-            self.active.admit(self._next_job, now_us)
-            self._next_job += 1
+        while not self.active.is_full and (due := self.feed.pop_due(now_us)) is not None:
+            index, paused = due
+            self.active.admit(index, self.feed.jobs[index], self.feed.model_of(index), now_us, paused)
             admitted = Trigger.ARRIVAL
         return admitted
 
@@ -239,6 +304,11 @@ class Engine:
             objective=objective,
             progress=records["progress"],
             work=records["work"],
+            weight=records["weight"],
+            submit_us=records["submit_us"],
+            admitted_us=records["admitted_us"],
+            deadline_us=records["deadline_us"],
+            model=records["model"],
         )
 
     def _realise(self, decision: Decision, before: NDArray[np.int64]) -> None:
@@ -283,7 +353,9 @@ class Engine:
             self.recorder.nodes.close_intervals(self.pool.holder, end_us)
         for record in records:
             self.outcomes.interrupt(record, end_us)
-        for index in range(self._next_job, len(self.jobs)):
+        for record in self.feed.paused.values():
+            self.outcomes.interrupt(record, end_us, is_paused=True)
+        for index in self.feed.never_admitted():
             self.outcomes.never_admitted(index, end_us)
         totals = self.outcomes.totals
         ledger = Ledger(

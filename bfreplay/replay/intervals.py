@@ -51,20 +51,20 @@ def _close_intervals(
 class AllocationTable:
     """Who held how many nodes from when to when: a row when an interval of constant count ends."""
 
-    def __init__(self, names: Sequence[str], limit: int, sink: TableSink) -> None:
-        self._names = pa.array(names, type=pa.string())
+    def __init__(self, names: Sequence[str], sink: TableSink) -> None:
+        """``names`` of the jobs by number; the list may grow."""
+        self._names = names
         self._sink = sink
-        rows = CHUNK_ROWS + limit
-        self._job = np.empty(rows, np.int32)
-        self._count = np.empty(rows, np.int32)
-        self._since = np.empty(rows, np.int64)
-        self._until = np.empty(rows, np.int64)
+        self._job, self._count = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._since, self._until = np.empty(0, np.int64), np.empty(0, np.int64)
         self._used = 0
         self.node_us = 0
         self.write_s = 0.0
 
     def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
         """End the interval of every active job whose count differs from the one on record."""
+        if self._used + n_active > self._job.size:
+            self._reserve(n_active)
         used, node_us = _close_intervals(
             records, n_active, now_us, self._job, self._count, self._since, self._until, self._used
         )
@@ -73,10 +73,20 @@ class AllocationTable:
         if self._used >= CHUNK_ROWS:
             self._flush()
 
+    def _reserve(self, n_active: int) -> None:
+        """Room for a chunk and the rows of one more instant."""
+        if self._used:
+            self._flush()
+        rows = CHUNK_ROWS + 2 * n_active
+        self._job, self._count = np.empty(rows, np.int32), np.empty(rows, np.int32)
+        self._since, self._until = np.empty(rows, np.int64), np.empty(rows, np.int64)
+
     def _flush(self) -> None:
         started = perf_counter()
         rows = slice(0, self._used)
-        names = pa.DictionaryArray.from_arrays(pa.array(self._job[rows].copy()), self._names)
+        names = pa.DictionaryArray.from_arrays(
+            pa.array(self._job[rows].copy()), pa.array(self._names, type=pa.string())
+        )
         node_type = pa.DictionaryArray.from_arrays(
             pa.array(np.zeros(self._used, np.int16)), pa.array([NODE_TYPE], type=pa.string())
         )
@@ -98,7 +108,7 @@ class NodeTable:
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
         self._nodes = pa.array(nodes, type=pa.string())
-        self._names = pa.array(names, type=pa.string())
+        self._names = names
         self._sink = sink
         self._holder = np.full(len(nodes), -1, np.int32)
         self._since = np.zeros(len(nodes), np.int64)
@@ -128,7 +138,7 @@ class NodeTable:
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
         arrays = [
             pa.DictionaryArray.from_arrays(pa.array(node), self._nodes),
-            pa.DictionaryArray.from_arrays(pa.array(job), self._names),
+            pa.DictionaryArray.from_arrays(pa.array(job), pa.array(self._names, type=pa.string())),
             pa.array(since).cast(TIME),
             pa.array(until).cast(TIME),
         ]

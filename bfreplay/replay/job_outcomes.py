@@ -2,61 +2,94 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bfreplay.replay.active import NEVER_US
 from bfreplay.replay.tables import RowTable
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import ElasticJob, Ending
 
+_ENDED = ("finished", *(ending.value for ending in Ending))
+_STATUSES = (*_ENDED, "running", "waiting", "paused", "queued", "not_submitted")
+_OF_THE_BEST = ("best_score", "best_job", "best_params", "best_time_us")
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
 
 class JobOutcomes:
-    """One row a job, in the order of the job set; written at the end."""
+    """One row a job, in order of submission; written at the end.
 
-    def __init__(self, jobs: JobSet, table: RowTable) -> None:
+    Parameters
+    ----------
+    jobs
+        The jobs by number; the list may grow.
+    table
+        Where rows go.
+    higher_is_better
+        Of scores; ``None`` where there are none.
+    """
+
+    def __init__(self, jobs: Sequence[ElasticJob], table: RowTable, higher_is_better: bool | None = None) -> None:
         self._jobs = jobs
         self._table = table
-        self._rows: list[tuple[Any, ...] | None] = [None] * len(jobs)
+        self._better = max if higher_is_better else min
+        self._rows: dict[int, tuple[Any, ...]] = {}
+        self._scores: dict[int, tuple[int, float | None, float | None]] = {}  # reports, last and best score
+        self._has_scores = higher_is_better is not None
+        self._best: tuple[float, int, int] | None = None  # score, job, time
         self.totals = dict.fromkeys(_NODE_TIME, 0)
         self.samples = 0.0
         self.rescale_samples = 0.0
         self.preempt_samples = 0.0
-        self.by_status = dict.fromkeys(("finished", "running", "waiting", "queued", "not_submitted"), 0)
-        self.last_finish_us: int | None = None
+        self.by_status = dict.fromkeys(_STATUSES, 0)
+        self._last_end_us: int | None = None
         self.deadlines = dict.fromkeys(("met", "missed", "open"), 0)
         self._to_start_s: list[float] = []
         self._to_finish_s: list[float] = []
 
     @property
     def all_finished_us(self) -> int | None:
-        """When the last job finished; ``None`` while not all have."""
-        return self.last_finish_us if self.by_status["finished"] == len(self._jobs) else None
+        """When the last job finished or was ended; ``None`` while not all have."""
+        return self._last_end_us if sum(self.by_status[how] for how in _ENDED) == len(self._jobs) else None
 
-    def finish(self, record: np.void, now_us: int) -> None:
-        """A job has done its work."""
-        self.last_finish_us = now_us
-        self._enter(record, "finished", now_us, now_us)
+    def reported(self, index: int, score: float | None, now_us: int) -> None:
+        """A job has reported to its source, which gave it a score or none."""
+        number, last, best = self._scores.get(index, (0, None, None))
+        if score is not None:
+            last = float(score)
+            best = last if best is None else self._better(best, last)
+            if self._best is None or (last != self._best[0] and self._better(last, self._best[0]) == last):
+                self._best = (last, index, now_us)
+        self._scores[index] = (number + 1, last, best)
 
-    def interrupt(self, record: np.void, end_us: int) -> None:
-        """The window ends while a job is active."""
-        self._enter(record, "running" if record["rate"] > 0 else "waiting", None, end_us)
+    def leave(self, record: np.void, status: str, now_us: int) -> None:
+        """A job has done its work (``"finished"``), or its source has ended it (an ``Ending``)."""
+        self._last_end_us = now_us
+        self._enter(record, str(status), now_us)
 
-    def never_admitted(self, index: int, end_us: int) -> None:
-        """The window ends before a job was admitted."""
+    def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
+        """The window ends while a job is active, or paused."""
+        self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
+
+    def never_admitted(self, index: int, now_us: int, ending: Ending | None = None) -> None:
+        """The window ends, or the source takes the job back, before it was admitted."""
         job = self._jobs[index]
-        status = "queued" if job.submit_us <= end_us else "not_submitted"
+        waiting = "queued" if job.submit_us <= now_us else "not_submitted"
+        status = waiting if ending is None else ending.value
         self.by_status[status] += 1
-        self._count_deadline(job, None, end_us)
+        self._count_deadline(job, None, now_us)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
-            job.name, job.model, status, job.submit_us, None, None, None, job.deadline_us,
-            _deadline_met(job, None, end_us), job.work_samples, *nothing,
+            job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
+            job.deadline_us, _deadline_met(job, None, now_us), job.work_samples, *nothing, *self._of_reports(index),
+            _params_text(job),
         )  # fmt: skip
 
-    def _enter(self, record: np.void, status: str, finished_us: int | None, now_us: int) -> None:
+    def _enter(self, record: np.void, status: str, now_us: int) -> None:
+        finished_us = now_us if status == "finished" else None
+        ended_us = now_us if status in _ENDED else None
         index = int(record["job"])
         job = self._jobs[index]
         started = int(record["first_start_us"])
@@ -74,11 +107,15 @@ class JobOutcomes:
             self._to_finish_s.append((finished_us - job.submit_us) / 1e6)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
-            None if started == NEVER_US else started, finished_us, job.deadline_us,
+            None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
             _deadline_met(job, finished_us, now_us), job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_grown", "n_shrunk", "n_preempted")),
+            *self._of_reports(index), _params_text(job),
         )  # fmt: skip
+
+    def _of_reports(self, index: int) -> tuple[int | None, float | None, float | None]:
+        return self._scores.get(index, (0, None, None)) if self._has_scores else (None, None, None)
 
     def _count_deadline(self, job: ElasticJob, finished_us: int | None, now_us: int) -> None:
         if job.deadline_us is not None:
@@ -96,12 +133,27 @@ class JobOutcomes:
             for name, values in (("submit_to_start", self._to_start_s), ("submit_to_finish", self._to_finish_s))
         }
 
+    @property
+    def scores(self) -> dict[str, Any] | None:
+        """Number of reports and the best score of all, with its job and time; ``None`` without a source."""
+        if not self._has_scores:
+            return None
+        n_reports = sum(number for number, _, _ in self._scores.values())
+        if self._best is None:
+            return {"n_reports": n_reports, **dict.fromkeys(_OF_THE_BEST)}
+        score, index, time_us = self._best
+        job = self._jobs[index]
+        best = (score, job.name, dict(job.params), time_us)
+        return {"n_reports": n_reports, **dict(zip(_OF_THE_BEST, best, strict=True))}
+
     def write(self) -> None:
         """Hand all rows to the table."""
-        for row in self._rows:
-            if row is None:
-                raise AssertionError("a job has no row: every job is finished, interrupted or never admitted")
-            self._table.append(row)
+        for index in range(len(self._jobs)):
+            self._table.append(self._rows[index])  # every job has left, is interrupted, or was never admitted
+
+
+def _params_text(job: ElasticJob) -> str | None:
+    return json.dumps(dict(job.params), sort_keys=True, allow_nan=False) if job.params else None
 
 
 def _deadline_met(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:

@@ -1,8 +1,8 @@
 """Any decision of a saved run, posed again.
 
 A run holds what was decided, not what was asked: that would be a table of J x K numbers a decision. So the replay is
-driven once more, by the recorded counts instead of a policy: no solver is asked, and every row of its decision table
-must be the recorded one.
+driven once more, by the recorded counts instead of a policy (see ``repeated``), and the question is posed by the
+objective of the run, on the curves that its policy knew or believed.
 """
 
 from __future__ import annotations
@@ -12,40 +12,34 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.verify import agrees, magnitude, objective_of
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState
-from bfreplay.policies.bftrainer import BFTrainerPolicy, problem_of
-from bfreplay.replay.engine import Engine, ProgressCallback
-from bfreplay.replay.published import random_seed_map
-from bfreplay.replay.recorder import Recorder
+from bfreplay.milp.solution import ProcessStatus
+from bfreplay.milp.verify import agrees, magnitude
+from bfreplay.milp.verify import objective_of as worth_of
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.recording import OF_THE_ANSWER, check_decision
+from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.run import jobs_in_window
-from bfreplay.replay.run_inputs import inputs_of
-from bfreplay.replay.settings import ReplaySettings
-from bfreplay.replay.tables import DECISIONS, NoSink, RowTable
-from bfreplay.workload import JobSet
+from bfreplay.replay.run_inputs import jobs_of
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
-_SAME = (
-    "time", "trigger", "n_idle", "n_joined", "n_left", "n_jobs", "n_jobs_running", "n_jobs_preempted", "n_jobs_grown",
-    "n_jobs_shrunk", "n_nodes_used",
-)  # fmt: skip
-_CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preempt_cost_samples")
-_OF_THE_ANSWER = (
-    "objective", "bound", "gap", "solver", "process_status", "solver_status", "quality", "fell_back_from",
-    "rejected_process_status", "rejected_solver_status", "rejected_quality", "message",
-)  # fmt: skip
-_POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
-_TOLERANCE = 1e-6
-"""Another processor may round sums of samples otherwise."""
+if TYPE_CHECKING:
+    from bfreplay.policies.objectives.objective import Objective
+
+OWN_OBJECTIVE = "own"
+"""Of runs made before objectives could be chosen: every job's own curve."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,13 +53,19 @@ class RecordedDecision:
     time_us
         When it was made.
     problem
-        What was asked, as BFTrainer poses it.
+        What was asked, as the objective of the run poses it.
     job_names : (J,)
         Names of the jobs, in the problem's order.
     counts : (J,) int64
         What the run decided.
     about
         JSON-ready: all of this but the problem, the answer's statuses, and where it comes from.
+    state
+        What the replay knew: the true curves, whatever the policy believed.
+    held : (J,) int64
+        Nodes that each job held before this instant.
+    reclaimed : (J,) int64
+        Of these, taken back at this instant.
     """
 
     index: int
@@ -74,6 +74,9 @@ class RecordedDecision:
     job_names: tuple[str, ...]
     counts: NDArray[np.int64]
     about: dict[str, Any]
+    state: PolicyState
+    held: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
 
 
 def recorded_decisions(
@@ -81,7 +84,7 @@ def recorded_decisions(
     indices: Iterable[int],
     *,
     events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
     t_fwd_s: float | None = None,
     progress: ProgressCallback | None = None,
@@ -116,36 +119,57 @@ def recorded_decisions(
     if not isinstance(run, RunResult):
         run = RunResult.load(run)
     wanted = list(indices)
-    table = _Recording(run, wanted)
-    config = run.record["config"]
-    of_run = config["policy"].get("t_fwd_s")
-    if t_fwd_s is None and of_run is None:
-        raise InputError(
-            f"the policy {config['policy'].get('name')!r} of the run has no forward-looking time, and a decision is "
-            "posed with one",
-            column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
-        )  # fmt: skip
-    look_ahead_s = BFTrainerPolicy(of_run if t_fwd_s is None else t_fwd_s).t_fwd_s  # checked there
+    for index in wanted:
+        _check_something_to_decide(run, index)
+    poser = _Poser(run, t_fwd_s)
     if not wanted:
         return []
-    log, job_set = inputs_of(run, events, jobs, curves)
-    checked_with = of_run if config["policy"].get("name") == BFTrainerPolicy.name else None
-    policy = _Recorded(table, set(wanted), look_ahead_s, checked_with)
-    settings = ReplaySettings(config["max_parallel"], config["semantics"], config["seed"], seed_map=policy.first_map)
-    anchored = jobs_in_window(job_set, log, settings, unlimited_work=config["unlimited_work"])
-    recorder = Recorder.nowhere([job.name for job in anchored], min(settings.max_parallel, len(anchored)))
-    recorder.decisions = table
-    try:
-        Engine(log, anchored, policy, settings, recorder, progress).run()
-    except _LastReached:
-        names = [job.name for job in anchored]
-        return [_decision(run, table, policy.questions[index], index, names, look_ahead_s) for index in wanted]
-    except InputError:
-        raise  # a difference, or a fault of the log
-    except BfreplayError as error:  # the recorded counts are impossible here
-        index = table.n_rows
-        raise table.difference(index, str(error), f"counts {table.counts(index).tolist()}") from error
-    raise table.difference(table.n_rows, "it ends", f"{max(wanted) - table.n_rows + 1} decisions more")
+    repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves)
+    chosen = set(wanted)
+    found: dict[int, RecordedDecision] = {}
+
+    def watch(moment: Moment) -> None:
+        problem = poser.pose(moment, repetition, is_wanted=moment.index in chosen)
+        if problem is not None:
+            names = [repetition.jobs[j].name for j in moment.state.job.tolist()]
+            found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s)
+
+    repetition.run(watch, progress)
+    return [found[index] for index in wanted]
+
+
+def recorded_jobs(
+    run: RunResult,
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    progress: ProgressCallback | None = None,
+) -> dict[str, ElasticJob]:
+    """Jobs of a saved run by name.
+
+    Those of a job source are made again by going through the whole run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    events, jobs, curves
+        Its inputs, or their files, by default where they were. The log is read for a job source only.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
+
+    Raises
+    ------
+    InputError
+        As ``recorded_decisions``.
+    """
+    given = jobs_of(run, jobs, curves)
+    if isinstance(given, JobSet):
+        return {job.name: job for job in given}
+    repetition = Repetition(run, events=events, jobs=given)
+    repetition.run(lambda moment: None, progress)
+    return {job.name: job for job in repetition.jobs}
 
 
 def decision_at(run: RunResult, time_us: int) -> int:
@@ -167,185 +191,119 @@ def decision_at(run: RunResult, time_us: int) -> int:
     return int(np.searchsorted(times, time_us, side="right")) - 1
 
 
-class _LastReached(Exception):  # noqa: N818  # no error: the replay need not go on
-    """The last decision that was asked for has been checked."""
+def _check_something_to_decide(run: RunResult, index: int) -> None:
+    check_decision(run, index)
+    n_jobs, n_idle = (run.table("decisions")[name][index].as_py() for name in ("n_jobs", "n_idle"))
+    if not (n_jobs and n_idle):
+        raise InputError(
+            "there was nothing to decide", file=run.folder, column="decision", value=index,
+            expected="a decision with jobs and idle nodes",
+            fix=f"choose another: this one had {n_jobs} jobs and {n_idle} idle nodes",
+        )  # fmt: skip
 
 
-class _Recording(RowTable):
-    """The recorded decision table up to the last row that is wanted, and the check that a replay repeats it.
+class _Poser:
+    """Poses the questions of a run as its policy did, and compares what the answers are worth."""
 
-    It takes the rows of the replay in place of a table that would keep them.
-    """
-
-    def __init__(self, run: RunResult, wanted: Sequence[int]) -> None:
-        super().__init__(DECISIONS, NoSink())
-        table = run.table("decisions")
-        total = table.num_rows
-        for index in wanted:
-            if not 0 <= index < total:
-                raise InputError(
-                    "the run has no such decision", file=run.folder, column="decision", value=index,
-                    expected=f"0 to {total - 1}" if total else "a run with decisions",
-                )  # fmt: skip
-        if "counts" not in table.column_names:
+    def __init__(self, run: RunResult, t_fwd_s: float | None) -> None:
+        config = run.record["config"]
+        policy = config["policy"]
+        of_run = policy.get("t_fwd_s")
+        if t_fwd_s is None and of_run is None:
             raise InputError(
-                "the run does not hold the counts that were decided", file=run.folder, column="counts",
-                expected="a column of the table 'decisions'", fix="replay again with this version of bfreplay",
+                f"the policy {policy.get('name')!r} of the run has no forward-looking time, and a decision is "
+                "posed with one",
+                column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )  # fmt: skip
-        self._last = max(wanted, default=-1)
-        table = table.slice(0, self._last + 1).combine_chunks()
-        self._version = run.record["versions"].get("bfreplay")
-        self._columns_of_run = {
-            name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
-            for name in (*_SAME, *_CLOSE, *_OF_THE_ANSWER)
-        }
-        lists = table["counts"].combine_chunks()
-        ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
-        self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])
-        for index in wanted:
-            n_jobs, n_idle = (self._columns_of_run[name][index] for name in ("n_jobs", "n_idle"))
-            if not (n_jobs and n_idle):
-                raise InputError(
-                    "there was nothing to decide", file=run.folder, column="decision", value=index,
-                    expected="a decision with jobs and idle nodes",
-                    fix=f"choose another: this one had {n_jobs} jobs and {n_idle} idle nodes",
-                )  # fmt: skip
+        self.t_fwd_s = BFTrainerPolicy(of_run if t_fwd_s is None else t_fwd_s).t_fwd_s  # checked there
+        self._checked_with = of_run if policy.get("name") == BFTrainerPolicy.name else None
+        self._objective: Objective = objective_of(policy.get("objective", {}).get("spec", OWN_OBJECTIVE))
+        self._learner = _learner_of(run)
+        self._is_seeded = config["semantics"] == Semantics.PUBLISHED
 
-    def row(self, index: int) -> dict[str, Any]:
-        """What was recorded of a decision, without its counts."""
-        return {name: column[index] for name, column in self._columns_of_run.items()}
+    def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
+        """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
 
-    def counts(self, index: int) -> NDArray[np.int64]:
-        """(J,) what was decided."""
-        return self._counts[index]
-
-    def difference(self, index: int, here: str, recorded: str) -> InputError:
-        """The error for a replay that goes another way."""
-        time_us = self._columns_of_run["time"][index]
-        return InputError(
-            f"the replay does not repeat the run: here {here}, recorded {recorded}",
-            row=f"decision {index} at {iso_utc(time_us)}",
-            fix=(
-                f"the run was made by bfreplay {self._version}: replay again with this version. A run whose policy "
-                "places nodes itself, or whose first map was not the seeded one, cannot be repeated by its counts"
-            ),
+        The recorded objective is compared in any case where it is known to be that of the counts.
+        """
+        is_asked = moment.row["process_status"] != ProcessStatus.NOT_NEEDED and not (
+            self._is_seeded and moment.index == 0  # the first map asks nobody
         )
-
-    def value(self, name: str) -> Any:
-        """What was recorded of the decision to come."""
-        return self._columns_of_run[name][self.n_rows]
-
-    def check(self, name: str, here: Any) -> None:
-        """Compare a number of the decision to come with what was recorded."""
-        recorded = self.value(name)
-        if here != recorded:
-            raise self.difference(self.n_rows, f"{name} is {here!r}", f"{recorded!r}")
-
-    def append(self, row: Sequence[Any]) -> None:
-        """One row of the replay, in the order of the schema."""
-        index = self.n_rows
-        for name in _SAME:
-            self.check(name, row[_POSITION[name]])
-        counts = row[_POSITION["counts"]]
-        if not np.array_equal(counts, self._counts[index]):
-            raise self.difference(index, f"counts are {counts.tolist()}", f"{self._counts[index].tolist()}")
-        for name in _CLOSE:
-            here, recorded = row[_POSITION[name]], self.value(name)
-            if not math.isclose(here, recorded, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                raise self.difference(index, f"{name} is {here!r}", f"{recorded!r}")
-        self.n_rows += 1
-        if index == self._last:
-            raise _LastReached
+        recorded = moment.row["objective"]
+        # 'keep' counts a job below its minimum as if it had nothing
+        is_checked = self._checked_with is not None and recorded is not None and moment.row["solver"] != "keep"
+        state = moment.state
+        if self._learner is not None and (is_asked or is_wanted):
+            learner = self._learner if is_asked else deepcopy(self._learner)
+            state = learner.believed(moment.state)
+            if is_asked:
+                learner.decided(moment.state, moment.counts)
+        if is_checked:
+            assert self._checked_with is not None
+            asked = self._objective.problem(state, self._checked_with)
+            worth = _worth(asked, moment.counts)
+            if not agrees(worth, recorded, magnitude(asked)):
+                raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
+        # copied: with one job the problem's arrays may be the replay's own, which goes on
+        return deepcopy(self._objective.problem(state, self.t_fwd_s)) if is_wanted else None
 
 
-class _Question(NamedTuple):
-    """What was asked at one instant."""
+def _learner_of(run: RunResult) -> LearningPolicy | None:
+    """What believed the curves in a run whose policy did not know them."""
+    learning = run.record["config"]["policy"].get("learning")
+    if learning is None:
+        return None
+    asked = BFTrainerPolicy()  # stands for any policy: what is learnt depends on when it was asked alone
+    asked.wakes_on = _woken_by(run)
+    return LearningPolicy(asked, **learning)
 
-    time_us: int
-    job: NDArray[np.int64]  # (J,) position in the job set
-    problem: AllocationProblem
+
+def _woken_by(run: RunResult) -> Trigger:
+    """Events after which the policy was asked: all but those that it slept through."""
+    table = run.table("decisions")
+    columns = [table[name].to_pylist() for name in ("trigger", "n_jobs", "n_idle", "process_status")]
+    slept_through = {
+        word
+        for trigger, n_jobs, n_idle, status in zip(*columns, strict=True)
+        if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
+        for word in trigger.split("+")
+    }
+    woken = Trigger.NONE
+    for event in Trigger:
+        if event & ANY_TRIGGER and str(event.name).lower() not in slept_through:
+            woken |= event
+    return woken
 
 
-class _Recorded:
-    """Answers every decision as the run did, and keeps the questions that are wanted."""
-
-    name = "recorded"
-    wakes_on = ANY_TRIGGER
-
-    def __init__(self, recording: _Recording, wanted: set[int], look_ahead_s: float, t_fwd_s: float | None) -> None:
-        """``look_ahead_s`` of the questions; ``t_fwd_s`` of the run if its objectives are BFTrainer's: then checked."""
-        self._recording = recording
-        self._wanted = wanted
-        self._t_fwd_s = t_fwd_s
-        self._look_ahead_s = look_ahead_s
-        self.questions: dict[int, _Question] = {}
-
-    def decide(self, state: PolicyState) -> Decision:
-        """Counts of the run for this question, after making sure that it is the same one."""
-        counts = self._asked(state)
-        self._check_objective(state, counts)
-        return Decision(counts)
-
-    def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
-        """The published semantics' seeded first map, which names nodes and not only counts."""
-        self._asked(state)
-        return random_seed_map(state, free, rng)
-
-    def _asked(self, state: PolicyState) -> NDArray[np.int64]:
-        recording, index = self._recording, self._recording.n_rows
-        for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
-            recording.check(name, here)
-        counts = recording.counts(index)
-        if counts.size != state.n_jobs:
-            raise recording.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
-        if index in self._wanted:
-            # copied: with one job the problem's arrays may be the replay's own, which goes on
-            problem = deepcopy(problem_of(state, self._look_ahead_s))
-            self.questions[index] = _Question(state.time_us, state.job.copy(), problem)
-        return counts
-
-    def _check_objective(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        recording = self._recording
-        recorded = recording.value("objective")
-        if self._t_fwd_s is None or recorded is None or recording.value("solver") == "keep":
-            return  # 'keep' counts a job below its minimum as if it had nothing
-        problem = problem_of(state, self._t_fwd_s)
-        worth = float(
-            problem.gain[np.arange(counts.size), counts].sum()
-            - problem.scale_up_loss[counts > problem.current].sum()
-            - problem.scale_down_loss[counts < problem.current].sum()
-        )
-        if not agrees(worth, recorded, magnitude(problem)):
-            raise recording.difference(recording.n_rows, f"the objective is {worth!r}", f"{recorded!r}")
-
-    def describe(self) -> dict[str, object]:
-        """Its name: it has no parameter."""
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing to release."""
+def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
+    """Gains less losses, whether or not the counts are allowed."""
+    return float(
+        problem.gain[np.arange(counts.size), counts].sum()
+        - problem.scale_up_loss[counts > problem.current].sum()
+        - problem.scale_down_loss[counts < problem.current].sum()
+    )
 
 
 def _decision(
-    run: RunResult, recording: _Recording, asked: _Question, index: int, names: Sequence[str], t_fwd_s: float
+    run: RunResult, moment: Moment, problem: AllocationProblem, names: Sequence[str], t_fwd_s: float
 ) -> RecordedDecision:
-    counts = recording.counts(index)
-    row = recording.row(index)
-    job_names = tuple(names[j] for j in asked.job.tolist())
-    worth = objective_of(asked.problem, counts)
+    worth = worth_of(problem, moment.counts)
     record = run.record
     about = {
         "run": None if run.folder is None else run.folder.resolve().name,
-        "decision": index,
-        "time": iso_utc(asked.time_us),
-        "trigger": row["trigger"],
+        "decision": moment.index,
+        "time": iso_utc(moment.state.time_us),
+        "trigger": moment.row["trigger"],
         "t_fwd_s": t_fwd_s,
-        "jobs": list(job_names),
-        "counts": counts.tolist(),
+        "jobs": list(names),
+        "counts": moment.counts.tolist(),
         "objective_of_counts": worth if math.isfinite(worth) else None,
-        "answer": {name: row[name] for name in _OF_THE_ANSWER},
+        "answer": {name: moment.row[name] for name in OF_THE_ANSWER},
         "config": record["config"],
         "inputs": {what: record["inputs"][what]["files"] for what in ("events", "jobs")},
         "bfreplay": record["versions"].get("bfreplay"),
     }
-    return RecordedDecision(index, asked.time_us, asked.problem, job_names, counts, about)
+    return RecordedDecision(
+        moment.index, moment.state.time_us, problem, tuple(names), moment.counts, about, deepcopy(moment.state),
+        moment.held.copy(), moment.reclaimed.copy(),
+    )  # fmt: skip

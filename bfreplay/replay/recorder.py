@@ -9,62 +9,82 @@ from pathlib import Path
 import pyarrow as pa
 
 from bfreplay.replay.intervals import ALLOCATIONS, NODES, AllocationTable, NodeTable
-from bfreplay.replay.tables import DECISIONS, JOBS, TIMINGS, MemorySink, NoSink, ParquetSink, RowTable, TableSink
+from bfreplay.replay.tables import (
+    DECISIONS,
+    JOBS,
+    REPORTS,
+    TIMINGS,
+    MemorySink,
+    NoSink,
+    ParquetSink,
+    RowTable,
+    TableSink,
+)
 
 
 @dataclass(slots=True)
 class Recorder:
-    """The tables of one run. ``nodes`` only when asked for."""
+    """The tables of one run. ``nodes`` and ``reports`` only when asked for.
 
+    ``job_names`` is filled by the replay, job by job.
+    """
+
+    job_names: list[str]
     decisions: RowTable
     jobs: RowTable
     timings: RowTable
     allocations: AllocationTable
-    nodes: NodeTable | None
+    reports: RowTable | None = None
+    nodes: NodeTable | None = None
 
     @classmethod
     def open(
-        cls, job_names: Sequence[str], node_names: Sequence[str], limit: int, *, folder: Path | None, with_nodes: bool
+        cls, node_names: Sequence[str], *, folder: Path | None, with_nodes: bool = False, with_reports: bool = False
     ) -> Recorder:
         """Tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
 
         def sink(name: str, schema: pa.Schema) -> TableSink:
             return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
 
-        recorder = cls._with(sink, job_names, limit)
+        recorder = cls._with(sink)
         if with_nodes:
-            recorder.nodes = NodeTable(node_names, job_names, sink("nodes", NODES))
+            recorder.nodes = NodeTable(node_names, recorder.job_names, sink("nodes", NODES))
+        if with_reports:
+            recorder.reports = RowTable(REPORTS, sink("reports", REPORTS))
         return recorder
 
     @classmethod
-    def nowhere(cls, job_names: Sequence[str], limit: int) -> Recorder:
+    def nowhere(cls) -> Recorder:
         """Keeps the totals that the ledger needs and no row."""
-        return cls._with(lambda name, schema: NoSink(), job_names, limit)
+        return cls._with(lambda name, schema: NoSink())
 
     @classmethod
-    def _with(cls, sink: Callable[[str, pa.Schema], TableSink], job_names: Sequence[str], limit: int) -> Recorder:
+    def _with(cls, sink: Callable[[str, pa.Schema], TableSink]) -> Recorder:
+        job_names: list[str] = []
         return cls(
+            job_names=job_names,
             decisions=RowTable(DECISIONS, sink("decisions", DECISIONS)),
             jobs=RowTable(JOBS, sink("jobs", JOBS)),
             timings=RowTable(TIMINGS, sink("timings", TIMINGS)),
-            allocations=AllocationTable(job_names, limit, sink("allocations", ALLOCATIONS)),
-            nodes=None,
+            allocations=AllocationTable(job_names, sink("allocations", ALLOCATIONS)),
         )
+
+    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
+        tables: dict[str, RowTable | AllocationTable | NodeTable] = {
+            "decisions": self.decisions, "jobs": self.jobs, "timings": self.timings, "allocations": self.allocations,
+        }  # fmt: skip
+        if self.reports is not None:
+            tables["reports"] = self.reports
+        if self.nodes is not None:
+            tables["nodes"] = self.nodes
+        return tables
 
     @property
     def write_s(self) -> float:
         """Seconds spent making and writing tables so far."""
-        rows = sum(table.write_s for table in (self.decisions, self.jobs, self.timings))
-        return rows + self.allocations.write_s + (self.nodes.write_s if self.nodes is not None else 0.0)
+        return sum(table.write_s for table in self._tables().values())
 
     def close(self) -> dict[str, pa.Table]:
         """Finish every table; those in memory are returned by name."""
-        tables = {
-            "decisions": self.decisions.close(),
-            "jobs": self.jobs.close(),
-            "timings": self.timings.close(),
-            "allocations": self.allocations.close(),
-        }
-        if self.nodes is not None:
-            tables["nodes"] = self.nodes.close()
-        return {name: table for name, table in tables.items() if table is not None}
+        closed = {name: table.close() for name, table in self._tables().items()}
+        return {name: table for name, table in closed.items() if table is not None}

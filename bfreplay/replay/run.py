@@ -5,30 +5,33 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from bfreplay import defaults
-from bfreplay.datasets import NodeEvents, load_events, load_jobs
+from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
+from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
-from bfreplay.replay.baseline import Efficiency, efficiency
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.baseline import efficiency
 from bfreplay.replay.engine import Engine, ProgressCallback
-from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.feed import refuse_node_types
+from bfreplay.replay.known_curves import known_curves
+from bfreplay.replay.record import record_of_inputs, summary_of
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders import RUN, new_folder, record_json
-from bfreplay.versions import versions
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
 def replay_log(
     events: NodeEvents | str | Path,
-    jobs: JobSet | Iterable[ElasticJob] | str | Path,
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | Path,
     policy: Policy | None = None,
     settings: ReplaySettings | None = None,
     *,
@@ -49,7 +52,7 @@ def replay_log(
         The log, or its file; ``events.between(...)`` for a part of it.
     jobs
         The job set, or its file; relative submit times count from the start of the window. A job submitted before
-        the window waits at its start.
+        the window waits at its start. Or a source of jobs: a campaign's file, or an object (``workload.JobSource``).
     policy
         Decides the node counts; BFTrainer's with exact decisions and a forward-looking time of 120 s by default.
         It is closed at the end.
@@ -59,7 +62,8 @@ def replay_log(
         Take the first ``max_parallel`` jobs, all there from the start, with work that never runs out: the setting
         in which BFTrainer measures its efficiency.
     with_efficiency
-        Also replay the jobs on dedicated nodes and report U.
+        Also replay the jobs on dedicated nodes and report U; and, where the policy learns the jobs' curves, once more
+        with known curves, and report what learning cost.
     dedicated_t_fwd_s
         Forward-looking time of the decisions there when the policy itself has none.
     with_tables
@@ -88,18 +92,21 @@ def replay_log(
             "this is no policy", value=policy, expected="an object with decide, such as BFTrainerPolicy(120)"
         )
     files = {
-        name: str(Path(given).absolute())
+        name: str(given) if name == "jobs" and is_source_name(given) else str(Path(given).absolute())
         for name, given in (("events", events), ("jobs", jobs))
         if isinstance(given, str | Path)
     }
     if not isinstance(events, NodeEvents):
         events = load_events(events)
-    if not isinstance(jobs, JobSet):
-        jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
+    if isinstance(jobs, str | Path):
+        jobs = load_workload(jobs)
+    elif not isinstance(jobs, JobSet | JobSource):
+        _refuse_half_a_source(jobs)
+        jobs = JobSet(jobs)
     started = perf_counter()
     try:
         anchored = jobs_in_window(jobs, events, settings, unlimited_work=unlimited_work)
-        record = _record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
+        record = record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
         notes: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
         }  # fmt: skip
@@ -107,17 +114,25 @@ def replay_log(
             record_json(document, "the run")  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
-            recorder = _recorder(anchored, events, settings, folder, with_tables=with_tables)
+            recorder = Recorder.nowhere() if folder is None and not with_tables else Recorder.open(
+                events.nodes, folder=folder, with_nodes=settings.record_nodes,
+                with_reports=not isinstance(anchored, JobSet),
+            )  # fmt: skip
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
             engine.outcomes.write()
             tables = recorder.close()
             looped = perf_counter()
-            compared = None
+            compared = known = None
             if with_efficiency:
-                t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
-                compared = efficiency(ledger, engine.outcomes.all_finished_us, events, anchored, settings, t_fwd_s)
-            record["summary"] = _summary(events, engine, ledger, compared)
+                decided = record["config"]["policy"]
+                t_fwd_s = float(decided.get("t_fwd_s", dedicated_t_fwd_s))
+                objective = decided.get("objective", {}).get("spec", "own")
+                finished_us = engine.outcomes.all_finished_us
+                compared = efficiency(ledger, finished_us, events, anchored, settings, t_fwd_s, objective)
+                if isinstance(policy, LearningPolicy):
+                    known = known_curves(engine, ledger.samples, events, anchored, policy.inner)
+            record["summary"] = summary_of(events, engine, ledger, compared, known)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
                 "seconds": {
@@ -138,89 +153,39 @@ def replay_log(
     return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
 
 
-def jobs_in_window(jobs: JobSet, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool) -> JobSet:
+def jobs_in_window(
+    jobs: JobSet | JobSource, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool
+) -> JobSet | JobSource:
     """``jobs`` as they are replayed: times counted from the epoch, work without end where it is asked for.
 
     Raises
     ------
     InputError
-        A job runs on certain node types only.
+        A job runs on certain node types only; or a source is to run under the published clock, which looks at
+        progress at pool events only, or without end.
     """
-    _refuse_node_types(jobs)
+    if not isinstance(jobs, JobSet):
+        for asked, option in (
+            (settings.semantics is Semantics.PUBLISHED, "semantics='published' (--semantics published)"),
+            (unlimited_work, "unlimited_work (--unlimited-work)"),
+        ):
+            if asked:
+                raise InputError(
+                    f"a job source makes jobs as time goes on, which does not go with {option}",
+                    value=jobs.name,
+                    expected="continuous time, and work that ends",
+                    fix="leave the option out, or give a plain job set",
+                )
+        return jobs
+    refuse_node_types(jobs)
     anchored = jobs.anchored_at(events.window_start_us)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
 
 
-def _recorder(
-    jobs: JobSet, events: NodeEvents, settings: ReplaySettings, folder: Path | None, *, with_tables: bool
-) -> Recorder:
-    names = [job.name for job in jobs]
-    limit = min(settings.max_parallel, len(jobs))
-    if folder is None and not with_tables:
-        return Recorder.nowhere(names, limit)
-    return Recorder.open(names, events.nodes, limit, folder=folder, with_nodes=settings.record_nodes)
-
-
-def _refuse_node_types(jobs: JobSet) -> None:
-    for job in jobs:
-        if job.node_types:
-            raise InputError(
-                f"job {job.name!r} runs on certain node types only, and node events do not tell types apart",
-                column="node_types",
-                value=";".join(job.node_types),
-                expected="no node types",
-                fix="leave the column empty, and give a log of those nodes alone",
-            )
-
-
-def _record_of_inputs(
-    events: NodeEvents, jobs: JobSet, policy: Policy, settings: ReplaySettings, *, unlimited_work: bool
-) -> dict[str, Any]:
-    """What the result depends on: no path, no clock, no measurement."""
-    return {
-        "schema_version": RUN.schema_version,
-        "versions": versions(),
-        "config": {
-            "policy": policy.describe(),
-            "max_parallel": settings.max_parallel,
-            "semantics": settings.semantics.value,
-            "seed": settings.seed,
-            "record_nodes": settings.record_nodes,
-            "unlimited_work": unlimited_work,
-            "window_start_us": events.window_start_us,
-            "window_end_us": events.window_end_us,
-        },
-        "inputs": {
-            "events": {
-                "files": [asdict(source) for source in events.sources],
-                "metadata": events.metadata.to_json(),
-                "n_nodes": len(events.nodes),
-            },
-            "jobs": {"files": [{"name": name, "sha256": digest} for name, digest in jobs.sources], "n_jobs": len(jobs)},
-        },
-    }
-
-
-def _summary(events: NodeEvents, engine: Engine, ledger: Ledger, compared: Efficiency | None) -> dict[str, Any]:
-    duration_us = events.window_end_us - events.window_start_us
-    log = engine.log
-    return {
-        "duration_s": duration_us / 1e6,
-        "n_pool_events": engine.n_pool_events,
-        "n_decisions": log.n_rows,
-        "decisions": dict(sorted(log.by_kind.items())),
-        "fallbacks": dict(sorted(log.fallbacks.items())),
-        "fallback_examples": dict(sorted(log.first_message.items())),
-        "n_preemptions": engine.n_preemptions,
-        "n_grown": log.n_grown,
-        "n_shrunk": log.n_shrunk,
-        "equivalent_nodes": ledger.idle_node_us / duration_us,
-        "jobs": engine.outcomes.by_status,
-        "n_jobs_wider_than_the_pool": sum(job.min_nodes > engine.most_idle for job in engine.jobs),
-        "most_idle_nodes": engine.most_idle,
-        "job_times": engine.outcomes.times(),
-        "deadlines": engine.outcomes.deadlines,
-        "last_finish_us": engine.outcomes.all_finished_us,
-        "ledger": ledger.to_dict(),
-        "efficiency": None if compared is None else {**asdict(compared), "u": compared.u},
-    }
+def _refuse_half_a_source(jobs: object) -> None:
+    missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
+    if hasattr(jobs, "ask") and missing:
+        raise InputError(
+            f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
+            expected=f"an object with {', '.join(JOB_SOURCES.needs)}",
+        )

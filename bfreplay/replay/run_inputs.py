@@ -6,18 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets import NodeEvents, load_events, load_jobs
+from bfreplay.campaigns.workloads import is_source_name, load_workload
+from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobSet, JobSource
+
+
+class MissingInputsError(InputError):
+    """An input of a run is not where it was, or nobody knows where it is."""
 
 
 def inputs_of(
     run: RunResult,
     events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
-) -> tuple[NodeEvents, JobSet]:
+) -> tuple[NodeEvents, JobSet | JobSource]:
     """Read the inputs of ``run`` again: the log in the run's window, and the jobs as their file has them.
 
     Parameters
@@ -29,19 +34,37 @@ def inputs_of(
 
     Raises
     ------
+    MissingInputsError
+        A file is not known, or no longer there.
     InputError
-        A file is not known, not there, or not the one that the run read (by its SHA-256).
+        It is not the one that the run read (by its SHA-256).
     """
     config, recorded = run.record["config"], run.record["inputs"]
     if not isinstance(events, NodeEvents):
         events = load_events(_file(run, "events", events))
-    if not isinstance(jobs, JobSet):
+    found = jobs_of(run, jobs, curves)
+    _check_same("events", recorded["events"]["files"], ((s.name, s.sha256) for s in events.sources))
+    return events.between(config["window_start_us"], config["window_end_us"]), found
+
+
+def jobs_of(
+    run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None
+) -> JobSet | JobSource:
+    """Read the jobs of ``run`` again: the set, or the source that made them; arguments and errors as ``inputs_of``."""
+    if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
         has_curves = curves is not None or "curves" in _known_files(run)
-        jobs = load_jobs(jobs_file, _file(run, "curves", curves) if has_curves else None)
-    _check_same("events", recorded["events"]["files"], ((s.name, s.sha256) for s in events.sources))
-    _check_same("jobs", recorded["jobs"]["files"], jobs.sources)
-    return events.between(config["window_start_us"], config["window_end_us"]), jobs
+        jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None)
+    recorded = run.record["inputs"]["jobs"]
+    is_set, was_set = isinstance(jobs, JobSet), recorded.get("source") is None
+    if is_set != was_set:
+        kinds = {True: "a set of jobs", False: "a source of jobs, such as a campaign"}
+        raise InputError(
+            "the jobs are not those of the run", value=kinds[is_set], expected=kinds[was_set],
+            fix="give what the run read: --jobs FILE",
+        )  # fmt: skip
+    _check_same("jobs", recorded["files"], jobs.sources)
+    return jobs
 
 
 def _known_files(run: RunResult) -> Mapping[str, str]:
@@ -53,13 +76,15 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
     fix = f"say where the file is now: --{what} FILE ({what}=... in Python)"
     known = _known_files(run)
     if given is None and what not in known:
-        raise InputError(
+        raise MissingInputsError(
             f"the run does not say where its {what} are", file=run.folder,
             expected="an entry of 'files' in its session", fix=fix,
         )  # fmt: skip
     file = Path(known[what] if given is None else given)
+    if what == "jobs" and is_source_name(file):
+        return file
     if given is None and not file.exists():
-        raise InputError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
+        raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
     return file
 
 

@@ -54,7 +54,12 @@ def _header(record: dict[str, Any]) -> list[str]:
     details = [policy["name"]]
     if "solver" in policy:
         details += [f"decided by {policy['solver']['name']}", f"T_fwd {policy['t_fwd_s']:g} s"]
+    if policy.get("objective", {}).get("spec", "own") != "own":
+        details.append(f"objective {policy['objective']['spec']}")
+    if "learning" in policy:
+        details.append("curves learned " + ("by model" if policy["learning"]["share"] == "model" else "job by job"))
     work = ", unlimited work" if config["unlimited_work"] else ""
+    source = record["inputs"]["jobs"].get("source")
     start, end = iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])
     seen = " seen in it" if record["inputs"]["events"]["metadata"]["node_inventory"] == "seen" else ""
     n_nodes = count(record["inputs"]["events"]["n_nodes"], "node") + seen
@@ -63,6 +68,7 @@ def _header(record: dict[str, Any]) -> list[str]:
     return [
         _line("Policy", ", ".join(details)),
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
+        *([] if source is None else [_line("Jobs from", source["name"])]),
         _line("Window", f"{start} to {end} ({duration(summary['duration_s'])}), {n_nodes}"),
         _line("Idle", f"{idle} node-hours, as much as {amount(summary['equivalent_nodes'])} dedicated nodes"),
         *([] if simulated is None else [_line("Nodes", simulated)]),
@@ -104,11 +110,11 @@ def _node_hours(record: dict[str, Any]) -> list[str]:
     done_us, duration_s = summary["last_finish_us"], summary["duration_s"]
     if done_us is not None:
         done_s = (done_us - start_us) / 1e6
-        if done_s < _SOON * duration_s:
-            lines.append(
-                f"    all jobs were done after {duration(done_s)} of {duration(duration_s)}: give more of them, or "
-                "--unlimited-work"
-            )
+        after = f"{duration(done_s)} of {duration(duration_s)}"
+        if record["inputs"]["jobs"].get("source") is not None:
+            lines.append(f"    all was over after {after}")
+        elif done_s < _SOON * duration_s:
+            lines.append(f"    all jobs were done after {after}: give more of them, or --unlimited-work")
     if hours["unused_stalled"]:
         lines.append(f"    of it held by jobs that could not run: {amount(hours['unused_stalled'])}")
     return lines
@@ -128,7 +134,9 @@ def _training(record: dict[str, Any]) -> list[str]:
     if efficiency is not None:
         u = efficiency["u"]
         nodes = f"{amount(efficiency['equivalent_nodes'])} dedicated nodes"
-        if u is None:
+        if record["inputs"]["jobs"].get("source") is not None:  # other trials may be pruned there: no yardstick
+            lines.append(_line("Dedicated", f"{efficiency['dedicated_samples']:.4g} samples on {nodes}"))
+        elif u is None:
             lines.append(_line("U", f"undefined: the same jobs process nothing on {nodes}"))
         else:
             lines.append(_line("U", f"{u:.3f} of what {nodes} would process in this window"))
@@ -136,9 +144,12 @@ def _training(record: dict[str, Any]) -> list[str]:
         if mine is not None and theirs is not None:
             here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
             lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
+    learning = summary.get("learning")
+    if learning is not None:
+        lines += _learning(learning, start_us)
     jobs = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in summary["jobs"].items() if n)
     lines.append(_line("Jobs", jobs))
-    lines += _job_times(summary)
+    lines += [*_job_times(summary), *_scores(summary, start_us)]
     lines.append(
         _line(
             "Rescales",
@@ -146,6 +157,32 @@ def _training(record: dict[str, Any]) -> list[str]:
             f"in {summary['n_pool_events']:,} pool events",
         )
     )
+    return lines
+
+
+def _learning(learning: dict[str, Any], start_us: int) -> list[str]:
+    lost = learning["lost"]
+    if lost is None:
+        return [_line("Learning", "nothing is processed with known curves either")]
+    share = f"{abs(lost):.2%} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
+    mine, theirs = learning["last_finish_us"], learning["known_last_finish_us"]
+    if mine is None or theirs is None:
+        return [_line("Learning", share)]
+    here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+    return [_line("Learning", f"{share}; all jobs are done after {here}, with known curves after {there}")]
+
+
+def _scores(summary: dict[str, Any], start_us: int) -> list[str]:
+    scores = summary.get("scores")
+    if scores is None or scores["best_score"] is None:
+        return []
+    when = duration((scores["best_time_us"] - start_us) / 1e6)
+    reports = count(scores["n_reports"], "report")
+    lines = [_line("Best score", f"{scores['best_score']:.6g} by {scores['best_job']}, after {when}; {reports}")]
+    if scores["best_params"]:
+        chosen = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                  for name, value in scores["best_params"].items())  # fmt: skip
+        lines.append(_line("", f"with {', '.join(chosen)}"))
     return lines
 
 

@@ -51,11 +51,14 @@ JOBS = pa.schema(
     [
         ("job", pa.string()),
         ("model", pa.string()),
-        ("status", WORD),  # finished, running, waiting (admitted, no nodes), queued, not_submitted
+        # finished, pruned, failed, stopped; and at the window's end running, waiting (admitted, no nodes), paused,
+        # queued, not_submitted
+        ("status", WORD),
         ("submitted", TIME),
         ("admitted", TIME),
         ("first_start", TIME),
         ("finished", TIME),
+        ("ended", TIME),  # left for good, finished or not
         ("deadline", TIME),
         ("deadline_met", pa.bool_()),  # null without a deadline, and while it may still be met
         ("work_samples", pa.float64()),
@@ -70,6 +73,20 @@ JOBS = pa.schema(
         ("n_grown", pa.int64()),
         ("n_shrunk", pa.int64()),
         ("n_preempted", pa.int64()),
+        # of what was reported to a job source; null without
+        ("n_reports", pa.int64()),
+        ("last_score", pa.float64()),
+        ("best_score", pa.float64()),
+        ("params", pa.string()),  # JSON; null for none
+    ]
+)
+REPORTS = pa.schema(
+    [
+        ("time", TIME),
+        ("job", pa.string()),
+        ("samples", pa.float64()),  # progress
+        ("score", pa.float64()),  # null: none
+        ("verdict", WORD),  # go_on, paused, finished, pruned, failed, stopped
     ]
 )
 TIMINGS = pa.schema([("time", TIME), ("build_s", pa.float64()), ("solve_s", pa.float64()), ("decide_s", pa.float64())])

@@ -1,12 +1,13 @@
-"""What a user submits: one elastic job, and an ordered set of them."""
+"""What a user submits: one elastic job."""
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import overload
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -44,6 +45,11 @@ class ElasticJob:
         Node types it runs on; empty for any.
     model
         Name of what is trained, for grouping in tables.
+    report_at_samples
+        Progress at which its source is told (ends of epochs, rungs), strictly increasing, within
+        ``(0, work_samples)``; its end is told without being named here. Empty for a job of a plain set.
+    params
+        What sets it apart from others, for the run's record: the hyper-parameters of a trial, JSON-ready.
 
     Raises
     ------
@@ -64,6 +70,8 @@ class ElasticJob:
     deadline_us: int | None = None
     node_types: tuple[str, ...] = ()
     model: str | None = None
+    report_at_samples: tuple[float, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -99,6 +107,21 @@ class ElasticJob:
             self._refuse("the work is not positive", "work_samples", self.work_samples, "samples > 0, or inf")
         if not (math.isfinite(self.weight) and self.weight > 0):
             self._refuse("the weight is not positive", "weight", self.weight, "a finite number > 0")
+        if self.params:
+            try:
+                json.dumps(dict(self.params), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                self._refuse(f"the params are not JSON-ready: {error}", "params", self.params, "texts and numbers")
+        before = 0.0
+        for samples in self.report_at_samples:
+            if not before < samples < self.work_samples:
+                self._refuse(
+                    "a report is out of order, or not within the work",
+                    "report_at_samples",
+                    samples,
+                    f"strictly increasing, above 0 and below the work ({self.work_samples:g} samples)",
+                )
+            before = samples
         for column, curve in (("throughput", self.throughput), ("objective", self.objective)):
             if curve is not None and curve.last_nodes < self.max_nodes:
                 self._refuse(
@@ -126,91 +149,3 @@ class ElasticJob:
     def objective_curve(self) -> Curve:
         """The curve that the allocator maximises."""
         return self.throughput if self.objective is None else self.objective
-
-
-@dataclass(frozen=True, slots=True)
-class JobSet(Sequence[ElasticJob]):
-    """Jobs in first-come-first-served order: by submit time, then by their order in the file.
-
-    Parameters
-    ----------
-    jobs
-        In any order; sorted here (stable).
-    submit_is_relative
-        Submit times and deadlines count from the start of the replay window instead of the epoch.
-    sources
-        Files the set was read from with their SHA-256, for the run's record.
-
-    Raises
-    ------
-    InputError
-        Two jobs bear one name, or there is no job.
-    """
-
-    jobs: tuple[ElasticJob, ...]
-    submit_is_relative: bool = False
-    sources: tuple[tuple[str, str], ...] = field(default=())
-
-    def __init__(
-        self,
-        jobs: Iterable[ElasticJob],
-        submit_is_relative: bool = False,
-        sources: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        ordered = tuple(sorted(jobs, key=lambda job: job.submit_us))
-        if not ordered:
-            raise InputError("the job set is empty", expected="at least one job")
-        seen: set[str] = set()
-        for job in ordered:
-            if job.name in seen:
-                raise InputError(
-                    f"two jobs are called {job.name!r}",
-                    column="name",
-                    value=job.name,
-                    expected="unique names",
-                    fix="rename one of them",
-                )
-            seen.add(job.name)
-        object.__setattr__(self, "jobs", ordered)
-        object.__setattr__(self, "submit_is_relative", submit_is_relative)
-        object.__setattr__(self, "sources", tuple(sources))
-
-    def __len__(self) -> int:
-        return len(self.jobs)
-
-    def __repr__(self) -> str:
-        names = ", ".join(job.name for job in self.jobs[:3])
-        return f"<JobSet: {len(self.jobs)} jobs: {names}{', ...' if len(self.jobs) > 3 else ''}>"
-
-    @overload
-    def __getitem__(self, index: int) -> ElasticJob: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[ElasticJob, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> ElasticJob | tuple[ElasticJob, ...]:
-        return self.jobs[index]
-
-    def __iter__(self) -> Iterator[ElasticJob]:
-        return iter(self.jobs)
-
-    def anchored_at(self, window_start_us: int) -> JobSet:
-        """The same jobs with absolute times, relative ones counted from ``window_start_us``."""
-        if not self.submit_is_relative:
-            return self
-        moved = (
-            replace(
-                job,
-                submit_us=job.submit_us + window_start_us,
-                deadline_us=None if job.deadline_us is None else job.deadline_us + window_start_us,
-            )
-            for job in self.jobs
-        )
-        return JobSet(moved, sources=self.sources)
-
-    def endless(self, count: int, submit_us: int) -> JobSet:
-        """The first ``count`` jobs, all submitted at ``submit_us``, with work that never runs out."""
-        chosen = (
-            replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
-        )
-        return JobSet(chosen, sources=self.sources)

@@ -1,0 +1,237 @@
+"""Where jobs come from: a set that is known from the start, or a source that is asked as time goes on."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.registry import one_line
+from bfreplay.replay.active import NEVER_US
+from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
+
+
+class Stop(NamedTuple):
+    """A job that its source wants to leave now."""
+
+    job: int
+    ending: Ending
+    is_active: bool
+    record: np.void | None  # of a paused job, which was taken out
+
+
+class Feed:
+    """All jobs so far, in order of submission, and which of them wait to be admitted.
+
+    Parameters
+    ----------
+    jobs
+        A job set with absolute times, or a source.
+    names
+        Filled with the name of every job, in the order of ``jobs``; tables keep it to label their rows.
+    """
+
+    def __init__(self, jobs: JobSet | JobSource, names: list[str]) -> None:
+        self.jobs: list[ElasticJob] = []
+        self.names = names
+        self.source = None if isinstance(jobs, JobSet) else jobs
+        self.ask_us = NEVER_US
+        self._queue: list[tuple[int, int, int]] = []  # (time, order of queueing, job)
+        self._n_queued = 0
+        self._queued: set[int] = set()
+        self._paused: dict[int, np.void] = {}
+        self._gone: set[int] = set()  # left for good
+        self._index_of: dict[str, int] = {}
+        self._models: dict[str, int] = {}
+        if isinstance(jobs, JobSet):
+            for job in jobs:
+                self._submit(job)
+
+    # -- the queue ----------------------------------------------------------------------------------------
+
+    @property
+    def next_us(self) -> int:
+        """When the first job in the queue was or will be submitted, or ``NEVER_US``."""
+        return self._queue[0][0] if self._queue else NEVER_US
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a job waits, or the source wants to be asked again."""
+        return bool(self._queue) or self.ask_us != NEVER_US
+
+    def pop_due(self, now_us: int) -> tuple[int, np.void | None] | None:
+        """The next job to admit with the record it was paused with; ``None`` when none is due."""
+        if self.next_us > now_us:
+            return None
+        index = heapq.heappop(self._queue)[2]
+        self._queued.discard(index)
+        self._drop_gone()
+        return index, self._paused.pop(index, None)
+
+    def model_of(self, index: int) -> int:
+        """Number of the job's model name, in order of appearance; -1 for a job without one."""
+        model = self.jobs[index].model
+        return -1 if model is None else self._models.setdefault(model, len(self._models))
+
+    def never_admitted(self) -> list[int]:
+        """Jobs that still wait for the first time."""
+        return sorted(self._queued - self._paused.keys())
+
+    @property
+    def paused(self) -> dict[int, np.void]:
+        """Records of the jobs that are paused, or wait to go on."""
+        return self._paused
+
+    def pause(self, record: np.void) -> None:
+        """Keep a job's record until the source resumes it."""
+        self._paused[int(record["job"])] = record
+
+    def left(self, index: int) -> None:
+        """A job has left for good."""
+        self._gone.add(index)
+
+    def _submit(self, job: ElasticJob) -> None:
+        index = len(self.jobs)
+        self.jobs.append(job)
+        self.names.append(job.name)
+        self._index_of[job.name] = index
+        self._enqueue(job.submit_us, index)
+
+    def _enqueue(self, time_us: int, index: int) -> None:
+        heapq.heappush(self._queue, (time_us, self._n_queued, index))
+        self._n_queued += 1
+        self._queued.add(index)
+
+    def _drop_gone(self) -> None:
+        while self._queue and self._queue[0][2] in self._gone:
+            heapq.heappop(self._queue)
+
+    # -- the source ---------------------------------------------------------------------------------------
+
+    def begin(self, window_start_us: int, window_end_us: int) -> None:
+        """Tell the source that a replay begins; it is asked at the window's start."""
+        if self.source is not None:
+            self._guarded("begin", window_start_us, window_start_us, window_end_us)
+            self.ask_us = window_start_us
+
+    def tell(self, report: JobReport) -> Verdict:
+        """What the source says to a report.
+
+        Raises
+        ------
+        InputError
+            It raises an error, or answers something else than a verdict with a finite score.
+        """
+        verdict = self._guarded("tell", report.time_us, report)
+        self.ask_us = report.time_us  # it is asked once all reports of this instant are in
+        if not isinstance(verdict, Verdict):
+            raise self._bad(f"answered {type(verdict).__name__} to a report of job {report.job!r}", "a Verdict")
+        score = verdict.score
+        if score is not None and not (isinstance(score, float | int) and math.isfinite(score)):
+            raise self._bad(
+                f"gave job {report.job!r} a score that is no finite number", "a finite number, or None", score
+            )
+        if verdict.ending is not None and not isinstance(verdict.ending, Ending):
+            raise self._bad(f"ends job {report.job!r} in an unknown way", "an Ending, or None", verdict.ending)
+        if verdict.pause and verdict.ending is not None:
+            raise self._bad(f"pauses job {report.job!r} and ends it", "one of the two")
+        return verdict
+
+    def ask(self, now_us: int) -> list[Stop]:
+        """Ask the source; queue what it submits and resumes, take out what it stops.
+
+        Returns
+        -------
+        list of Stop
+            Active ones are still to be removed by the caller; paused and queued ones are out already.
+
+        Raises
+        ------
+        InputError
+            It raises an error, or gives orders that cannot be carried out.
+        """
+        orders = self._guarded("ask", now_us, now_us)
+        if not isinstance(orders, Orders):
+            raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
+        again_us = orders.ask_again_us
+        if again_us is not None and not (isinstance(again_us, int) and again_us > now_us):
+            raise self._bad(
+                "wants to be asked again, but not later", f"a whole number above {now_us}, or None", again_us
+            )
+        self.ask_us = NEVER_US if again_us is None else again_us
+        stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
+        self._drop_gone()
+        for name in orders.resume:
+            index = self._known(name, "resumes")
+            if index not in self._paused or index in self._queued:
+                raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
+            self._enqueue(now_us, index)
+        for job in orders.submit:
+            self._check_new(job, now_us)
+            self._submit(job)
+        return stops
+
+    def _stop(self, name: str, ending: Any) -> Stop:
+        index = self._known(name, "stops")
+        if not isinstance(ending, Ending):
+            raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
+        is_active = index not in self._queued and index not in self._paused
+        if not is_active:
+            self._gone.add(index)
+            self._queued.discard(index)
+        return Stop(index, ending, is_active, self._paused.pop(index, None))
+
+    def _known(self, name: str, verb: str) -> int:
+        index = self._index_of.get(name)
+        if index is None or index in self._gone:
+            state = "does not know" if index is None else "is told has left"
+            raise self._bad(f"{verb} job {name!r}, which the replay {state}", "the name of a job that is there", name)
+        return index
+
+    def _check_new(self, job: Any, now_us: int) -> None:
+        if not isinstance(job, ElasticJob):
+            raise self._bad(f"submits {type(job).__name__}", "ElasticJobs")
+        if job.name in self._index_of:
+            raise self._bad(f"submits a second job called {job.name!r}", "a name never used before", job.name)
+        if job.submit_us < now_us:
+            raise self._bad(
+                f"submits job {job.name!r} in the past", f"a time from {iso_utc(now_us)} on", iso_utc(job.submit_us)
+            )
+        refuse_node_types((job,))
+
+    def _guarded(self, method: str, now_us: int, *arguments: Any) -> Any:
+        try:
+            return getattr(self.source, method)(*arguments)
+        except BfreplayError:
+            raise  # said on purpose, for a person to read
+        except Exception as error:  # a stranger's code may raise anything
+            raise InputError(
+                f"the job source {self._name!r} failed in {method}() at {iso_utc(now_us)}: {one_line(error)}"
+            ) from error
+
+    def _bad(self, what: str, expected: str, *value: Any) -> InputError:
+        return InputError(
+            f"the job source {self._name!r} {what}", expected=expected, **({"value": value[0]} if value else {})
+        )
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.source, "name", type(self.source).__name__))
+
+
+def refuse_node_types(jobs: Sequence[ElasticJob] | JobSet) -> None:
+    """Raise ``InputError`` for a job that runs on certain node types only: node events do not tell types apart."""
+    for job in jobs:
+        if job.node_types:
+            raise InputError(
+                f"job {job.name!r} runs on certain node types only, and node events do not tell types apart",
+                column="node_types",
+                value=";".join(job.node_types),
+                expected="no node types",
+                fix="leave the column empty, and give a log of those nodes alone",
+            )

@@ -1,0 +1,206 @@
+"""A saved run, gone through again: the replay is driven by the recorded counts instead of a policy.
+
+No solver is asked, and every row of the decision table must be the recorded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.replay.engine import Engine, ProgressCallback
+from bfreplay.replay.published import random_seed_map
+from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.recording import LastReached, Recording
+from bfreplay.replay.result import RunResult
+from bfreplay.replay.run import jobs_in_window
+from bfreplay.replay.run_inputs import inputs_of
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A decision with jobs and idle nodes, just before it is carried out. Arrays belong to the replay: copy them.
+
+    Parameters
+    ----------
+    index
+        Row of the decision table.
+    state
+        What a policy sees; jobs are named by ``jobs[state.job]``.
+    held : (J,) int64
+        Nodes that each job held before anything happened at this instant.
+    reclaimed : (J,) int64
+        Of these, taken back at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was paused
+        and resumed at this instant.
+    counts : (J,) int64
+        What was decided.
+    row
+        What was recorded of the decision, without its counts.
+    """
+
+    index: int
+    state: PolicyState
+    held: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    row: dict[str, Any]
+
+
+Watcher = Callable[[Moment], None]
+"""Called at every decision with jobs and idle nodes; others can only be answered by 'nothing'."""
+
+
+class Repetition:
+    """A run, to be gone through again up to decision ``last``, once.
+
+    Parameters
+    ----------
+    run
+        The run.
+    last
+        The last decision to go through; the last of all by default.
+    events, jobs, curves
+        Its inputs, or their files, by default where they were.
+
+    Raises
+    ------
+    InputError
+        There is no such decision; or the inputs are not there, or not those of the run.
+    """
+
+    def __init__(
+        self,
+        run: RunResult,
+        last: int | None = None,
+        *,
+        events: NodeEvents | str | Path | None = None,
+        jobs: JobSet | JobSource | str | Path | None = None,
+        curves: str | Path | None = None,
+    ) -> None:
+        self._recording = Recording(run, run.table("decisions").num_rows - 1 if last is None else last)
+        config = run.record["config"]
+        log, given = inputs_of(run, events, jobs, curves)
+        policy = _AsRecorded(self)
+        settings = ReplaySettings(
+            config["max_parallel"], config["semantics"], config["seed"], seed_map=policy.first_map
+        )
+        self._events = log
+        self._jobs = jobs_in_window(given, log, settings, unlimited_work=config["unlimited_work"])
+        self._settings = settings
+        self._policy = policy
+        self._watch: Watcher | None = None
+        self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
+        self._engine: Engine | None = None
+
+    @property
+    def jobs(self) -> list[ElasticJob]:
+        """Jobs by number, as far as they have been submitted."""
+        if self._engine is None:
+            return []
+        return self._engine.feed.jobs
+
+    @property
+    def n_rows(self) -> int:
+        """Decisions gone through so far."""
+        return self._recording.n_rows
+
+    def run(self, watch: Watcher, progress: ProgressCallback | None = None) -> None:
+        """Go through it.
+
+        Parameters
+        ----------
+        watch
+            Called at every decision with jobs and idle nodes.
+        progress
+            Called after every instant with (time reached in us, decisions so far).
+
+        Raises
+        ------
+        InputError
+            The replay goes another way than the run did, with the first difference; or the log is faulty.
+        """
+        recording = self._recording
+        recorder = Recorder.nowhere()
+        recorder.decisions = recording
+        self._watch = watch
+        self._engine = Engine(self._events, self._jobs, self._policy, self._settings, recorder, progress)
+        try:
+            self._engine.run()
+        except LastReached:
+            return
+        except InputError:
+            raise  # a difference, or a fault of the log
+        except BfreplayError as error:  # the recorded counts are impossible here
+            index = recording.n_rows
+            raise recording.difference(index, str(error), f"counts {recording.counts(index).tolist()}") from error
+        missing = recording.n_expected - recording.n_rows
+        raise recording.difference(recording.n_rows, "it ends", f"{missing} decisions more")
+
+    def asked(self, state: PolicyState) -> NDArray[np.int64]:
+        """Counts of the run for this question, after making sure that it is the same one and showing it."""
+        recording, index = self._recording, self._recording.n_rows
+        for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
+            recording.check(name, here)
+        counts = recording.counts(index)
+        if counts.size != state.n_jobs:
+            raise recording.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+        held = self._held(index, state.job)
+        assert self._engine is not None
+        assert self._watch is not None
+        lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
+        reclaimed = np.minimum(lost, held) if recording.value("n_left") else np.zeros_like(held)
+        self._watch(Moment(index, state, held, reclaimed, counts, recording.row(index)))
+        self._before = (index, state.job.copy(), counts)
+        return counts
+
+    def _held(self, index: int, job: NDArray[np.int64]) -> NDArray[np.int64]:
+        held = np.zeros(job.size, dtype=np.int64)
+        if self._before is None or self._before[0] != index - 1:
+            return held  # the row before had no job, or no node
+        _, jobs, counts = self._before
+        order = np.argsort(jobs, kind="stable")
+        place = np.searchsorted(jobs, job, sorter=order)
+        place = order[np.minimum(place, jobs.size - 1)]
+        there = jobs[place] == job
+        held[there] = counts[place[there]]
+        return held
+
+    def difference(self, here: str, recorded: str) -> InputError:
+        """The error for a decision that is not the recorded one."""
+        return self._recording.difference(self._recording.n_rows, here, recorded)
+
+
+class _AsRecorded:
+    """Answers every decision as the run did."""
+
+    name = "recorded"
+    wakes_on = ANY_TRIGGER
+
+    def __init__(self, repetition: Repetition) -> None:
+        self._repetition = repetition
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Counts of the run."""
+        return Decision(self._repetition.asked(state))
+
+    def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
+        """The published semantics' seeded first map, which names nodes and not only counts."""
+        self._repetition.asked(state)
+        return random_seed_map(state, free, rng)
+
+    def describe(self) -> dict[str, object]:
+        """Its name: it has no parameter."""
+        return {"name": self.name}
+
+    def close(self) -> None:
+        """Nothing to release."""

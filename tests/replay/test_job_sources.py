@@ -1,0 +1,301 @@
+"""Jobs that a source makes while the replay runs: hand-worked instants, endings, pauses, and bad sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.errors import InputError
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay.summary_text import render
+from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
+from tests.replay.tiny import SECOND, job, log, logs
+
+
+class Scripted:
+    """A source that does what a table says: orders by call, verdicts by (job, samples)."""
+
+    name = "scripted"
+    higher_is_better = True
+    sources = ()
+
+    def __init__(self, orders: list[Orders], verdicts: Mapping[tuple[str, float], Verdict] | None = None) -> None:
+        self.orders, self.verdicts = orders, dict(verdicts or {})
+
+    def begin(self, window_start_us: int, window_end_us: int) -> None:
+        self.asked: list[float] = []
+        self.told: list[JobReport] = []
+
+    def ask(self, now_us: int) -> Orders:
+        self.asked.append(now_us / SECOND)
+        call = len(self.asked) - 1
+        return self.orders[call] if call < len(self.orders) else Orders()
+
+    def tell(self, report: JobReport) -> Verdict:
+        self.told.append(report)
+        return self.verdicts.get((report.job, report.samples), Verdict(score=report.samples))
+
+    def describe(self) -> dict[str, object]:
+        return {"n_orders": len(self.orders)}
+
+
+def reporting(name: str, *at: float, work: float = 400.0, **more: Any) -> ElasticJob:
+    return replace(job(name, work=work, **more), report_at_samples=at)
+
+
+def replayed(events: NodeEvents, source: JobSource, max_parallel: int = 10) -> RunResult:
+    return replay_log(events, source, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False)
+
+
+def idle_for(seconds: float, n_nodes: int = 4) -> NodeEvents:
+    return log(n_nodes, [], seconds, range(n_nodes))
+
+
+def by_name(run: RunResult) -> dict[str, dict[str, Any]]:
+    return {row["job"]: row for row in run.jobs.to_dict("records")}
+
+
+def reports(run: RunResult) -> list[tuple[float, str, float, str]]:
+    rows = run.frame("reports").to_dict("records")
+    return [(row["time"].timestamp(), row["job"], row["samples"], row["verdict"]) for row in rows]
+
+
+def test_a_job_reports_at_the_exact_instant_and_its_end_is_told():
+    source = Scripted([Orders(submit=(reporting("a", 100.0, 250.0),))])
+    run = replayed(idle_for(60), source)  # 4 nodes, 40 samples/s
+    assert reports(run) == [(2.5, "a", 100.0, "go_on"), (6.25, "a", 250.0, "go_on"), (10.0, "a", 400.0, "finished")]
+    assert [(r.samples, r.is_finished, r.node_us) for r in source.told] == [
+        (100.0, False, 10 * SECOND), (250.0, False, 25 * SECOND), (400.0, True, 40 * SECOND)
+    ]  # fmt: skip
+    assert source.asked == [0.0, 2.5, 6.25, 10.0]
+    row = by_name(run)["a"]
+    assert (row["status"], row["n_reports"], row["last_score"], row["best_score"]) == ("finished", 3, 400.0, 400.0)
+    assert run.summary["scores"] == {
+        "n_reports": 3, "best_score": 400.0, "best_job": "a", "best_params": {}, "best_time_us": 10 * SECOND
+    }  # fmt: skip
+
+
+def test_what_sets_a_job_apart_is_on_record():
+    trial = replace(reporting("a"), params={"lr": 0.1, "layers": 3})
+    run = replayed(idle_for(60), Scripted([Orders(submit=(trial, reporting("b")))]))
+    assert run.tables["jobs"]["params"].to_pylist() == ['{"layers": 3, "lr": 0.1}', None]
+    assert run.summary["scores"]["best_params"] == {"lr": 0.1, "layers": 3}
+    assert "with lr 0.1, layers 3" in render(run)
+
+
+def test_params_that_no_record_can_hold_are_refused():
+    with pytest.raises(InputError, match="params are not JSON-ready"):
+        replace(job("a"), params={"lr": float("nan")})
+
+
+def test_a_report_alone_is_no_decision():
+    run = replayed(idle_for(60), Scripted([Orders(submit=(reporting("a", 100.0),))]))
+    assert [time.timestamp() for time in run.decisions["time"]] == [0.0, 10.0]
+
+
+def test_a_pruned_job_leaves_at_its_report_and_its_nodes_go_to_the_others():
+    orders = Orders(submit=(reporting("bad", 40.0), reporting("good")))
+    run = replayed(idle_for(60), Scripted([orders], {("bad", 40.0): Verdict(0.1, Ending.PRUNED)}))
+    # two nodes each, 20 samples/s: bad goes at 2 s, good then has 360 samples to do at 40/s
+    rows = by_name(run)
+    assert (rows["bad"]["status"], rows["bad"]["ended"].timestamp(), rows["bad"]["done_samples"]) == ("pruned", 2, 40)
+    assert pd.isna(rows["bad"]["finished"])
+    assert rows["good"]["finished"].timestamp() == 11.0
+    assert run.summary["jobs"]["pruned"] == 1
+    assert run.summary["last_finish_us"] == 11 * SECOND
+
+
+def test_a_paused_job_keeps_its_progress_and_what_it_has_paid():
+    waits = reporting("waits", 40.0, work=80.0)
+    source = Scripted(
+        [Orders(submit=(waits, reporting("other", work=200.0))), Orders(), Orders(resume=("waits",))],
+        {("waits", 40.0): Verdict(1.0, pause=True)},
+    )
+    run = replayed(idle_for(60), source)
+    # 0-2 s: both at 20/s; 2-6 s: other alone at 40/s does its last 160; 6-7 s: waits does its last 40
+    assert reports(run) == [(2, "waits", 40, "paused"), (6, "other", 200, "finished"), (7, "waits", 80, "finished")]
+    row = by_name(run)["waits"]
+    assert (row["useful_node_us"], row["n_starts"]) == ((2 * 2 + 4) * SECOND, 2)
+
+
+def test_a_job_that_stays_paused_is_told_so_and_its_node_time_is_in_the_books():
+    source = Scripted([Orders(submit=(reporting("waits", 40.0),))], {("waits", 40.0): Verdict(pause=True)})
+    run = replayed(idle_for(60), source)
+    row = by_name(run)["waits"]
+    assert (row["status"], row["done_samples"], row["useful_node_us"]) == ("paused", 40, 4 * SECOND)
+    assert run.summary["ledger"]["useful_node_us"] == 4 * SECOND
+
+
+def test_a_source_stops_active_paused_queued_and_future_jobs():
+    submit = (reporting("paused", 40.0), reporting("active"), reporting("queued"), reporting("future", submit_s=50))
+    endings = {"paused": Ending.PRUNED, "active": Ending.STOPPED, "queued": Ending.FAILED, "future": Ending.STOPPED}
+    source = Scripted(
+        [Orders(submit), Orders(ask_again_us=3 * SECOND), Orders(stop=endings)],
+        {("paused", 40.0): Verdict(pause=True)},
+    )
+    run = replayed(idle_for(60), source, max_parallel=1)  # one at a time at 40/s: paused to 1 s, then active
+    assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
+        name: (ending.value, 3) for name, ending in endings.items()
+    }
+    assert reports(run)[1:] == [
+        (3, "paused", 40, "pruned"), (3, "active", 80, "stopped"), (3, "queued", 0, "failed"),
+        (3, "future", 0, "stopped"),
+    ]  # fmt: skip
+
+
+def test_a_source_is_asked_when_it_wants_to_be_even_if_nothing_runs():
+    source = Scripted([Orders(ask_again_us=7 * SECOND), Orders(submit=(reporting("a", submit_s=9),))])
+    run = replayed(idle_for(60), source)
+    assert source.asked == [0, 7, 19]
+    assert by_name(run)["a"]["first_start"].timestamp() == 9
+
+
+def test_jobs_wider_than_all_before_them_find_room():
+    wide = reporting("wide", rates=tuple(10.0 * n for n in range(9)), work=800.0, submit_s=99)
+    narrow = tuple(reporting(f"n{k}", work=40.0) for k in range(70))
+    source = Scripted([Orders(submit=narrow), Orders(submit=(wide,))])
+    run = replayed(idle_for(600, n_nodes=8), source, max_parallel=80)
+    assert by_name(run)["wide"]["status"] == "finished"
+    assert run.summary["jobs"]["finished"] == 71
+
+
+def test_the_allocation_table_names_jobs_that_came_late():
+    source = Scripted([Orders(ask_again_us=SECOND), Orders(submit=(reporting("late", submit_s=2),))])
+    assert set(replayed(idle_for(30), source).allocations["job"]) == {"late"}
+
+
+def test_a_source_does_not_go_with_the_published_clock_nor_with_unlimited_work():
+    source = Scripted([])
+    with pytest.raises(InputError, match="published"):
+        replay_log(idle_for(9), source, settings=ReplaySettings(semantics=Semantics.PUBLISHED))
+    with pytest.raises(InputError, match="unlimited_work"):
+        replay_log(idle_for(9), source, unlimited_work=True)
+
+
+def _raising(report: JobReport) -> Verdict:
+    raise ZeroDivisionError("no epochs")
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        (Orders(submit=(job("a"), job("a"))), "second job called 'a'"),
+        (Orders(stop={"nobody": Ending.STOPPED}), "stops job 'nobody', which the replay does not know"),
+        (Orders(resume=("nobody",)), "resumes job 'nobody'"),
+        (Orders(ask_again_us=0), "asked again"),
+        (Orders(submit=("a",)), "submits str"),  # type: ignore[arg-type]  # the mistake that is tested
+        (Orders(submit=(replace(job("a"), node_types=("gpu",)),)), "node types"),
+        (None, "answered NoneType"),
+        (Orders(submit=(job("a"),), stop={"a": "tired"}), "which the replay does not know"),  # type: ignore[dict-item]
+    ],
+)
+def test_orders_that_cannot_be_followed_are_refused(orders: Any, message: str):
+    with pytest.raises(InputError, match=message):
+        replayed(idle_for(9), Scripted([orders]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (_raising, r"failed in tell\(\) at 1970-01-01.*ZeroDivisionError: no epochs"),
+        (lambda report: 0.5, "answered float"),
+        (lambda report: Verdict(score=float("nan")), "no finite number"),
+        (lambda report: Verdict(ending="tired"), "unknown way"),
+        (lambda report: Verdict(ending=Ending.PRUNED, pause=True), "pauses job 'a' and ends it"),
+    ],
+)
+def test_verdicts_that_make_no_sense_are_refused(answer: Callable[[JobReport], Any], message: str):
+    source = Scripted([Orders(submit=(reporting("a", 10.0),))])
+    source.tell = answer  # type: ignore[method-assign]
+    with pytest.raises(InputError, match=message):
+        replayed(idle_for(9), source)
+
+
+def test_half_a_source_is_told_what_it_lacks():
+    class Half:
+        name = "half"
+
+        def ask(self, now_us: int) -> Orders:
+            return Orders()
+
+    with pytest.raises(InputError, match="Half is no job source: it has no higher_is_better, sources, begin, tell"):
+        replay_log(idle_for(9), Half())  # type: ignore[arg-type]  # the mistake that is tested
+
+
+def test_a_job_in_the_past_is_refused():
+    source = Scripted([Orders(ask_again_us=5 * SECOND), Orders(submit=(job("a", submit_s=4),))])
+    with pytest.raises(InputError, match="in the past"):
+        replayed(idle_for(9), source)
+
+
+def test_a_stopped_job_cannot_be_stopped_again():
+    orders = [
+        Orders(submit=(job("a"),), ask_again_us=SECOND), Orders(stop={"a": Ending.STOPPED}, ask_again_us=2 * SECOND),
+        Orders(stop={"a": Ending.STOPPED}),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="is told has left"):
+        replayed(idle_for(9), Scripted(orders))
+
+
+class _Dice:
+    """Submits, pauses, resumes and ends jobs by chance, from a seed."""
+
+    name, higher_is_better, sources = "dice", False, ()
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def begin(self, window_start_us: int, window_end_us: int) -> None:
+        import random
+
+        self.random = random.Random(self.seed)
+        self.made, self.paused = 0, []
+
+    def ask(self, now_us: int) -> Orders:
+        dice = self.random
+        jobs = []
+        for _ in range(dice.randint(0, 2) if self.made < 12 else 0):
+            at = sorted({float(dice.randint(1, 499)) for _ in range(dice.randint(0, 4))})
+            more = {"up_s": dice.uniform(0, 9), "down_s": dice.uniform(0, 9), "min_nodes": dice.randint(1, 3)}
+            submit_s = (now_us + dice.randint(0, 30) * SECOND) / SECOND
+            jobs.append(reporting(f"j{self.made}", *at, work=500.0, submit_s=submit_s, **more))
+            self.made += 1
+        resume = tuple(name for name in self.paused if dice.random() < 0.5)
+        self.paused = [name for name in self.paused if name not in resume]
+        stop = {name: dice.choice(list(Ending)) for name in self.paused if dice.random() < 0.2}
+        self.paused = [name for name in self.paused if name not in stop]
+        return Orders(tuple(jobs), resume, stop, now_us + dice.randint(1, 20) * SECOND)
+
+    def tell(self, report: JobReport) -> Verdict:
+        draw = self.random.random()
+        if report.is_finished or draw > 0.5:
+            return Verdict(score=draw)
+        if draw < 0.25:
+            self.paused.append(report.job)
+            return Verdict(score=draw, pause=True)
+        return Verdict(score=draw, ending=self.random.choice(list(Ending)))
+
+    def describe(self) -> dict[str, object]:
+        return {"seed": self.seed}
+
+
+@settings(max_examples=60, deadline=None)
+@given(events=logs(), seed=st.integers(0, 10_000), max_parallel=st.integers(1, 5))
+def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, seed: int, max_parallel: int):
+    one, other = (
+        replay_log(events, _Dice(seed), settings=ReplaySettings(max_parallel), with_efficiency=False) for _ in range(2)
+    )  # a ledger that does not close has raised
+    assert one.record == other.record
+    assert one.tables["reports"].equals(other.tables["reports"])
+    assert one.tables["jobs"].equals(other.tables["jobs"])
+    jobs = one.jobs
+    assert (jobs["done_samples"] <= jobs["work_samples"] * (1 + 1e-9)).all()
+    assert (jobs["ended"].notna() == jobs["status"].isin(["finished", "pruned", "failed", "stopped"])).all()
