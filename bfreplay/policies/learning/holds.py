@@ -1,0 +1,137 @@
+"""Which job has run on how many nodes since when, as a policy can know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.policies.policy import PolicyState, Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a job made on a count that it kept for long enough.
+
+    Parameters
+    ----------
+    job
+        Its position in the job set.
+    model
+        Number of its model's name, -1 for none.
+    count
+        Nodes.
+    rate
+        Samples per second.
+    worth
+        Its objective per second there, for a weight of 1.
+    """
+
+    job: int
+    model: int
+    count: int
+    rate: float
+    worth: float
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What was decided last; all (J,)."""
+
+    job: NDArray[np.int64]
+    model: NDArray[np.int64]
+    count: NDArray[np.int64]
+    runs: NDArray[np.bool_]  # on min_nodes or more
+    since_us: NDArray[np.int64]  # when it began to make samples on this count
+    is_measured: NDArray[np.bool_]  # this hold has been counted
+    rate: NDArray[np.float64]  # what the job will have shown if it keeps the count for long enough, and not before
+    worth: NDArray[np.float64]
+
+
+class Holds:
+    """Follows the counts from decision to decision and gives a measurement for each hold that lasts.
+
+    A hold is the time for which a job keeps the same nodes. It counts from the end of the pause for rescaling. It is
+    measured once, at the first decision that finds it ``measure_s`` old or older.
+
+    A policy is asked at every change as long as a job runs. So when one of the jobs has run on, whatever else changed
+    has changed at this very instant. When none has, nobody was asked in between (no idle node or no job was left), and
+    what ended did so nobody knows when: it counts for nothing.
+
+    Parameters
+    ----------
+    measure_s
+        Shortest hold that gives a measurement, seconds.
+    wakes_on
+        The events after which the policy is asked.
+    """
+
+    def __init__(self, measure_s: float, wakes_on: Trigger) -> None:
+        self._measure_us = round(measure_s * 1e6)
+        self._sees_reclaims = Trigger.POOL in wakes_on
+        self._sees_departures = Trigger.COMPLETION in wakes_on
+        self._held: _Held | None = None
+        self._kept: NDArray[np.intp] = np.zeros(0, np.intp)  # (J,) row of the hold that each job still has, or -1
+
+    def observe(self, state: PolicyState) -> list[Measurement]:
+        """What has been learnt since the last decision, in the order of the jobs at that time."""
+        held = self._held
+        self._kept = np.full(state.n_jobs, -1)
+        if held is None:
+            return []
+        row = _rows_of(held.job, state.job)  # of each hold in the state, -1 for a job that has left
+        now = np.where(row >= 0, state.current[row], 0)
+        is_kept = (row >= 0) & (now == held.count)
+        self._kept[row[is_kept]] = np.flatnonzero(is_kept)
+        lasted = is_kept.copy()
+        if ((now > 0) & (held.count > 0)).any():
+            if self._sees_reclaims:
+                lasted |= row >= 0
+            if self._sees_departures:
+                lasted |= row < 0
+        is_old = state.time_us - held.since_us >= self._measure_us
+        measured = np.flatnonzero(lasted & is_old & held.runs & ~held.is_measured)
+        held.is_measured[measured] = True
+        return [
+            Measurement(
+                int(held.job[j]), int(held.model[j]), int(held.count[j]), float(held.rate[j]), float(held.worth[j])
+            )
+            for j in measured.tolist()
+        ]
+
+    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
+        current, kept, before = state.current, self._kept, self._held
+        # as in the books: a job that runs pauses when it gains or loses nodes, and a start from zero is free
+        pause_s = np.where(counts > current, state.scale_up_cost_s, 0.0)
+        pause_s = np.where(counts < current, state.scale_down_cost_s, pause_s) * (current >= state.min_nodes)
+        is_measured = np.zeros(state.n_jobs, dtype=bool)
+        if before is not None:
+            row = _rows_of(state.job, before.job)
+            is_hit = (row >= 0) & before.runs[row] & (current < before.count[row])
+            pause_s += np.where(is_hit, state.scale_down_cost_s, 0.0)
+        since_us = state.time_us + np.ceil(1e6 * pause_s).astype(np.int64)
+        if before is not None:
+            same = (kept >= 0) & (counts == current)
+            since_us[same] = before.since_us[kept[same]]
+            is_measured[same] = before.is_measured[kept[same]]
+        rows = np.arange(state.n_jobs)
+        self._held = _Held(
+            job=state.job.copy(),
+            model=state.model.copy(),
+            count=np.array(counts, dtype=np.int64),
+            runs=counts >= state.min_nodes,
+            since_us=since_us,
+            is_measured=is_measured,
+            rate=state.throughput[rows, counts],
+            worth=state.objective[rows, counts] / state.weight,
+        )
+
+
+def _rows_of(job: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each element of ``job`` is in ``among``, -1 for nowhere."""
+    if np.array_equal(job, among):
+        return np.arange(job.size)
+    row = {number: k for k, number in enumerate(among.tolist())}
+    return np.array([row.get(number, -1) for number in job.tolist()], dtype=np.int64)

@@ -1,0 +1,142 @@
+"""A policy that is told no scalability curve: it learns them while the jobs run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError, check_whole
+from bfreplay.policies.learning.believed_tables import BelievedTables, Share
+from bfreplay.policies.learning.holds import Holds
+from bfreplay.policies.policy import Decision, Policy, PolicyState, Trigger
+
+
+class LearningPolicy:
+    """Lets any policy decide on what has been measured instead of on the true curves.
+
+    The state of a replay holds the true rate of each job at each count. This one shows its inner policy what can be
+    known: the rate at counts on which the job (or one of its model) has run for ``measure_s`` without a change, and
+    elsewhere what a law fitted to those says. Nothing else of the true tables is used.
+
+    It may be used for one replay after the other: ``close``, or a clock that goes back, makes it forget all.
+
+    Parameters
+    ----------
+    inner
+        Decides.
+    share
+        Who learns from whom: ``"job"``, every job from itself alone; ``"model"``, jobs of one model from one another.
+    noise
+        Standard deviation of one measurement relative to the true rate, 0 to 1.
+    seed
+        Of the noise, >= 0.
+    measure_s
+        How long a job must run on a count to give one measurement, seconds > 0.
+
+    Raises
+    ------
+    InputError
+        A parameter makes no sense.
+    """
+
+    def __init__(
+        self, inner: Policy, share: str = Share.JOB, noise: float = 0.0, seed: int = 0, measure_s: float = 30.0
+    ) -> None:
+        try:
+            self.share = Share(share)
+        except ValueError as error:
+            words = " or ".join(repr(word.value) for word in Share)
+            raise InputError("unknown way to learn", column="share", value=share, expected=words) from error
+        if not 0 <= noise <= 1:
+            raise InputError(
+                "the noise of a measurement is out of range",
+                column="noise", value=noise, expected="0 to 1, relative to the rate", fix="0.05 is 5 %",
+            )  # fmt: skip
+        if not (math.isfinite(measure_s) and measure_s >= 1e-6):
+            raise InputError(
+                "the time that a measurement takes is not positive",
+                column="measure_s", value=measure_s, expected="seconds > 0", fix="30 s is the default",
+            )  # fmt: skip
+        check_whole("seed", seed, 0)
+        self.inner = inner
+        self.noise = float(noise)
+        self.seed = seed
+        self.measure_s = float(measure_s)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._holds = Holds(self.measure_s, self.wakes_on)
+        self._beliefs = BelievedTables(self.share, self.noise, self.seed)
+        self._last_us: int = np.iinfo(np.int64).min
+
+    @property
+    def name(self) -> str:
+        """That of the policy that decides."""
+        return self.inner.name
+
+    @property
+    def wakes_on(self) -> Trigger:
+        """When the policy that decides wants to be asked: of other changes nothing is learnt."""
+        return self.inner.wakes_on
+
+    def believed(self, state: PolicyState) -> PolicyState:
+        """``state`` with the tables of throughput and objective as they are believed now; learns from it first."""
+        if state.time_us < self._last_us:
+            self._forget()
+        self._last_us = state.time_us
+        self._beliefs.learn(self._holds.observe(state))
+        throughput, objective = self._beliefs.tables(state)
+        return replace(state, throughput=throughput, objective=objective)
+
+    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """The jobs of ``state``, which ``believed`` was asked about, hold ``counts`` (J,) from now on."""
+        self._holds.decided(state, np.asarray(counts))
+
+    def decide(self, state: PolicyState) -> Decision:
+        """What the inner policy decides on the believed state."""
+        decision = self.inner.decide(self.believed(state))
+        if _can_be_held(decision, state):
+            self.decided(state, decision.counts)
+        return decision
+
+    def describe(self) -> dict[str, object]:
+        """The inner policy's parameters, and under ``learning`` those of this one."""
+        return {
+            **self.inner.describe(),
+            "learning": {
+                "share": self.share.value, "noise": self.noise, "seed": self.seed, "measure_s": self.measure_s
+            },
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Close the inner policy, and forget what was learnt."""
+        self.inner.close()
+        self._forget()
+
+
+def _can_be_held(decision: Decision, state: PolicyState) -> bool:
+    """Whether the counts can be looked up; if not, the replay refuses the decision, and says why."""
+    counts = np.asarray(getattr(decision, "counts", None))
+    if counts.shape != state.job.shape or not np.issubdtype(counts.dtype, np.integer):
+        return False
+    return bool((counts >= 0).all() and (counts < state.throughput.shape[1]).all())
+
+
+def learning_from_record(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Options of ``LearningPolicy`` with which a run was made; ``None`` for one with known curves.
+
+    To pose its decisions again, make a ``LearningPolicy`` with them. At each decision that the policy of the run was
+    asked for call ``believed`` with the state, and ``decided`` with the counts that were recorded.
+
+    Parameters
+    ----------
+    record
+        The run's ``run.json``.
+    """
+    learning = record["config"]["policy"].get("learning")
+    return None if learning is None else {name: learning[name] for name in ("share", "noise", "seed", "measure_s")}
