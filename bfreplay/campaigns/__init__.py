@@ -1,0 +1,6 @@
+"""Campaigns of trials: what an HPO or NAS user submits, as a source of jobs."""
+
+from bfreplay.campaigns.load import is_campaign, load_campaign
+from bfreplay.campaigns.source import CampaignSource
+
+__all__ = ["CampaignSource", "is_campaign", "load_campaign"]

@@ -1,0 +1,221 @@
+"""What a campaign is, apart from the parts that can be swapped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from bfreplay.campaigns import checks
+from bfreplay.campaigns.arrivals import Arrival
+from bfreplay.campaigns.budget import Budget
+from bfreplay.campaigns.parts import Params
+from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.datasets.job_files.curve_points import inline_text
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve, Law, TabulatedCurve
+from bfreplay.workload import ElasticJob
+
+HPO, NAS = "hpo", "nas"
+KINDS = (HPO, NAS)
+IN_TURN, BY_SEED, SEARCHED = "in-turn", "by-seed", "searched"
+MODEL_CHOICES = (IN_TURN, BY_SEED, SEARCHED)
+MODEL_PARAM = "model"
+"""The hyper-parameter that names the model of a trial under ``SEARCHED``."""
+MOST_TRIALS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialModel:
+    """A model as all its trials train it.
+
+    Parameters
+    ----------
+    job
+        What each trial is: bounds, costs, curves, weight and model name count; the deadline, if any, counts from the
+        trial's submit time, in microseconds; name, submit time and work are set for each trial.
+    samples_per_epoch
+        Samples of an epoch, > 0.
+    """
+
+    job: ElasticJob
+    samples_per_epoch: float
+
+    @property
+    def name(self) -> str:
+        """What is trained."""
+        return self.job.model or self.job.name
+
+    def trial(
+        self, name: str, submit_us: int, deadline_us: int | None, samples: float, marks: list[float], params: Params
+    ) -> ElasticJob:
+        """Return a job that trains it."""
+        return replace(
+            self.job,
+            name=name,
+            submit_us=submit_us,
+            deadline_us=deadline_us,
+            work_samples=samples,
+            report_at_samples=tuple(marks),
+            model=self.name,
+            params=params,
+        )
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value."""
+        job = self.job
+        return {
+            "name": self.name,
+            "samples_per_epoch": self.samples_per_epoch,
+            "min_nodes": job.min_nodes,
+            "max_nodes": job.max_nodes,
+            "scale_up_cost_s": job.scale_up_cost_s,
+            "scale_down_cost_s": job.scale_down_cost_s,
+            "curve": _text(job.throughput, job.max_nodes),
+            "objective_curve": None if job.objective is None else _text(job.objective, job.max_nodes),
+            "weight": job.weight,
+            "deadline_after_s": None if job.deadline_us is None else job.deadline_us / 1e6,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Trials that a user submits to find the best hyper-parameters (HPO) or the best model (NAS).
+
+    Parameters
+    ----------
+    name
+        Label; trials are called NAME-0000, NAME-0001, ...
+    models
+        What is trained: one model for HPO, one or more for NAS.
+    epochs
+        Epochs of a trial that is not ended before, >= 1.
+    trials
+        Trials at most, >= 1.
+    kind
+        ``"hpo"`` or ``"nas"``.
+    seed
+        Of everything that is drawn, >= 0.
+    parallel
+        Trials in flight at most: queued, running or to be retried; one that waits for a pruner is not. ``None``: any.
+    arrival
+        When trials come in.
+    start_after_s
+        Seconds from the window's start to the campaign's.
+    higher_is_better
+        Whether a larger score is a better one.
+    budget
+        What ends the campaign.
+    retries
+        How trials crash, and go on.
+    model_choice
+        Models take turns (``"in-turn"``), are drawn (``"by-seed"``), or are named by the hyper-parameter ``model``
+        (``"searched"``).
+    report_every_epochs
+        Trials also report after each so many epochs, whatever the pruner wants; ``None``: they do not.
+
+    Raises
+    ------
+    InputError
+        A number out of range, or models that do not fit the kind.
+    """
+
+    name: str
+    models: tuple[TrialModel, ...]
+    epochs: int
+    trials: int
+    kind: str = HPO
+    seed: int = 0
+    parallel: int | None = None
+    arrival: Arrival = field(default_factory=Arrival)
+    start_after_s: float = 0.0
+    higher_is_better: bool = True
+    budget: Budget = field(default_factory=Budget)
+    retries: Retries = field(default_factory=Retries)
+    model_choice: str = IN_TURN
+    report_every_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.text("name", self.name)
+        checks.one_of("kind", self.kind, KINDS)
+        checks.whole("trials", self.trials, 1, MOST_TRIALS)
+        checks.whole("epochs", self.epochs, 1, MOST_TRIALS)
+        checks.whole("seed", self.seed, 0)
+        checks.number("start_after_s", self.start_after_s, least=0, most=1e10)
+        checks.truth("higher_is_better", self.higher_is_better)
+        checks.one_of("model_choice", self.model_choice, MODEL_CHOICES)
+        if self.parallel is not None:
+            checks.whole("parallel", self.parallel, 1)
+        if self.report_every_epochs is not None:
+            checks.whole("report_every_epochs", self.report_every_epochs, 1)
+        names = [model.name for model in self.models]
+        if not names or (self.kind == HPO and len(names) > 1):
+            raise InputError(
+                f"a campaign of kind {self.kind!r} with {len(names)} models",
+                column="kind",
+                value=self.kind,
+                expected="one model for 'hpo', one or more for 'nas'",
+                fix='write kind = "nas", or give one curve' if names else "give a curve",
+            )
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise InputError(
+                    f"two models are called {name!r}",
+                    column="name",
+                    value=name,
+                    expected="unique names",
+                    fix="rename one of them",
+                )
+
+    def trial_name(self, number: int, attempt: int = 0) -> str:
+        """``NAME-0007``, ``NAME-0007-retry-1``."""
+        digits = max(4, len(str(self.trials - 1)))
+        return f"{self.name}-{number:0{digits}d}" + (f"-retry-{attempt}" if attempt else "")
+
+    def model_of(self, number: int, params: Params) -> TrialModel:
+        """Model that trial ``number`` trains.
+
+        Raises
+        ------
+        InputError
+            ``model_choice`` is ``"searched"`` and ``params`` name no model of the campaign.
+        """
+        if self.model_choice == BY_SEED:
+            return self.models[int(stream(self.seed, Purpose.MODEL, number).integers(len(self.models)))]
+        if self.model_choice == SEARCHED:
+            names = [model.name for model in self.models]
+            if params.get(MODEL_PARAM) not in names:
+                raise InputError(
+                    f"trial {number} names no model of the campaign",
+                    column=MODEL_PARAM,
+                    value=params.get(MODEL_PARAM),
+                    expected="one of " + ", ".join(names),
+                    fix="let the hyper-parameter 'model' take these values",
+                )
+            return self.models[names.index(params[MODEL_PARAM])]
+        return self.models[number % len(self.models)]
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "trials": self.trials,
+            "epochs": self.epochs,
+            "seed": self.seed,
+            "parallel": self.parallel,
+            "arrival": self.arrival.describe(),
+            "start_after_s": self.start_after_s,
+            "higher_is_better": self.higher_is_better,
+            "budget": self.budget.describe(),
+            "retries": self.retries.describe(),
+            "model_choice": self.model_choice,
+            "models": [model.describe() for model in self.models],
+            "report_every_epochs": self.report_every_epochs,
+        }
+
+
+def _text(curve: Curve, max_nodes: int) -> str:
+    """The curve as it stands in files; one that has no such form as points up to ``max_nodes``."""
+    if isinstance(curve, TabulatedCurve | Law):
+        return inline_text(curve)
+    return inline_text(TabulatedCurve(range(max_nodes + 1), curve.table(max_nodes).tolist()))

@@ -1,0 +1,237 @@
+"""``load_campaign``: a campaign from its TOML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bfreplay.campaigns.arrivals import Arrival
+from bfreplay.campaigns.budget import Budget
+from bfreplay.campaigns.campaign import HPO, IN_TURN, MODEL_PARAM, SEARCHED, Campaign
+from bfreplay.campaigns.models_of_file import TRIAL_KEYS, ModelsOfFile
+from bfreplay.campaigns.parts_of_file import OPTUNA, SCORE_KEYS, SEEDED, PartsOfFile
+from bfreplay.campaigns.retries import CHECKPOINT, Retries
+from bfreplay.campaigns.search_space import Choice, SearchSpace
+from bfreplay.campaigns.source import CampaignSource
+from bfreplay.campaigns.toml_table import TomlTable, read_toml, with_place
+from bfreplay.datasets.hints import near_name
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve
+
+_TABLES = ("campaign", "trial", "model", "retries", "scores", "pruner", "proposer", "search", "optuna", "curves")
+_CAMPAIGN_KEYS = (
+    "name", "kind", "trials", "seed", "parallel", "arrival", "every_s", "per_hour", "start_after_s",
+    "higher_is_better", "proposer", "budget",
+)  # fmt: skip
+_BUDGET_KEYS = ("node_hours", "samples", "hours", "failed_trials")
+_RETRY_KEYS = ("failures_per_epoch", "most", "from")
+_IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
+
+
+def is_campaign(path: str | PathLike[str]) -> bool:
+    """Whether a file is a campaign: a ``.toml`` with a ``[campaign]`` table. It is looked at, not read as TOML."""
+    file = Path(path)
+    if file.suffix.lower() != ".toml" or not file.is_file():
+        return False
+    return _IS_CAMPAIGN.search(file.read_text(encoding="utf-8", errors="replace")) is not None
+
+
+def load_campaign(path: str | PathLike[str], curves: str | PathLike[str] | None = None) -> CampaignSource:
+    """Read a campaign of trials.
+
+    Parameters
+    ----------
+    path
+        A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key.
+    curves
+        Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
+
+    Raises
+    ------
+    InputError
+        Something in the files cannot be used; the message names file, table, key and value.
+    """
+    file = Path(path)
+    curves_file = None if curves is None else Path(curves)
+    tables = read_toml(file)
+    shelf = CurveShelf()
+    if curves_file is not None:
+        check_is_file(curves_file)
+    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
+    return campaign_of(tables, file, known, shelf, [(source.name, source.sha256) for source in sources])
+
+
+def campaign_of(
+    tables: Mapping[str, Any],
+    file: Path,
+    known: Mapping[str, Curve] | None = None,
+    shelf: CurveShelf | None = None,
+    sources: Sequence[tuple[str, str]] = (),
+) -> CampaignSource:
+    """Make a campaign of the tables of a file, as TOML is parsed.
+
+    Parameters
+    ----------
+    tables
+        Name of a table to its keys.
+    file
+        Where they come from, for messages.
+    known
+        Curves besides those of the tables.
+    shelf
+        Curves made so far.
+    sources
+        Files with their SHA-256, for the run's record.
+
+    Raises
+    ------
+    InputError
+        As ``load_campaign``.
+    """
+    return _Reader(file, tables, dict(known or {}), shelf or CurveShelf()).source(sources)
+
+
+class _Reader:
+    """Reads the tables of one file."""
+
+    def __init__(self, file: Path, tables: Mapping[str, Any], known: dict[str, Curve], shelf: CurveShelf) -> None:
+        self._file = file
+        self._tables = tables
+        for key in tables:
+            if key not in _TABLES:
+                raise _unknown_table(file, key)
+        self._known = known
+        self._shelf = shelf
+        self._add_curves()
+
+    def source(self, sources: Sequence[tuple[str, str]]) -> CampaignSource:
+        campaign, proposer_name = self._campaign()
+        search = self._table("search").cells
+        space = SearchSpace.from_table(search, self._file) if "search" in self._tables else None
+        if campaign.model_choice == SEARCHED:
+            self._check_searched_models(campaign, space)
+        parts = PartsOfFile(self._table, campaign, space)
+        proposer = parts.proposer(proposer_name)
+        return CampaignSource(campaign, proposer, parts.pruner(proposer, proposer_name), parts.scores(), sources)
+
+    def _table(self, name: str, known: Sequence[str] | None = None, *, required: bool = False) -> TomlTable:
+        if required and name not in self._tables:
+            raise InputError(
+                f"the table [{name}] is missing",
+                file=self._file,
+                row=f"[{name}]",
+                expected="the tables [campaign] and [trial] at least",
+                fix=f"add [{name}]; a file to start from: bfreplay jobs make hpo -o campaign.toml",
+            )
+        return TomlTable.of(self._file, f"[{name}]", self._tables.get(name, {}), known)
+
+    def _add_curves(self) -> None:
+        own = self._tables.get("curves", {})
+        if not isinstance(own, dict) or not all(isinstance(curve, dict) for curve in own.values()):
+            raise InputError(
+                "curves is no table of tables",
+                file=self._file,
+                column="curves",
+                value=own,
+                expected="[curves.NAME] with nodes and values",
+                fix="write [curves.NAME] in a line of its own, its keys below",
+            )
+        for name, curve in named_curves(JobTable(self._file, (), (), own), self._shelf).items():
+            if name in self._known:
+                raise InputError(
+                    f"curve {name!r} stands in the campaign and in the curves file",
+                    file=self._file,
+                    row=f"[curves.{name}]",
+                    value=name,
+                    fix="keep one of them",
+                )
+            self._known[name] = curve
+
+    def _campaign(self) -> tuple[Campaign, str]:
+        """The campaign, and the name of its proposer."""
+        table = self._table("campaign", _CAMPAIGN_KEYS, required=True)
+        trial = self._table("trial", TRIAL_KEYS, required=True)
+        scores = self._table("scores", SCORE_KEYS)
+        name = table.text("name", self._file.stem)
+        kind = table.text("kind", HPO)
+        epochs = trial.whole("epochs", 1)
+        models = with_place(table, lambda: ModelsOfFile(kind, name, self._known, self._shelf)).read(
+            trial, self._tables.get("model")
+        )
+        trials = table.whole("trials", 1)
+        arrival = with_place(
+            table, lambda: Arrival(table.text("arrival", "at-once"), **table.given("every_s", "per_hour"))
+        )
+        budget, retries = self._budget(table), self._retries()
+        report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
+        choice = trial.text("model_choice", IN_TURN)
+        others = table.given("seed", "parallel", "start_after_s", "higher_is_better")
+        campaign = with_place(
+            table,
+            lambda: Campaign(
+                name, models, epochs, trials, kind,
+                arrival=arrival, budget=budget, retries=retries, report_every_epochs=report_every, **others,
+            ),
+        )  # fmt: skip
+        if choice != IN_TURN:
+            campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
+        proposer = table.text("proposer", OPTUNA if "optuna" in self._tables else SEEDED)
+        if "optuna" in self._tables and proposer != OPTUNA:
+            raise table.error(
+                "[optuna] has no effect with another proposer", "proposer", repr(OPTUNA),
+                f'write proposer = "{OPTUNA}", or drop [optuna]',
+            )  # fmt: skip
+        return campaign, proposer
+
+    def _budget(self, campaign: TomlTable) -> Budget:
+        table = TomlTable.of(self._file, "[campaign.budget]", campaign.cells.get("budget", {}), _BUDGET_KEYS)
+        return with_place(table, lambda: Budget(**table.cells))
+
+    def _retries(self) -> Retries:
+        table = self._table("retries", _RETRY_KEYS)
+        if table.cells and not table.has("failures_per_epoch"):
+            table.take("failures_per_epoch")
+        return with_place(
+            table,
+            lambda: Retries(origin=table.text("from", CHECKPOINT), **table.given("failures_per_epoch", "most")),
+        )
+
+    def _check_searched_models(self, campaign: Campaign, space: SearchSpace | None) -> None:
+        names = [model.name for model in campaign.models]
+        dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
+        choices = dimension.choices if isinstance(dimension, Choice) else ()
+        if not choices or any(choice not in names for choice in choices):
+            raise InputError(
+                f"the models are to be searched, and [search.{MODEL_PARAM}] does not choose among them",
+                file=self._file,
+                row=f"[search.{MODEL_PARAM}]",
+                column="choices",
+                value=list(choices),
+                expected="names of models: " + ", ".join(names),
+                fix=f"add [search.{MODEL_PARAM}] with choices = {names}",
+            )
+
+
+def _unknown_table(file: Path, key: str) -> InputError:
+    near = near_name(key, _TABLES)
+    if key == "job":
+        fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
+    else:
+        fix = f"did you mean {near!r}?" if near else "drop it, or move its keys to the table that has them"
+    return InputError(
+        f"the file has an unknown key {key!r} at its top level",
+        file=file,
+        column=key,
+        value=key,
+        expected=", ".join(f"[{name}]" for name in _TABLES),
+        fix=fix,
+    )

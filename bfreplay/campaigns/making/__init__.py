@@ -1,0 +1,1 @@
+"""Campaigns and job sets made from a few numbers: what ``bfreplay jobs make`` writes."""

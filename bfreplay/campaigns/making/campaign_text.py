@@ -1,0 +1,141 @@
+"""Tables of a campaign as a TOML file that people read: every key with a comment, unused ones commented out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_COLUMN = 36
+
+Line = tuple[str, str, object]
+"""Key, comment, and an example for a file without the key; ``None``: the line is then left out."""
+
+_CAMPAIGN: Sequence[Line] = (
+    ("name", "trials are called NAME-0000, NAME-0001, ...", None),
+    ("kind", "hpo: one model; nas: several", None),
+    ("trials", "at most", None),
+    ("seed", "of everything that is drawn", None),
+    ("parallel", "trials in flight, at most", 10),
+    ("arrival", "at-once, every (with every_s) or poisson (with per_hour)", None),
+    ("every_s", "seconds from one trial to the next", None),
+    ("per_hour", "trials an hour on average", None),
+    ("start_after_s", "seconds from the window's start to the campaign's", 3600),
+    ("higher_is_better", "of scores: true for an accuracy, false for a loss", None),
+    ("proposer", "seeded: random search; or optuna, or package.module:Class", None),
+)
+_BUDGET: Sequence[Line] = (
+    ("node_hours", "of all trials together", 500),
+    ("samples", "of all trials together", 1_000_000_000),
+    ("hours", "of wall time: finish by", 48),
+    ("failed_trials", "that failed for good", 10),
+)
+_TRIAL: Sequence[Line] = (
+    ("epochs", "of a trial that is not ended before", None),
+    ("samples_per_epoch", "", None),
+    ("min_nodes", "", None),
+    ("max_nodes", "", None),
+    ("scale_up_cost_s", "training time lost when a trial gains nodes", None),
+    ("scale_down_cost_s", "and when it loses some", None),
+    ("curve", "throughput; see [curves] below", None),
+    ("model", "label in the tables", None),
+    ("weight", "on the objective; above 0", None),
+    ("deadline_after_s", "seconds from a trial's submit time", None),
+    ("model_choice", "in-turn, by-seed, or searched (by a hyper-parameter called model)", None),
+)
+_MODEL: Sequence[Line] = (
+    ("name", "", None),
+    ("curve", "", None),
+    ("max_nodes", "", None),
+)
+_RETRIES: Sequence[Line] = (
+    ("failures_per_epoch", "mean number of crashes in an epoch", None),
+    ("most", "retries of a trial; then it has failed", None),
+    ("from", "checkpoint: the last whole epoch; or start", None),
+)
+_SCORES: Sequence[Line] = (
+    ("start", "score before training", None),
+    ("worst", "score that the worst trial would reach", None),
+    ("best", "score that the best trial would reach", None),
+    ("noise", "standard deviation of what is added to each score", None),
+    ("report_every_epochs", "scores also for the record, whatever the pruner wants", 1),
+)
+_PRUNER: Sequence[Line] = (("kind", "none, asha, successive-halving, median; optuna; package.module:Class", None),)
+_KNOWN: Mapping[str, Sequence[Line]] = {
+    "campaign": _CAMPAIGN,
+    "campaign.budget": _BUDGET,
+    "trial": _TRIAL,
+    "retries": _RETRIES,
+    "scores": _SCORES,
+    "pruner": _PRUNER,
+}
+_ABOVE = {
+    "campaign.budget": "When one of these is used up, no trial starts any more and all others are stopped.",
+    "scores": "Scores are simulated: made-up learning curves, drawn from the seed.",
+}
+
+
+def campaign_text(tables: Mapping[str, Any], head: Sequence[str], origins: Mapping[str, str]) -> str:
+    """Return the text of a campaign file.
+
+    Parameters
+    ----------
+    tables
+        What the file holds, as TOML is parsed: name of a table to its keys.
+    head
+        Comment lines at the top.
+    origins
+        Where curves come from, by name: a comment for each.
+    """
+    parts = ["".join(f"# {line}\n" for line in head)]
+    campaign = dict(tables["campaign"])
+    budget = campaign.pop("budget", {})
+    parts.append(_table("campaign", campaign))
+    parts.append(_table("campaign.budget", budget))
+    parts.append(_table("trial", tables["trial"]))
+    parts += ["[[model]]\n" + _lines(model, _MODEL) for model in tables.get("model", [])]
+    parts.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
+    parts += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
+    parts += [_table(f"search.{_key(name)}", cells) for name, cells in tables.get("search", {}).items()]
+    for name, cells in tables.get("curves", {}).items():
+        origin = f"# {origins[name]}\n" if name in origins else ""
+        parts.append(origin + _table(f"curves.{_key(name)}", cells))
+    return "\n".join(parts)
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML writes it: text, truth value, number, or a list of these."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_value(each) for each in value) + "]"
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _table(name: str, cells: Mapping[str, Any]) -> str:
+    above = f"# {_ABOVE[name]}\n" if name in _ABOVE else ""
+    return f"{above}[{name}]\n{_lines(cells, _KNOWN.get(name, ()))}"
+
+
+def _lines(cells: Mapping[str, Any], known: Sequence[Line]) -> str:
+    order = [key for key, _, _ in known]
+    lines = []
+    for key, comment, example in known:
+        if key in cells:
+            lines.append(_line(f"{key} = {toml_value(cells[key])}", comment))
+        elif example is not None:
+            lines.append(_line(f"# {key} = {toml_value(example)}", comment))
+    lines += [f"{_key(key)} = {toml_value(value)}\n" for key, value in cells.items() if key not in order]
+    return "".join(lines)
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text:<{_COLUMN}}  # {comment}\n" if comment else f"{text}\n"

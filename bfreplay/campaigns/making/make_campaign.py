@@ -1,0 +1,238 @@
+"""HPO and NAS campaigns from a few numbers, as the text of a campaign file that was read back and found right."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bfreplay.campaigns.arrivals import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
+from bfreplay.campaigns.campaign import HPO, NAS
+from bfreplay.campaigns.load import campaign_of
+from bfreplay.campaigns.making.campaign_text import campaign_text
+from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_curves
+from bfreplay.datasets.hints import near_name
+from bfreplay.datasets.job_files.curve_points import inline_text, points_of
+from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.law_cells import LAW_KEY
+from bfreplay.datasets.job_files.tables import read_curves_file
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve, Law, name_of
+
+_SEARCH = {
+    "learning_rate": {"low": 1e-5, "high": 1e-1, "log": True},
+    "batch_size": {"choices": [32, 64, 128, 256]},
+}
+
+
+def curves_of_file(file: Path) -> dict[str, Curve]:
+    """Return the curves of a file of curves by name; InputError if it cannot be used."""
+    return dict(read_curves_file(file, CurveShelf()))
+
+
+def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve") -> Curve:
+    """Return a curve by the name that ``option`` gave.
+
+    Raises
+    ------
+    InputError
+        None is called so.
+    """
+    if name not in known:
+        near = near_name(name, known)
+        raise InputError(
+            f"no curve is called {name!r}",
+            column=option,
+            value=name,
+            expected="one of " + ", ".join(known),
+            fix=f"did you mean {near!r}?" if near else "choose one of them, or give a file of curves: --curves FILE",
+        )
+    return known[name]
+
+
+def arrival_of(text: str) -> Arrival:
+    """Return the arrival spelt ``at-once``, ``every:SECONDS`` or ``poisson:PER_HOUR``.
+
+    Raises
+    ------
+    InputError
+        It is none of these, or its number is out of range.
+    """
+    pattern, _, number = text.partition(":")
+    try:
+        if pattern == AT_ONCE and not number:
+            return Arrival()
+        if pattern == EVERY:
+            return Arrival(EVERY, every_s=_number(number))
+        if pattern == POISSON:
+            return Arrival(POISSON, per_hour=_number(number))
+    except ValueError:
+        pass  # told below, with what is right
+    near = near_name(pattern, PATTERNS)
+    raise InputError(
+        f"this is no pattern of arrival: {text!r}",
+        column="--arrival",
+        value=text,
+        expected="at-once, every:SECONDS or poisson:PER_HOUR",
+        fix=f"write it like {'every:60' if near == EVERY else 'poisson:12' if near == POISSON else 'at-once'}",
+    )
+
+
+def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Any]:
+    """Return ``[pruner]`` for a kind and ``KEY=VALUE`` options; InputError for one that is not of this form."""
+    table: dict[str, Any] = {"kind": kind}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not key.strip() or not equals or not value.strip():
+            raise InputError(
+                "this is no option of a pruner",
+                column="--pruner-option",
+                value=option,
+                expected="KEY=VALUE",
+                fix="write it like eta=4",
+            )
+        try:
+            table[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[key.strip()] = value.strip()
+    return table
+
+
+def hpo_text(tables: Mapping[str, Any], curve: str | None, known: Mapping[str, Curve] | None, file: Path) -> str:
+    """Return the text of an HPO campaign.
+
+    Parameters
+    ----------
+    tables
+        The file's tables, without curve and kind.
+    curve
+        Name of a curve; points or a law; ``None``: a made-up one, or the only one of ``known``.
+    known
+        Curves of a file; ``None`` for no file.
+    file
+        Where it will be written, for messages and its default name.
+
+    Raises
+    ------
+    InputError
+        Numbers or a curve that cannot be used.
+    """
+    trial = dict(tables["trial"])
+    curves: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    head = [_head("An HPO", file)]
+    if known is None and curve is not None:
+        trial["curve"] = curve
+    else:
+        found = _one_curve(curve, known, int(trial["max_nodes"]))
+        _put_curve(found, trial, curves, origins)
+    made = _with_defaults(tables, HPO, file) | {"trial": trial}
+    if tables["campaign"].get("proposer") == "optuna":
+        made["search"] = _SEARCH
+        head.append("The hyper-parameters in [search] are an example: put in your own.")
+    return _checked_text(made, curves, origins, head, file)
+
+
+def nas_text(
+    tables: Mapping[str, Any], names: Sequence[str], known: Mapping[str, Curve] | None, n_models: int, file: Path
+) -> str:
+    """Return the text of a NAS campaign: a model for each curve.
+
+    Parameters
+    ----------
+    tables
+        The file's tables, without models and kind. ``max_nodes`` of the trial is an upper bound: a model whose curve
+        ends below has its own.
+    names
+        Curves of ``known`` to take; empty for all.
+    known
+        Curves of a file; ``None``: made-up ones.
+    n_models
+        How many to make up.
+    file
+        Where it will be written, for messages and its default name.
+
+    Raises
+    ------
+    InputError
+        Numbers or curves that cannot be used.
+    """
+    max_nodes = int(tables["trial"]["max_nodes"])
+    if known is None:
+        chosen = drawn_curves(n_models, int(tables["campaign"]["seed"]))
+    else:
+        chosen = [NamedCurve(name, chosen_curve(name, known), "") for name in names or known]
+    curves: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    models = []
+    for each in chosen:
+        model: dict[str, Any] = {"name": each.name}
+        _put_curve(each, model, curves, origins)
+        if each.curve.last_nodes < max_nodes:
+            model["max_nodes"] = each.curve.last_nodes
+        models.append(model)
+    made = _with_defaults(tables, NAS, file) | {"model": models}
+    head = [_head("A NAS", file)]
+    return _checked_text(made, curves, origins, head, file)
+
+
+def _head(kind: str, file: Path) -> str:
+    return f"{kind} campaign. Replay it: bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
+
+
+def _one_curve(name: str | None, known: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
+    if known is None:
+        return family_curves(max_nodes)[0]
+    if name is None and len(known) > 1:
+        raise InputError(
+            "the file has several curves, and an HPO campaign trains one model",
+            column="--curve",
+            value=None,
+            expected="--curve with one of " + ", ".join(known),
+            fix="name one; or make a NAS campaign of all: bfreplay jobs make nas",
+        )
+    name = next(iter(known)) if name is None else name
+    return NamedCurve(name, chosen_curve(name, known), "")
+
+
+def _put_curve(each: NamedCurve, cells: dict[str, Any], curves: dict[str, Any], origins: dict[str, str]) -> None:
+    """Put a curve into ``curves`` and its name into ``cells``."""
+    cells["curve"] = each.name
+    if isinstance(each.curve, Law):
+        parameters = {parameter.name: getattr(each.curve, parameter.name) for parameter in each.curve.parameters}
+        curves[each.name] = {LAW_KEY: name_of(type(each.curve)), **parameters}
+    else:
+        nodes, values = points_of(inline_text(each.curve))
+        curves[each.name] = {"nodes": [int(n) for n in nodes], "values": values}
+    if each.origin:
+        origins[each.name] = each.origin
+
+
+def _with_defaults(tables: Mapping[str, Any], kind: str, file: Path) -> dict[str, Any]:
+    campaign = {"name": file.stem, "proposer": "seeded", **tables["campaign"], "kind": kind}
+    return {**tables, "campaign": campaign}
+
+
+def _checked_text(
+    tables: Mapping[str, Any], curves: Mapping[str, Any], origins: Mapping[str, str], head: Sequence[str], file: Path
+) -> str:
+    text = campaign_text({**tables, **({"curves": curves} if curves else {})}, head, origins)
+    try:
+        campaign_of(tomllib.loads(text), file)
+    except InputError as error:  # the file is not there: the table and the key say which option it is
+        value = {} if error.value is None else {"value": error.value}
+        raise InputError(
+            error.problem, row=error.row, column=error.column, expected=error.expected, fix=error.fix, **value
+        ) from error
+    return text
+
+
+def _number(text: str) -> float:
+    return plain(float(text))
+
+
+def plain(number: float) -> float:
+    """Return a whole number as ``int``, so that files say 20 and not 20.0."""
+    return int(number) if float(number).is_integer() else number

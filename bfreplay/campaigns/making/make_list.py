@@ -1,0 +1,116 @@
+"""A plain job set from kinds of jobs and how many of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bfreplay.campaigns import checks
+from bfreplay.campaigns.making.make_campaign import arrival_of, chosen_curve
+from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve
+from bfreplay.workload import ElasticJob, JobSet
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """What all jobs of a list have in common.
+
+    Parameters
+    ----------
+    min_nodes, max_nodes
+        Bounds; a job whose curve ends below ``max_nodes`` may run up to its end.
+    scale_up_cost_s, scale_down_cost_s
+        Seconds.
+    node_hours
+        Work of a job, in hours of one node by itself (of ``min_nodes`` nodes where one alone has no rate).
+    """
+
+    min_nodes: int
+    max_nodes: int
+    scale_up_cost_s: float
+    scale_down_cost_s: float
+    node_hours: float
+
+
+def listed_jobs(items: Sequence[str], known: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
+    """Make the jobs of a list.
+
+    Parameters
+    ----------
+    items
+        ``CURVE:COUNT`` each.
+    known
+        Curves by name.
+    shape
+        What they have in common.
+    arrival
+        ``at-once``, ``every:SECONDS`` or ``poisson:PER_HOUR``.
+    seed
+        Of the Poisson process, and of the order in which jobs of different curves come.
+
+    Returns
+    -------
+    JobSet
+        Named CURVE-0000, CURVE-0001, ...; submit times relative to the start of the window. Under ``every`` and
+        ``poisson`` the curves are shuffled, so that no kind of job comes before all others.
+
+    Raises
+    ------
+    InputError
+        No item, one of another form, a curve that is not known, or a number out of range.
+    """
+    if not items:
+        raise InputError(
+            "the list has no jobs", column="--job", value=None, expected="CURVE:COUNT", fix="give --job CURVE:COUNT"
+        )
+    checks.number("node_hours", shape.node_hours, above=0)
+    counts: dict[str, int] = {}
+    for item in items:
+        name, count = _item(item)
+        chosen_curve(name, known, "--job")
+        counts[name] = counts.get(name, 0) + count
+    kinds = [name for name, count in counts.items() for _ in range(count)]
+    after_us = arrival_of(arrival).after_us(len(kinds), seed)
+    if after_us[-1] > 0:
+        order = stream(seed, Purpose.MODEL).permutation(len(kinds)).tolist()
+        kinds = [kinds[i] for i in order]
+    jobs = []
+    made: dict[str, int] = {}
+    for name, submit_us in zip(kinds, after_us, strict=True):
+        number = made[name] = made.get(name, -1) + 1
+        jobs.append(_job(name, f"{name}-{number:04d}", submit_us, known[name], shape))
+    return JobSet(jobs, submit_is_relative=True)
+
+
+def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
+    max_nodes = min(shape.max_nodes, curve.last_nodes)
+    rates = curve.table(max_nodes)
+    first = next((n for n in (1, shape.min_nodes) if n <= max_nodes and rates[n] > 0), None)
+    if first is None:
+        raise InputError(
+            f"the curve {model!r} has no rate on min_nodes nodes",
+            column="--min-nodes",
+            value=shape.min_nodes,
+            expected="a node count at which the curve is above 0",
+            fix="raise --min-nodes, or correct the curve",
+        )
+    work = max(1.0, float(round(shape.node_hours * 3_600 * float(rates[first]) / first)))
+    return ElasticJob(
+        name, submit_us, shape.min_nodes, max_nodes, shape.scale_up_cost_s, shape.scale_down_cost_s, work, curve,
+        model=model,
+    )  # fmt: skip
+
+
+def _item(item: str) -> tuple[str, int]:
+    name, colon, count = item.rpartition(":")
+    if not colon or not name or not count.strip().isdecimal() or int(count) < 1:
+        raise InputError(
+            "this is no kind of job",
+            column="--job",
+            value=item,
+            expected="CURVE:COUNT, a name of a curve and a whole number >= 1",
+            fix="write it like image-classifier:20",
+        )
+    return name, int(count)

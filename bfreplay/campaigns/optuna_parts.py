@@ -1,0 +1,200 @@
+"""Optuna's samplers and pruners by name, with options that are checked before anything runs."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from bfreplay.campaigns.checks import LARGEST, known_keys, number, one_of, truth, whole
+from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
+from bfreplay.datasets.located import located
+from bfreplay.errors import InputError
+from bfreplay.milp.backends.requirements import unmet
+from bfreplay.registry import one_line, unknown_name
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What an option may be: a flag, one of ``choices``, or a number as its default, from ``least`` to ``most``."""
+
+    default: Any
+    least: int = 0
+    most: int = LARGEST
+    choices: tuple[str, ...] = ()
+
+    def checked(self, key: str, value: object) -> Any:
+        """Return ``value``; InputError if it will not do."""
+        if isinstance(self.default, bool):
+            return truth(key, value)
+        if self.choices:
+            return one_of(key, value, self.choices)
+        if isinstance(self.default, int):
+            return whole(key, value, self.least, self.most)
+        return number(key, value, least=self.least, most=self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sampler or pruner of Optuna: its class, and every option that may be set.
+
+    All options are handed over, so that a default that differs between releases of Optuna changes nothing; ``fixed``
+    are handed over too and cannot be set.
+    """
+
+    class_name: str
+    options: Mapping[str, Option]
+    fixed: Mapping[str, object] = field(default_factory=dict)
+
+
+SAMPLERS: Mapping[str, Part] = {
+    "tpe": Part(
+        "TPESampler",
+        {
+            "n_startup_trials": Option(10),
+            "n_ei_candidates": Option(24, least=1),
+            "multivariate": Option(True),
+            "constant_liar": Option(True),
+        },
+    ),
+    "random": Part("RandomSampler", {}),
+    "qmc": Part(
+        "QMCSampler",
+        {"qmc_type": Option("sobol", choices=("sobol", "halton")), "scramble": Option(True)},
+        # Optuna 4 draws choices at random beside the sequence, and would say so for every one
+        {"warn_independent_sampling": False},
+    ),
+}
+"""Those that need nothing beyond Optuna itself and can be seeded. Others: ``package.module:factory``."""
+
+_PERCENTILE = {
+    "n_startup_trials": Option(5),
+    "n_warmup_steps": Option(0),
+    "interval_steps": Option(1, least=1),
+    "n_min_trials": Option(1, least=1),
+}
+_HALVING = {
+    "min_resource": Option(1, least=1),
+    "reduction_factor": Option(4, least=2),
+    "min_early_stopping_rate": Option(0),
+    "bootstrap_count": Option(0),
+}
+
+PRUNERS: Mapping[str, Part] = {
+    "median": Part("MedianPruner", _PERCENTILE),
+    "percentile": Part("PercentilePruner", {"percentile": Option(25.0, most=100), **_PERCENTILE}),
+    "asha": Part("SuccessiveHalvingPruner", _HALVING),
+    "successive-halving": Part("SuccessiveHalvingPruner", _HALVING),
+    "hyperband": Part(
+        "HyperbandPruner",
+        {
+            "min_resource": Option(1, least=1),
+            "max_resource": Option(1, least=1),  # the epochs of a trial, unless it is given
+            "reduction_factor": Option(3, least=2),
+            "bootstrap_count": Option(0),
+        },
+    ),
+    "none": Part("NopPruner", {}),
+}
+"""Resources and steps are epochs."""
+
+
+def load_optuna(file: Path) -> ModuleType:
+    """Import Optuna, late: it takes a second, and it is an extra.
+
+    Raises
+    ------
+    InputError
+        It is not installed, or not in a version that is known to be good; the message says what to install.
+    """
+    fix = "pip install 'bfreplay[hpo]'"
+    problem = unmet("optuna", ">=4,<6", why="others are untried", fix=fix)
+    if not problem:
+        try:
+            return importlib.import_module("optuna")
+        except ImportError as error:
+            problem = f"optuna cannot be imported ({one_line(error)}); {fix}"
+    raise InputError(f"this campaign asks Optuna, and {problem}", file=file, row="[optuna]", fix=fix)
+
+
+def options_of(
+    kind: str, name: str, known: Mapping[str, Part], given: Mapping[str, Any], file: Path
+) -> dict[str, object]:
+    """Every option of a sampler or pruner with its value; those of a stranger's (``package.module:factory``) as given.
+
+    Raises
+    ------
+    InputError
+        Nothing has this name, or an option is unknown or out of range.
+    """
+    if name not in known:
+        if ":" in name:
+            return dict(given)
+        error = unknown_name(f"{kind} of Optuna", name, list(known))
+        raise InputError(
+            error.problem, file=file, row="[optuna]", column=kind, value=name,
+            expected=f"one of {', '.join(known)}; or package.module:factory", fix=error.fix,
+        )  # fmt: skip
+    options = known[name].options
+    try:
+        known_keys(given, tuple(options), f"the {kind} {name!r}")
+        return {key: option.checked(key, given.get(key, option.default)) for key, option in options.items()}
+    except InputError as error:
+        raise located(error, file, f"[optuna.{kind}_options]") from error
+
+
+def make(
+    kind: str, name: str, known: Mapping[str, Part], options: Mapping[str, object], base: type[Any], file: Path
+) -> Any:
+    """Make a sampler or pruner anew. ``base`` is the class of Optuna that it must be an instance of.
+
+    Raises
+    ------
+    InputError
+        A stranger's factory cannot be imported, fails, or makes something else.
+    """
+    where: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
+    with warnings.catch_warnings():
+        # who names a sampler has chosen it, experimental or not
+        warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
+        if name in known:
+            home = importlib.import_module(f"optuna.{kind}s")
+            return getattr(home, known[name].class_name)(**options, **known[name].fixed)
+        module_name, _, path = name.partition(":")
+        try:
+            factory: Any = importlib.import_module(module_name)
+            for part in path.split("."):
+                factory = getattr(factory, part)
+            made = factory(**options)
+        except (Exception, SystemExit) as error:  # a stranger's module may raise anything
+            raise InputError(
+                f"the {kind} {name!r} cannot be made: {one_line(error)}",
+                **where,
+                expected=f"package.module:factory, importable from here, called with {', '.join(options) or 'nothing'}",
+                fix="the module must be importable: run from the folder that holds it, or set PYTHONPATH",
+            ) from error
+    if not isinstance(made, base):
+        raise InputError(f"{name} makes no {kind} of Optuna", **where, expected=f"an optuna.{kind}s.{base.__name__}")
+    return made
+
+
+def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
+    """Optuna's distributions of a search space, in its order."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    made: dict[str, BaseDistribution] = {}
+    for name, dimension in space.dimensions.items():
+        if isinstance(dimension, Choice):
+            made[name] = CategoricalDistribution(dimension.choices)
+        elif isinstance(dimension, Whole):
+            made[name] = IntDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
+        else:
+            made[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+    return made

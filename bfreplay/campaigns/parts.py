@@ -1,0 +1,109 @@
+"""The parts of a campaign that can be swapped: who proposes trials, who ends them early, what they score.
+
+One object may be proposer and pruner at once, as a study of Optuna is: it is then begun once, and told once of each
+trial that has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+Params = Mapping[str, Any]
+"""Hyper-parameters of a trial by name, JSON-ready."""
+
+
+class Proposer(Protocol):
+    """Says which trial comes next."""
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Forget everything: a replay begins."""
+        ...
+
+    def propose(self, number: int) -> Params | None:
+        """Hyper-parameters of trial ``number`` (0, 1, ...), asked when there is room for it; ``None``: no more."""
+        ...
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """A trial has ended, with its last score (``None`` if it never had one)."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready."""
+        ...
+
+
+class TrialState(StrEnum):
+    """How a trial ended."""
+
+    FINISHED = "finished"
+    PRUNED = "pruned"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Advice(StrEnum):
+    """What a pruner says of a trial that has reported."""
+
+    GO_ON = "go on"
+    PRUNE = "prune"
+    WAIT = "wait"  # give up the nodes until the pruner promotes or prunes it
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Waiting trials on which a pruner has made up its mind."""
+
+    promoted: Sequence[int] = ()
+    pruned: Sequence[int] = ()
+
+
+class Pruner(Protocol):
+    """Ends trials that are not good enough. Scores are as the campaign has them: see ``higher_is_better``.
+
+    A trial that crashed and goes on from a checkpoint, or from the start, does not report again what it has reported.
+    """
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Forget everything: a replay begins."""
+        ...
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """Epochs after which a trial of ``epochs`` epochs reports: strictly increasing, from 1 to ``epochs - 1``."""
+        ...
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """A trial has reported after ``epoch`` epochs."""
+        ...
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """A trial has ended, by this pruner's advice or otherwise, with its last score."""
+        ...
+
+    def released(self, n_under_way: int) -> Released:
+        """Waiting trials that may go on or end now.
+
+        Parameters
+        ----------
+        n_under_way
+            Trials that have neither ended nor wait: running or queued ones, and those that are still to be proposed.
+        """
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready."""
+        ...
+
+
+class ScoreModel(Protocol):
+    """Stands for the training itself: how good a trial is by then. Pure: the same question, the same answer."""
+
+    def score(self, number: int, params: Params, epoch: float) -> float:
+        """Score of trial ``number`` with ``params`` after ``epoch`` epochs (a fraction is allowed)."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready."""
+        ...

@@ -1,0 +1,127 @@
+"""The parts of a campaign file that can be swapped: ``[scores]``, ``[proposer]``, ``[pruner]``, ``[optuna]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from bfreplay.campaigns.campaign import Campaign
+from bfreplay.campaigns.parts import Proposer, Pruner, ScoreModel
+from bfreplay.campaigns.proposers import PROPOSERS, ProposerSetting, proposer_of
+from bfreplay.campaigns.pruners import PRUNERS, pruner_of
+from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
+from bfreplay.campaigns.search_space import SearchSpace
+from bfreplay.campaigns.toml_table import TomlTable, with_place
+from bfreplay.datasets.hints import near_name
+from bfreplay.errors import InputError
+
+_CURVE_KEYS = ("start", "worst", "best", "pace", "noise")
+SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
+SEEDED, OPTUNA = "seeded", "optuna"
+
+
+class PartsOfFile:
+    """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have."""
+
+    def __init__(self, table: Callable[..., TomlTable], campaign: Campaign, space: SearchSpace | None) -> None:
+        self._table = table
+        self._campaign = campaign
+        self._space = space
+
+    def scores(self) -> ScoreModel:
+        """What stands for the training; InputError if ``[scores]`` cannot be used."""
+        campaign = self._campaign
+        table = self._table("scores", SCORE_KEYS)
+        if table.has("function"):
+            for key in _CURVE_KEYS:
+                if table.has(key):
+                    raise table.error(
+                        f"{key} has no effect beside a function", key, "function, or made-up learning curves",
+                        "drop one of the two",
+                    )  # fmt: skip
+            return with_place(table, lambda: ScoreFunction(table.text("function")))
+        usual = ScoreRange.usual(campaign.higher_is_better)
+        scores = with_place(table, lambda: replace(usual, **table.given(*_CURVE_KEYS)))
+        if scores.best != scores.worst and (scores.best > scores.worst) != campaign.higher_is_better:
+            raise table.error(
+                f"best is worse than worst where higher_is_better is {str(campaign.higher_is_better).lower()}", "best",
+                f"{'above' if campaign.higher_is_better else 'below'} worst ({scores.worst:g})",
+                "correct start, worst and best, or higher_is_better in [campaign]",
+            )  # fmt: skip
+        if self._space is None:
+            return LearningCurves(scores, campaign.seed)
+        from bfreplay.campaigns.response import ResponseSurface
+
+        return LearningCurves(scores, campaign.seed, ResponseSurface(self._space, campaign.seed))
+
+    def proposer(self, name: str) -> Proposer:
+        """Who chooses hyper-parameters; InputError if there is none of this name, or its options cannot be used."""
+        table = self._table("campaign")
+        options = self._table("proposer").cells
+        campaign, space = self._campaign, self._space
+        setting = ProposerSetting(space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better)
+        if name != OPTUNA:
+            if name not in PROPOSERS.names() and ":" not in name:
+                raise self._unknown(table, "proposer", name, [*PROPOSERS.names(), OPTUNA])
+            place = TomlTable(table.file, "[proposer]", options)
+            return with_place(place, lambda: proposer_of(name, setting, options))
+        if options:
+            raise self._table("proposer").error(
+                "[proposer] has no effect with Optuna", next(iter(options)), "options in [optuna]",
+                "move its keys to [optuna], or drop it",
+            )  # fmt: skip
+        if space is None:
+            raise table.error(
+                "Optuna has nothing to choose: there is no [search]", "proposer",
+                "a table [search.NAME] for each hyper-parameter", 'add one, or write proposer = "seeded"',
+            )  # fmt: skip
+        from bfreplay.campaigns.optuna_study import OptunaStudy
+
+        prunes = self._pruner_kind == OPTUNA
+        cells = self._table("optuna").cells
+        return OptunaStudy.from_tables(
+            cells if prunes else {**cells, "pruner": "none"}, space,
+            seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,
+        )  # fmt: skip
+
+    @property
+    def _pruner_kind(self) -> str:
+        """Optuna prunes where its pruner is named and no other is."""
+        usual = OPTUNA if "pruner" in self._table("optuna").cells else "none"
+        return self._table("pruner").text("kind", usual)
+
+    def pruner(self, proposer: Proposer, proposer_name: str) -> Pruner:
+        """Who ends trials, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
+        table = self._table("pruner")
+        kind = self._pruner_kind
+        options = {key: value for key, value in table.cells.items() if key != "kind"}
+        if kind == OPTUNA:
+            return self._pruner_of_optuna(table, proposer, proposer_name)
+        if "pruner" in self._table("optuna").cells:
+            raise table.error(
+                "the pruner of [optuna] has no effect beside another pruner", "kind", repr(OPTUNA),
+                f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
+            )  # fmt: skip
+        if kind not in PRUNERS.names() and ":" not in kind:
+            raise self._unknown(table, "kind", kind, [*PRUNERS.names(), OPTUNA])
+        pruner = with_place(table, lambda: pruner_of(kind, options))
+        with_place(table, lambda: pruner.report_epochs(self._campaign.epochs))
+        return pruner
+
+    def _pruner_of_optuna(self, table: TomlTable, proposer: Proposer, proposer_name: str) -> Pruner:
+        TomlTable.of(table.file, table.label, table.cells, ("kind",))
+        if proposer_name != OPTUNA:
+            raise table.error(
+                "Optuna prunes trials of its own study only", "kind", f'proposer = "{OPTUNA}" in [campaign]',
+                f'write proposer = "{OPTUNA}", or choose another pruner',
+            )  # fmt: skip
+        return cast(Pruner, proposer)
+
+    def _unknown(self, table: TomlTable, key: str, name: str, names: Sequence[str]) -> InputError:
+        near = near_name(name, names)
+        return table.error(
+            f"unknown {'pruner' if key == 'kind' else key} {name!r}", key,
+            "one of " + ", ".join(repr(each) for each in names) + "; or package.module:Class",
+            f"did you mean {near!r}?" if near else "write one of these words, in quotes",
+        )  # fmt: skip

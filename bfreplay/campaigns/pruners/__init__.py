@@ -1,0 +1,58 @@
+"""Pruners, one a module. A new one is one file, and one line here (or an entry point elsewhere)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from bfreplay.campaigns import checks
+from bfreplay.campaigns.parts import Pruner
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.registry import Registry, one_line
+
+PRUNERS = Registry(
+    kind="pruner",
+    group="bfreplay.pruners",
+    needs=("begin", "report_epochs", "advise", "ended", "released", "describe"),
+    built_in={
+        "none": "bfreplay.campaigns.pruners.no_pruner:NoPruner",
+        "asha": "bfreplay.campaigns.pruners.asha:Asha",
+        "successive-halving": "bfreplay.campaigns.pruners.successive_halving:SuccessiveHalving",
+        "median": "bfreplay.campaigns.pruners.median:Median",
+    },
+)
+
+
+def pruner_of(kind: str, options: Mapping[str, Any] | None = None) -> Pruner:
+    """Make the pruner called ``kind``, or at ``package.module:Class``.
+
+    Parameters
+    ----------
+    kind
+        Its name.
+    options
+        Keyword arguments of its class.
+
+    Raises
+    ------
+    InputError
+        No such pruner, an argument that it does not have, or a value that it cannot use.
+    """
+    made = PRUNERS.load(kind)
+    given = dict(options or {})
+    known = inspect.signature(made).parameters.values()
+    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):
+        checks.known_keys(given, [parameter.name for parameter in known], f"the pruner {kind!r}")
+    try:
+        pruner: Pruner = made(**given)
+    except BfreplayError:
+        raise  # said on purpose, for a person to read
+    except Exception as error:  # a stranger's constructor may raise anything
+        raise InputError(
+            f"the pruner {kind!r} cannot be made: {one_line(error)}",
+            value=given,
+            expected=f"keyword arguments of {PRUNERS.location(kind)}",
+            fix="correct the keys of [pruner], or the class",
+        ) from error
+    return pruner

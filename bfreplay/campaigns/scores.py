@@ -1,0 +1,207 @@
+"""Scores of trials without training: made-up learning curves, or a function of the user's own."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bfreplay.campaigns import checks
+from bfreplay.campaigns.parts import Params
+from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.registry import one_line
+
+_EPOCH_PARTS = 1_000_000
+"""Noise is drawn anew for each so small a part of an epoch."""
+
+
+class Quality(Protocol):
+    """What hyper-parameters are worth, such as a ``ResponseSurface``."""
+
+    def quality(self, params: Params) -> float:
+        """From 0, worst, to 1, best."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """Scores of the made-up learning curves.
+
+    Parameters
+    ----------
+    start
+        Score of a model that was not trained.
+    worst, best
+        Scores that the worst and the best trial would reach with training without end; ``start`` is no better than
+        ``worst``, and ``worst`` no better than ``best``.
+    pace
+        Exponents of the power law lie between these two, > 0: the larger, the sooner a trial is near its final score.
+    noise
+        Standard deviation of what is added to each score, >= 0.
+
+    Raises
+    ------
+    InputError
+        Scores out of order, or a number out of range.
+    """
+
+    start: float
+    worst: float
+    best: float
+    pace: tuple[float, float] = (0.5, 1.5)
+    noise: float = 0.005
+
+    def __post_init__(self) -> None:
+        for key in ("start", "worst", "best"):
+            checks.number(key, getattr(self, key))
+        rising = self.start <= self.worst <= self.best
+        if not rising and not self.start >= self.worst >= self.best:
+            raise InputError(
+                "worst does not lie between start and best",
+                column="worst",
+                value=self.worst,
+                expected=f"a score from start ({self.start:g}) to best ({self.best:g})",
+                fix="start is the score before training, worst and best are those after it",
+            )
+        if not isinstance(self.pace, tuple | list) or len(self.pace) != 2:
+            raise InputError(
+                "pace is no pair of numbers",
+                column="pace",
+                value=self.pace,
+                expected="[lowest, highest], both above 0",
+                fix="write it like pace = [0.5, 1.5]",
+            )
+        checks.number("pace", self.pace[0], above=0, most=100)
+        checks.number("pace", self.pace[1], least=self.pace[0], most=100)
+        checks.number("noise", self.noise, least=0)
+
+    @classmethod
+    def usual(cls, higher_is_better: bool) -> ScoreRange:
+        """Return a range like that of an accuracy, or of a loss."""
+        return cls(0.1, 0.5, 0.95) if higher_is_better else cls(2.3, 1.5, 0.3)
+
+
+class LearningCurves:
+    """Seeded, made-up learning curves: a power law towards a final score.
+
+    With final score ``f`` and pace ``c`` of a trial, its score after ``e`` epochs is
+
+        f + (start - f) * (1 + e)**-c + noise
+
+    the "pow3" of T. Domhan et al., Speeding up Automatic Hyperparameter Optimization of Deep Neural Networks by
+    Extrapolation of Learning Curves, IJCAI 2015, with its start at ``start``. ``f`` lies between ``worst`` and
+    ``best`` at the trial's quality; curves of different pace cross, which is what makes early pruning err. Quality
+    (without ``surface``), pace and noise come from (seed, trial number) alone, the noise from the epoch too.
+
+    Parameters
+    ----------
+    scores
+        Range of the scores.
+    seed
+        Same seed, same curves.
+    surface
+        Gives the quality of hyper-parameters; without it a trial's quality is drawn, uniform from 0 to 1.
+    """
+
+    def __init__(self, scores: ScoreRange, seed: int, surface: Quality | None = None) -> None:
+        self._scores = scores
+        self._seed = seed
+        self._surface = surface
+
+    def score(self, number: int, params: Params, epoch: float) -> float:
+        """Score after ``epoch`` epochs."""
+        scores = self._scores
+        if self._surface is None:
+            quality = float(stream(self._seed, Purpose.QUALITY, number).random())
+        else:
+            quality = self._surface.quality(params)
+        final = scores.worst + quality * (scores.best - scores.worst)
+        pace = float(stream(self._seed, Purpose.PACE, number).uniform(*scores.pace))
+        score = final + (scores.start - final) * (1.0 + epoch) ** -pace
+        if scores.noise:
+            draws = stream(self._seed, Purpose.NOISE, number, round(epoch * _EPOCH_PARTS))
+            score += scores.noise * float(draws.standard_normal())
+        return float(score)
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters."""
+        scores = self._scores
+        return {
+            "kind": "made-up learning curves",
+            "start": scores.start,
+            "worst": scores.worst,
+            "best": scores.best,
+            "pace": list(scores.pace),
+            "noise": scores.noise,
+            "quality": "drawn" if self._surface is None else "of the hyper-parameters",
+        }
+
+
+class ScoreFunction:
+    """A user's own ``score(number, params, epoch)``.
+
+    Parameters
+    ----------
+    location
+        ``"package.module:function"``.
+
+    Raises
+    ------
+    InputError
+        It cannot be imported, or is not callable.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._function = _imported(location)
+
+    def score(self, number: int, params: Params, epoch: float) -> float:
+        """Ask the function.
+
+        Raises
+        ------
+        BfreplayError
+            It fails, or gives no finite number.
+        """
+        asked = f"the score function {self._location!r}, asked for trial {number} after {epoch:g} epochs"
+        try:
+            score = float(self._function(number, params, epoch))
+        except Exception as error:  # a stranger's code may raise anything
+            raise BfreplayError(f"{asked}: {one_line(error)}") from error
+        if not math.isfinite(score):
+            raise BfreplayError(f"{asked}, gave {score}: a finite number is needed")
+        return score
+
+    def describe(self) -> dict[str, object]:
+        """Its name."""
+        return {"kind": "function", "function": self._location}
+
+
+def _imported(location: str) -> Callable[[int, Params, float], float]:
+    module, _, name = location.partition(":")
+    expected = "package.module:function, importable from here"
+    if not module or not name:
+        raise InputError(
+            "the score function is not spelt package.module:function",
+            column="function",
+            value=location,
+            expected=expected,
+            fix="write the module, a colon, and the function",
+        )
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:  # a stranger's module may raise anything on import
+        raise InputError(
+            f"the score function cannot be imported: {one_line(error)}",
+            column="function",
+            value=location,
+            expected=expected,
+            fix="the module must be importable: run from the folder that holds it, or set PYTHONPATH",
+        ) from error
+    if not callable(found):
+        raise InputError("the score function is no function", column="function", value=location, expected=expected)
+    function: Callable[[int, Params, float], float] = found
+    return function

@@ -1,0 +1,240 @@
+"""Hyper-parameters and the values that they may take: the ``[search]`` tables of a campaign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.campaigns.checks import LARGEST, known_keys, number, truth, whole
+from bfreplay.campaigns.parts import Params
+from bfreplay.datasets.located import located
+from bfreplay.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A real number, ``low <= value <= high``, on a linear or logarithmic scale."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def unit(self, value: Any) -> float:
+        """Place of ``value`` in [0, 1] on the scale."""
+        if self.log:
+            # a difference of logarithms: the quotient may overflow
+            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        return float((value - self.low) / (self.high - self.low))
+
+    def at(self, unit: float) -> float:
+        """Value at a place in [0, 1], the inverse of ``unit``."""
+        if self.log:
+            value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
+        else:
+            value = self.low + (self.high - self.low) * unit
+        return min(max(value, self.low), self.high)
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """Draw a value, uniform on the scale."""
+        return self.at(rng.random())
+
+    def describe(self) -> dict[str, object]:
+        """Its table, every key given."""
+        return {"low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number ``low``, ``low + step``, ... up to ``high``, on a linear or (``step`` 1) logarithmic scale.
+
+    ``high`` is itself one of these values.
+    """
+
+    low: int
+    high: int
+    log: bool = False
+    step: int = 1
+
+    def unit(self, value: Any) -> float:
+        """Place of ``value`` in [0, 1] on the scale."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return float((value - self.low) / (self.high - self.low))
+
+    def at(self, unit: float) -> int:
+        """Value nearest to a place in [0, 1]."""
+        if self.log:
+            value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
+        else:
+            value = self.low + self.step * round((self.high - self.low) * unit / self.step)
+        return min(max(value, self.low), self.high)
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draw a value; on a logarithmic scale each has the width of scale that rounds to it."""
+        if self.log:
+            low, high = math.log(self.low - 0.5), math.log(self.high + 0.5)
+            return min(max(round(math.exp(low + (high - low) * rng.random())), self.low), self.high)
+        return self.low + self.step * int(rng.integers((self.high - self.low) // self.step + 1))
+
+    def describe(self) -> dict[str, object]:
+        """Its table, every key given."""
+        return {"low": self.low, "high": self.high, "log": self.log, "whole": True, "step": self.step}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values without an order."""
+
+    choices: tuple[str | int | float | bool, ...]
+
+    def unit(self, value: Any) -> float:
+        """Position of ``value`` among the choices, from 0 for the first to 1 for the last."""
+        return self.choices.index(value) / max(len(self.choices) - 1, 1)
+
+    def sample(self, rng: np.random.Generator) -> str | int | float | bool:
+        """Draw one, each as likely as the others."""
+        return self.choices[int(rng.integers(len(self.choices)))]
+
+    def describe(self) -> dict[str, object]:
+        """Its table."""
+        return {"choices": list(self.choices)}
+
+
+Dimension = Real | Whole | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The hyper-parameters of a campaign, D of them, in the order of their tables."""
+
+    dimensions: Mapping[str, Dimension]
+
+    @classmethod
+    def from_table(cls, tables: Mapping[str, Any], file: Path) -> Self:
+        """Read the ``[search.NAME]`` tables of a campaign.
+
+        Parameters
+        ----------
+        tables
+            Name of a hyper-parameter to its table: ``low`` and ``high``, with ``log = true`` for a logarithmic scale,
+            with ``whole = true`` (and ``step``) for whole numbers; or ``choices``.
+        file
+            Where they come from, for messages.
+
+        Raises
+        ------
+        InputError
+            No hyper-parameter, a key nobody knows, or bounds or choices that make no sense.
+        """
+        if not tables:
+            raise InputError(
+                "the search space is empty",
+                file=file,
+                row="[search]",
+                expected="a table for each hyper-parameter",
+                fix="as in: [search.lr] / low = 1e-5 / high = 1e-1 / log = true",
+            )
+        dimensions = {}
+        for name, table in tables.items():
+            try:
+                dimensions[name] = _dimension(table)
+            except InputError as error:
+                raise located(error, file, f"[search.{name}]") from error
+        return cls(dimensions)
+
+    def sample(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw hyper-parameters, each on its own scale; JSON-ready."""
+        return {name: dimension.sample(rng) for name, dimension in self.dimensions.items()}
+
+    def unit(self, params: Params) -> NDArray[np.float64]:
+        """Place hyper-parameters in the unit cube.
+
+        Returns
+        -------
+        (D,) float64
+            In [0, 1], in the order of ``dimensions``: on a logarithmic scale where the dimension has one; choices by
+            position.
+        """
+        return np.array([dimension.unit(params[name]) for name, dimension in self.dimensions.items()])
+
+    def describe(self) -> dict[str, object]:
+        """Its tables, every key given, JSON-ready: ``from_table`` makes it again."""
+        return {name: dimension.describe() for name, dimension in self.dimensions.items()}
+
+
+def _dimension(table: Any) -> Dimension:
+    """Read one ``[search.NAME]`` table."""
+    if not isinstance(table, Mapping):
+        raise InputError(
+            "a hyper-parameter is no table", value=table, expected="a table with low and high, or with choices"
+        )
+    if "choices" in table:
+        known_keys(table, ("choices",), "a hyper-parameter with choices")
+        return Choice(_choices(table["choices"]))
+    known_keys(table, ("low", "high", "log", "whole", "step", "choices"), "a hyper-parameter")
+    for key in ("low", "high"):
+        if key not in table:
+            raise InputError(
+                f"{key} is missing", column=key, expected="low and high, or choices", fix=f"add {key} = ..."
+            )
+    log = truth("log", table.get("log", False))
+    if truth("whole", table.get("whole", False)):
+        return _whole(table, log)
+    if "step" in table:
+        raise InputError(
+            "only whole numbers have a step", column="step", value=table["step"], expected="no step, or whole = true"
+        )
+    low, high = number("low", table["low"]), number("high", table["high"])
+    _check_bounds(low, high, log, "low > 0", low > 0)
+    if not math.isfinite(high - low):
+        raise InputError("the range is too wide to calculate with", column="high", value=high, expected="less")
+    return Real(low, high, log)
+
+
+def _whole(table: Mapping[str, Any], log: bool) -> Whole:
+    low, high = whole("low", table["low"], -LARGEST), whole("high", table["high"], -LARGEST)
+    _check_bounds(low, high, log, "low >= 1", low >= 1)
+    step = whole("step", table.get("step", 1), 1, high - low)
+    if log and step != 1:
+        raise InputError(
+            "a logarithmic scale has no step", column="step", value=step, expected="no step, or log = false"
+        )
+    return Whole(low, low + (high - low) // step * step, log, step)
+
+
+def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive: bool) -> None:
+    if not low < high:
+        raise InputError(
+            "low is not below high", column="low", value=low, expected=f"low < high (here {high!r})",
+            fix="a fixed value is no hyper-parameter: leave its table out",
+        )  # fmt: skip
+    if log and not is_positive:
+        raise InputError(
+            "a logarithmic scale needs a positive low", column="low", value=low, expected=expected,
+            fix="raise low, or drop log = true",
+        )  # fmt: skip
+
+
+def _choices(given: Any) -> tuple[str | int | float | bool, ...]:
+    if not isinstance(given, list | tuple) or not given:
+        raise InputError(
+            "the choices are no list of values",
+            column="choices",
+            value=given,
+            expected='a list, as in ["relu", "gelu"]',
+        )
+    for n, choice in enumerate(given):
+        if not isinstance(choice, str | int | float) or (isinstance(choice, float) and not math.isfinite(choice)):
+            raise InputError(
+                "a choice is no plain value", column="choices", value=choice,
+                expected="texts, finite numbers, true or false",
+            )  # fmt: skip
+        if choice in given[:n]:  # 1, 1.0 and true are one value to a sampler
+            raise InputError(f"the choice {choice!r} is there twice", column="choices", value=given, expected="once")
+    return tuple(given)

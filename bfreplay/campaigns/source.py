@@ -1,0 +1,284 @@
+"""A campaign as a source of jobs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from bfreplay.campaigns.campaign import Campaign
+from bfreplay.campaigns.parts import Advice, Params, Proposer, Pruner, ScoreModel, TrialState
+from bfreplay.campaigns.trial import Attempt, Trial, TrialOutcome, marks_of
+from bfreplay.errors import BfreplayError
+from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
+
+
+class CampaignSource:
+    """Submits the trials of a campaign as there is room for them, ends those that a pruner gives up, retries crashes.
+
+    A trial is one job; a retry is another job. Trials that a pruner lets wait are paused and hold no nodes. When a
+    limit of the budget is reached, no trial is submitted any more and all others end (``Ending.STOPPED``).
+
+    Parameters
+    ----------
+    campaign
+        What it is.
+    proposer
+        Gives hyper-parameters.
+    pruner
+        Ends trials; may be the same object as ``proposer``.
+    scores
+        Stands for the training.
+    sources
+        Files that all this was read from, with their SHA-256.
+
+    Raises
+    ------
+    BfreplayError
+        The pruner wants reports outside a trial, or out of order.
+    """
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        proposer: Proposer,
+        pruner: Pruner,
+        scores: ScoreModel,
+        sources: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self.campaign = campaign
+        self._proposer = proposer
+        self._pruner = pruner
+        self._parts: list[Proposer | Pruner] = list({id(part): part for part in (proposer, pruner)}.values())
+        self._scores = scores
+        self._sources = tuple(sources)
+        self._pruner_epochs = _checked(pruner.report_epochs(campaign.epochs), campaign.epochs)
+        every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
+        self._other_epochs = () if every is None else range(every, campaign.epochs, every)
+        self._forget(0)
+
+    @property
+    def name(self) -> str:
+        """Name of the campaign."""
+        return self.campaign.name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """As the campaign has it."""
+        return self.campaign.higher_is_better
+
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """Files that it was read from, with their SHA-256."""
+        return self._sources
+
+    @property
+    def trials(self) -> tuple[TrialOutcome, ...]:
+        """What has become of the trials of the last replay, by number."""
+        return tuple(trial.outcome(self.campaign.trial_name(trial.number)) for trial in self._trials)
+
+    @property
+    def used_up(self) -> str | None:
+        """Limit of the budget that ended the last replay's campaign; ``None`` if none did."""
+        return self._used_up
+
+    def describe(self) -> dict[str, object]:
+        """The campaign, its proposer, pruner and scores."""
+        return {
+            "source": "campaign",
+            **self.campaign.describe(),
+            "proposer": self._proposer.describe(),
+            "pruner": self._pruner.describe(),
+            "scores": self._scores.describe(),
+        }
+
+    # -- the replay asks and tells ------------------------------------------------------------------------
+
+    def begin(self, window_start_us: int, window_end_us: int) -> None:
+        """Forget everything: no trial was proposed yet."""
+        self._forget(window_start_us)
+        for part in self._parts:
+            part.begin(self.higher_is_better)
+
+    def _forget(self, window_start_us: int) -> None:
+        campaign = self.campaign
+        self._start_us = window_start_us + round(campaign.start_after_s * 1e6)
+        self._arrivals_us = [self._start_us + us for us in campaign.arrival.after_us(campaign.trials, campaign.seed)]
+        self._trials: list[Trial] = []
+        self._no_more = False  # the proposer has said so
+        self._trial_of_job: dict[str, Trial] = {}  # every job that has not left, a waiting one too
+        self._waiting: dict[int, Trial] = {}  # until the pruner has made up its mind
+        self._crashed: list[Trial] = []  # to be retried
+        self._promoted: deque[Trial] = deque()  # to be resumed, when there is room
+        self._n_unfinished = self._n_failed = 0
+        self._node_us, self._samples = 0, 0.0
+        self._used_up: str | None = None
+
+    def ask(self, now_us: int) -> Orders:
+        """Retries, resumed and new trials, as far as there is room; or the end of everything."""
+        if now_us < self._start_us:
+            return Orders(ask_again_us=self._start_us)
+        if self._used_up is None:
+            wall_us = now_us - self._start_us
+            self._used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_failed)
+        if self._used_up is not None:
+            return self._stop_everything()
+        submit = [self._job(trial, now_us) for trial in self._crashed]
+        self._crashed.clear()
+        stop = self._release()
+        resume = self._resume()
+        had_more = self._has_more
+        while self._has_more and self._has_room and self._arrivals_us[len(self._trials)] <= now_us:
+            number = len(self._trials)
+            params = self._proposer.propose(number)
+            if params is None:
+                self._no_more = True
+            else:
+                submit.append(self._new_trial(number, params, now_us))
+        if had_more and self._no_more:  # a pruner that waited for the rest of the trials waits no more
+            stop |= self._release()
+            resume += self._resume()
+        return Orders(tuple(submit), tuple(resume), stop, self._ask_again_us())
+
+    def tell(self, report: JobReport) -> Verdict:
+        """Give the trial's score, and what the pruner says of it."""
+        trial = self._trial_of_job[report.job]
+        node_us, samples = trial.use(report.node_us, report.samples)
+        self._node_us += node_us
+        self._samples += samples
+        if report.is_finished:
+            score = self._score(trial, self.campaign.epochs)
+            self._end(trial, TrialState.FINISHED)
+            return Verdict(score)
+        mark = trial.take_mark()
+        if mark.is_crash:
+            self._crash(trial, mark.epochs)
+            return Verdict(ending=Ending.FAILED)
+        epoch = int(mark.epochs)
+        score = self._score(trial, epoch)
+        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.GO_ON
+        if not isinstance(advice, Advice):
+            raise BfreplayError(f"the pruner's advice is {advice!r}, not one of {', '.join(Advice.__members__)}")
+        if advice is Advice.PRUNE:
+            self._end(trial, TrialState.PRUNED)
+            return Verdict(score, ending=Ending.PRUNED)
+        if advice is Advice.WAIT:
+            self._waiting[trial.number] = trial
+            return Verdict(score, pause=True)
+        return Verdict(score)
+
+    # -- trials begin -------------------------------------------------------------------------------------
+
+    @property
+    def _has_more(self) -> bool:
+        return not self._no_more and len(self._trials) < self.campaign.trials
+
+    @property
+    def _has_room(self) -> bool:
+        in_flight = self._n_unfinished - len(self._waiting) - len(self._promoted)
+        return self.campaign.parallel is None or in_flight < self.campaign.parallel
+
+    def _ask_again_us(self) -> int | None:
+        times_us = [self._arrivals_us[len(self._trials)]] if self._has_more and self._has_room else []
+        end_us = self.campaign.budget.end_us(self._start_us)
+        if end_us is not None and (self._has_more or self._trial_of_job):
+            times_us.append(end_us)
+        return min(times_us, default=None)
+
+    def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
+        model = self.campaign.model_of(number, params)
+        after_us = model.job.deadline_us
+        trial = Trial(number, model, params, None if after_us is None else now_us + after_us)
+        self._trials.append(trial)
+        self._n_unfinished += 1
+        self._start(trial, 0, 0)
+        return self._job(trial, now_us)
+
+    def _start(self, trial: Trial, index: int, first_epoch: int) -> None:
+        campaign = self.campaign
+        crash = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
+        marks = marks_of(
+            campaign.epochs, trial.model.samples_per_epoch, self._pruner_epochs, self._other_epochs,
+            first_epoch=first_epoch, reported_epochs=trial.epochs, crash_epoch=crash,
+        )  # fmt: skip
+        trial.start(Attempt(index, first_epoch, marks))
+
+    def _job(self, trial: Trial, now_us: int) -> ElasticJob:
+        attempt, model = trial.attempt, trial.model
+        name = self.campaign.trial_name(trial.number, attempt.index)
+        self._trial_of_job[name] = trial
+        work = (self.campaign.epochs - attempt.first_epoch) * model.samples_per_epoch
+        marks = [mark.samples for mark in attempt.marks]
+        return model.trial(name, now_us, trial.deadline_us, work, marks, trial.params)
+
+    # -- trials wait --------------------------------------------------------------------------------------
+
+    def _release(self) -> dict[str, Ending]:
+        """Hear which waiting trials go on; returns those that end."""
+        to_come = self.campaign.trials - len(self._trials) if self._has_more else 0
+        released = self._pruner.released(self._n_unfinished - len(self._waiting) + to_come)
+        decided = [*released.promoted, *released.pruned]
+        if len(set(decided).intersection(self._waiting)) < len(decided):
+            raise BfreplayError(
+                f"the pruner released the trials {decided}, each once please, and of those that wait: "
+                f"{sorted(self._waiting)}"
+            )
+        for number in released.promoted:
+            self._promoted.append(self._waiting.pop(number))
+        stop = {}
+        for number in released.pruned:
+            trial = self._waiting.pop(number)
+            stop[self._name_of_job(trial)] = Ending.PRUNED
+            self._end(trial, TrialState.PRUNED)
+        return stop
+
+    def _resume(self) -> list[str]:
+        names = []
+        while self._promoted and self._has_room:
+            names.append(self._name_of_job(self._promoted.popleft()))
+        return names
+
+    # -- trials end ---------------------------------------------------------------------------------------
+
+    def _crash(self, trial: Trial, epochs: float) -> None:
+        retries, attempt = self.campaign.retries, trial.attempt
+        if attempt.index == retries.most:
+            self._n_failed += 1
+            self._end(trial, TrialState.FAILED)
+            return
+        del self._trial_of_job[self._name_of_job(trial)]
+        self._start(trial, attempt.index + 1, retries.first_epoch(epochs))
+        self._crashed.append(trial)
+
+    def _end(self, trial: Trial, state: TrialState) -> None:
+        self._trial_of_job.pop(self._name_of_job(trial), None)
+        trial.state = state
+        self._n_unfinished -= 1
+        for part in self._parts:
+            part.ended(trial.number, state, trial.score)
+
+    def _stop_everything(self) -> Orders:
+        stop = dict.fromkeys(self._trial_of_job, Ending.STOPPED)
+        for trial in self._trials:
+            if trial.state is None:
+                self._end(trial, TrialState.STOPPED)
+        return Orders(stop=stop)
+
+    def _score(self, trial: Trial, epoch: int) -> float:
+        score = self._scores.score(trial.number, trial.params, epoch)
+        trial.report(epoch, score, self.campaign.higher_is_better)
+        return score
+
+    def _name_of_job(self, trial: Trial) -> str:
+        return self.campaign.trial_name(trial.number, trial.attempt.index)
+
+
+def _checked(epochs: Iterable[int], end: int) -> tuple[int, ...]:
+    wanted = tuple(epochs)
+    before = 0
+    for epoch in wanted:
+        if not before < epoch < end:
+            raise BfreplayError(
+                f"the pruner wants reports after {list(wanted)} epochs: they must rise, from 1 on, below {end}"
+            )
+        before = epoch
+    return wanted

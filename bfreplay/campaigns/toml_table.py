@@ -1,0 +1,139 @@
+"""Tables of a campaign file: each key read once, with errors that name file, table and key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bfreplay.campaigns import checks
+from bfreplay.datasets.hints import not_utf8
+from bfreplay.datasets.located import located
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.errors import InputError
+
+_Made = TypeVar("_Made")
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        No such file, no UTF-8, or no TOML.
+    """
+    check_is_file(file)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"the file cannot be read as TOML: {error}",
+            file=file,
+            expected="tables such as [campaign], and lines such as trials = 20",
+            fix="correct the line; text stands in double quotes, numbers do not",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class TomlTable:
+    """One table of a file. ``label`` is how messages call it, such as ``"[campaign.budget]"``."""
+
+    file: Path
+    label: str
+    cells: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, file: Path, label: str, cells: object, known: Sequence[str] | None = None) -> TomlTable:
+        """Take ``cells`` for a table with no other keys than ``known`` (``None``: any).
+
+        Raises
+        ------
+        InputError
+            They are no table, or have a key that is not known.
+        """
+        if not isinstance(cells, Mapping):
+            raise InputError(
+                f"{label} is no table",
+                file=file,
+                row=label,
+                value=cells,
+                expected=f"{label} in a line of its own, its keys below",
+                fix=f"write {label} with its keys below",
+            )
+        table = cls(file, label, cells)
+        if known is not None:
+            with_place(table, lambda: checks.known_keys(cells, known, label))
+        return table
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self.cells
+
+    def take(self, key: str) -> Any:
+        """The value of a key that has to be there.
+
+        Raises
+        ------
+        InputError
+            It is not.
+        """
+        if key not in self.cells:
+            raise InputError(
+                f"the key {key!r} is missing",
+                file=self.file,
+                row=self.label,
+                column=key,
+                value=list(self.cells),
+                expected=f"{key} = ... in {self.label}",
+                fix=f"add it below {self.label}",
+            )
+        return self.cells[key]
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Text; it has to be there without a default."""
+        return default if default is not None and not self.has(key) else self._checked(key, checks.text)
+
+    def whole(self, key: str, least: int, default: int | None = None, most: int = checks.LARGEST) -> int:
+        """A whole number; it has to be there without a default."""
+        if default is not None and not self.has(key):
+            return default
+        return self._checked(key, lambda name, value: checks.whole(name, value, least, most))
+
+    def number(self, key: str, default: float | None = None, *, above: float | None = None) -> float:
+        """A finite number; it has to be there without a default."""
+        if default is not None and not self.has(key):
+            return default
+        return self._checked(key, lambda name, value: checks.number(name, value, above=above))
+
+    def given(self, *keys: str) -> dict[str, Any]:
+        """Those of the keys that are there, as arguments for a class that checks them itself."""
+        return {key: self.cells[key] for key in keys if key in self.cells}
+
+    def error(self, problem: str, key: str, expected: str, fix: str) -> InputError:
+        """Return the error about one of its keys."""
+        return InputError(
+            problem,
+            file=self.file,
+            row=self.label,
+            column=key,
+            value=self.cells.get(key),
+            expected=expected,
+            fix=fix,
+        )
+
+    def _checked(self, key: str, check: Callable[[str, Any], _Made]) -> _Made:
+        value = self.take(key)
+        return with_place(self, lambda: check(key, value))
+
+
+def with_place(table: TomlTable, make: Callable[[], _Made]) -> _Made:
+    """Call ``make``; an error of it is told where in the file it happened."""
+    try:
+        return make()
+    except InputError as error:
+        raise error if error.file else located(error, table.file, table.label) from error

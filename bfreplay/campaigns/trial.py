@@ -1,0 +1,173 @@
+"""One trial while a replay runs: its attempts, its reports, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bfreplay.campaigns.campaign import TrialModel
+from bfreplay.campaigns.parts import Params, TrialState
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of an attempt at which its source is told.
+
+    Parameters
+    ----------
+    samples
+        Progress of the attempt's job.
+    epochs
+        Progress of the trial: whole, but for a crash.
+    is_crash
+        The attempt ends here.
+    for_pruner
+        The pruner is asked.
+    """
+
+    samples: float
+    epochs: float
+    is_crash: bool = False
+    for_pruner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One job of a trial.
+
+    Parameters
+    ----------
+    index
+        0 for the first, 1 for the first retry.
+    first_epoch
+        Epochs that it begins with.
+    marks
+        Where it reports, in order.
+    """
+
+    index: int
+    first_epoch: int
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """What became of a trial.
+
+    Parameters
+    ----------
+    number, name, model, params
+        Which it was.
+    state
+        How it ended; ``None``: it had not, when the replay ended.
+    score, best_score
+        Last and best score that it reported; ``None`` for none.
+    epochs
+        Whole epochs for which it has reported.
+    attempts
+        Jobs that it had.
+    node_hours, samples
+        What its jobs had used at their last reports, those of crashed attempts included.
+    """
+
+    number: int
+    name: str
+    model: str
+    params: Params
+    state: TrialState | None
+    score: float | None
+    best_score: float | None
+    epochs: int
+    attempts: int
+    node_hours: float
+    samples: float
+
+
+class Trial:
+    """One trial; ``CampaignSource`` changes it."""
+
+    def __init__(self, number: int, model: TrialModel, params: Params, deadline_us: int | None) -> None:
+        self.number = number
+        self.model = model
+        self.params = params
+        self.deadline_us = deadline_us
+        self.attempt = Attempt(0, 0, ())
+        self.state: TrialState | None = None
+        self.epochs = 0
+        self.score: float | None = None
+        self.best_score: float | None = None
+        self._node_us: list[int] = []  # of each attempt
+        self._samples: list[float] = []
+        self._next_mark = 0
+
+    def start(self, attempt: Attempt) -> None:
+        """Begin an attempt."""
+        self.attempt = attempt
+        self._next_mark = 0
+        self._node_us.append(0)
+        self._samples.append(0.0)
+
+    def use(self, node_us: int, samples: float) -> tuple[int, float]:
+        """Take down what the present attempt has used; returns what that adds to the last time."""
+        more = node_us - self._node_us[-1], samples - self._samples[-1]
+        self._node_us[-1], self._samples[-1] = node_us, samples
+        return more
+
+    def take_mark(self) -> Mark:
+        """Return the mark that it has reached, the first that was not reached before."""
+        mark = self.attempt.marks[self._next_mark]
+        self._next_mark += 1
+        return mark
+
+    def report(self, epoch: int, score: float, higher_is_better: bool) -> None:
+        """Take down a score."""
+        self.epochs, self.score = epoch, score
+        best = self.best_score
+        if best is None or (score > best if higher_is_better else score < best):
+            self.best_score = score
+
+    def outcome(self, name: str) -> TrialOutcome:
+        """What has become of it so far."""
+        return TrialOutcome(
+            self.number, name, self.model.name, dict(self.params), self.state, self.score, self.best_score,
+            self.epochs, len(self._node_us), sum(self._node_us) / 3.6e9, sum(self._samples),
+        )  # fmt: skip
+
+
+def marks_of(
+    epochs: int,
+    samples_per_epoch: float,
+    pruner_epochs: Sequence[int],
+    other_epochs: Sequence[int],
+    *,
+    first_epoch: int,
+    reported_epochs: int,
+    crash_epoch: float | None,
+) -> tuple[Mark, ...]:
+    """Where an attempt reports, in order, its end left out.
+
+    Parameters
+    ----------
+    epochs, samples_per_epoch
+        Of the trial.
+    pruner_epochs, other_epochs
+        Epochs after which the pruner is asked, and others at which the trial reports all the same.
+    first_epoch
+        Epochs that the attempt begins with.
+    reported_epochs
+        Epochs for which the trial has reported before; it does not again.
+    crash_epoch
+        Progress at which the attempt crashes; ``None``, or ``epochs`` and more: it does not.
+    """
+    asks = set(pruner_epochs)
+    end = epochs if crash_epoch is None else min(crash_epoch, epochs)
+    begin = max(first_epoch, reported_epochs)
+    wanted = sorted(epoch for epoch in asks.union(other_epochs) if begin < epoch < end)
+    marks = [Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in asks) for epoch in wanted]
+    if end < epochs:
+        crash = (end - first_epoch) * samples_per_epoch
+        work = (epochs - first_epoch) * samples_per_epoch
+        # one that lies on a report, or on either end, for want of digits, cannot be told from it: it does not happen
+        if (marks[-1].samples if marks else 0.0) < crash < work:
+            marks.append(Mark(crash, end, is_crash=True))
+    return tuple(marks)

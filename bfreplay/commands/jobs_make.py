@@ -1,0 +1,299 @@
+"""``bfreplay jobs make``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import rich_click as click
+
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.wording import count
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _output(ending: str) -> Callable[[_Command], _Command]:
+    """Add -o and --force."""
+
+    def add(command: _Command) -> _Command:
+        command = click.option("--force", is_flag=True, help="Replace the file if it is there.")(command)
+        return click.option(
+            "-o",
+            "--out",
+            type=click.Path(path_type=Path),
+            required=True,
+            help=f"File to write; its name ends in {ending}.",
+        )(command)
+
+    return add
+
+
+def _job_options(epochs: bool) -> Callable[[_Command], _Command]:
+    """Add what every job has: bounds, costs and, for trials, epochs."""
+    options = [
+        click.option("--min-nodes", type=int, default=1, help="Fewest nodes that a job runs on."),
+        click.option("--max-nodes", type=int, default=16, help="Most nodes that a job uses."),
+        click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost on growing."),
+        click.option(
+            "--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost on shrinking."
+        ),
+    ]
+    if epochs:
+        options += [
+            click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not ended before."),
+            click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples in an epoch."),
+        ]
+    return _adding(options)
+
+
+def _arrival(default: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--arrival",
+        default=default,
+        metavar="PATTERN",
+        help="When they come in: at-once, every:SECONDS, or poisson:PER_HOUR.",
+    )
+
+
+def _search_options(trials: int) -> Callable[[_Command], _Command]:
+    """Add what a campaign has besides its jobs."""
+    return _adding(
+        [
+            click.option("--trials", type=int, default=trials, help="Trials at most."),
+            click.option("--name", default=None, help="Of the campaign.  [default: the file's name]"),
+            click.option("--parallel", type=int, default=None, help="Trials in flight, at most.  [default: no limit]"),
+            _arrival("at-once"),
+            click.option(
+                "--pruner",
+                default=None,
+                help="none, asha, successive-halving, median, optuna (the study's own), or package.module:Class.  "
+                "[default: asha; with --proposer optuna its own]",
+            ),
+            click.option(
+                "--pruner-option",
+                "pruner_options",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Such as eta=4; repeatable.",
+            ),
+            click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes in an epoch."),
+            click.option("--budget-node-hours", type=float, default=None, help="Stop when they are used up."),
+            click.option("--budget-hours", type=float, default=None, help="Stop after so much wall time: finish by."),
+            click.option("--lower-is-better", is_flag=True, help="Scores are losses, not accuracies."),
+            click.option("--seed", type=int, default=0, help="Of everything that is drawn."),
+        ]
+    )
+
+
+def _curves(help_text: str) -> Callable[[_Command], _Command]:
+    return click.option("--curves", "curves_file", type=click.Path(path_type=Path), default=None, help=help_text)
+
+
+def _adding(options: list[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+    def add(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+@click.group()
+def make() -> None:
+    """Campaigns and job sets from a few numbers, as files to read, change and replay.
+
+    \b
+    Trials of one model:       bfreplay jobs make hpo -o campaign.toml
+    Trials of several models:  bfreplay jobs make nas -o campaign.toml
+    A plain list of jobs:      bfreplay jobs make list --job image-classifier:20 -o jobs.csv
+    """
+
+
+@make.command()
+@_output(".toml")
+@_search_options(100)
+@_job_options(epochs=True)
+@click.option(
+    "--curve",
+    default=None,
+    help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]",
+)
+@_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
+@click.option("--proposer", default="seeded", help="seeded (random search), optuna, or package.module:Class.")
+def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, proposer: str, **options: Any) -> None:
+    """Write an HPO campaign: trials of one model, the worse ones ended early.
+
+    Scores are simulated. The file says what each key means; change it as you like.
+
+    \b
+    Examples:
+      bfreplay jobs make hpo -o campaign.toml
+      bfreplay jobs make hpo -o campaign.toml --trials 81 --pruner successive-halving --parallel 20
+      bfreplay jobs make hpo -o campaign.toml --curve 'amdahl(rate_1=400, serial=0.02)' --max-nodes 32
+      bfreplay jobs make hpo -o campaign.toml --curves curves.csv --curve resnet50 --arrival poisson:6
+      bfreplay jobs make hpo -o campaign.toml --pruner median --pruner-option warmup_trials=10
+    """
+    from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
+
+    _check_output(out, force)
+    known = None if curves_file is None else curves_of_file(curves_file)
+    tables = _tables(options)
+    tables["campaign"]["proposer"] = proposer
+    _write(out, force, hpo_text(tables, curve, known, out), f"{count(options['trials'], 'trial')} of one model")
+
+
+@make.command()
+@_output(".toml")
+@_search_options(60)
+@_job_options(epochs=True)
+@click.option(
+    "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to take; repeatable.  [default: all]"
+)
+@_curves("File of curves (CSV, Parquet, TOML): a model for each.  [default: made-up models]")
+@click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Made-up models, without --curves.")
+@click.option(
+    "--model-choice",
+    type=click.Choice(["in-turn", "by-seed"]),
+    default="in-turn",
+    help="Models take turns, or are drawn.",
+)
+def nas(
+    out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, n_models: int, model_choice: str,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Write a NAS campaign: trials of models that scale differently.
+
+    Scores are simulated, and without --curves the models are made up.
+
+    \b
+    Examples:
+      bfreplay jobs make nas -o campaign.toml
+      bfreplay jobs make nas -o campaign.toml --models 20 --trials 200 --seed 7
+      bfreplay jobs make nas -o campaign.toml --curves curves.csv
+      bfreplay jobs make nas -o campaign.toml --curves curves.csv --curve resnet18 --curve resnet50
+    """
+    from bfreplay.campaigns.making.make_campaign import curves_of_file, nas_text
+
+    _check_output(out, force)
+    if names and curves_file is None:
+        raise InputError("--curve names curves of a file", value=names[0], fix="give the file too: --curves FILE")
+    known = None if curves_file is None else curves_of_file(curves_file)
+    tables = _tables(options)
+    tables["trial"]["model_choice"] = model_choice
+    text = nas_text(tables, names, known, n_models, out)
+    n_of = len(names or known) if known is not None else n_models
+    _write(out, force, text, f"{count(options['trials'], 'trial')} of {count(n_of, 'model')}")
+
+
+@make.command("list")
+@_output(".csv")
+@click.option(
+    "--job", "items", multiple=True, required=True, metavar="CURVE:COUNT", help="Jobs of one curve; repeatable."
+)
+@_curves("File of curves (CSV, Parquet, TOML).  [default: made-up model families]")
+@_job_options(epochs=False)
+@click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours of one node by itself.")
+@_arrival("at-once")
+@click.option("--seed", type=int, default=0, help="Of arrivals, and of the order of different jobs.")
+def make_list(
+    out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, arrival: str, seed: int, **shape: Any
+) -> None:  # fmt: skip
+    """Write a plain list of jobs: so many of each curve.
+
+    Without --curves there are made-up families: image-classifier, image-classifier-large, segmentation,
+    language-model, molecule-graph.
+
+    \b
+    Examples:
+      bfreplay jobs make list --job image-classifier:20 -o jobs.csv
+      bfreplay jobs make list --job language-model:5 --job segmentation:10 --arrival poisson:2 -o jobs.csv
+      bfreplay jobs make list --curves curves.csv --job resnet50:40 --node-hours 12 -o jobs.csv
+    """
+    from bfreplay import write_jobs
+    from bfreplay.campaigns import checks
+    from bfreplay.campaigns.making.made_up import family_curves
+    from bfreplay.campaigns.making.make_campaign import curves_of_file
+    from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
+
+    _check_output(out, force, ".csv")
+    checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
+    checks.whole("--seed", seed, 0)
+    known = (
+        {each.name: each.curve for each in family_curves(shape["max_nodes"])}
+        if curves_file is None
+        else curves_of_file(curves_file)
+    )
+    made = listed_jobs(items, known, JobShape(**shape), arrival, seed)
+    write_jobs(made, out, overwrite=force)
+    _say(out, count(len(made), "job"))
+
+
+def _tables(options: dict[str, Any]) -> dict[str, Any]:
+    """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
+    from bfreplay.campaigns import checks
+    from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
+
+    checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
+    checks.whole("--seed", options["seed"], 0)
+    arrival = arrival_of(options["arrival"])
+    gaps = {"every_s": arrival.every_s, "per_hour": arrival.per_hour}
+    campaign = {
+        **({"name": options["name"]} if options["name"] is not None else {}),
+        "trials": options["trials"],
+        "seed": options["seed"],
+        **({"parallel": options["parallel"]} if options["parallel"] is not None else {}),
+        "arrival": arrival.pattern,
+        **{key: plain(value) for key, value in gaps.items() if value is not None},
+        "higher_is_better": not options["lower_is_better"],
+        "budget": {
+            key: plain(options[option])
+            for key, option in (("node_hours", "budget_node_hours"), ("hours", "budget_hours"))
+            if options[option] is not None
+        },
+    }
+    trial = {
+        key: plain(options[key])
+        for key in ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
+    }
+    tables = {
+        "campaign": campaign,
+        "trial": trial,
+        "pruner": pruner_table(
+            options["pruner"] or ("optuna" if options.get("proposer") == "optuna" else "asha"),
+            options["pruner_options"],
+        ),
+    }
+    if options["failures_per_epoch"]:
+        tables["retries"] = {"failures_per_epoch": options["failures_per_epoch"], "most": 2, "from": "checkpoint"}
+    return tables
+
+
+def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
+    """Refuse an output that cannot be written, before anything is read."""
+    if out.suffix.lower() != ending:
+        raise InputError(
+            f"this is written as {'TOML' if ending == '.toml' else 'CSV'}",
+            file=out,
+            value=out.name,
+            expected=f"a name ending in {ending}",
+            fix=f"-o {out.with_suffix(ending) if out.name else 'campaign' + ending}",
+        )
+    if out.exists() and not force:
+        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+
+
+def _write(out: Path, force: bool, text: str, what: str) -> None:
+    from bfreplay.outputs import written_whole
+
+    with written_whole([out], force) as (part,):
+        part.write_text(text, encoding="utf-8")
+    _say(out, what)
+
+
+def _say(out: Path, what: str) -> None:
+    import shlex
+
+    click.echo(f"wrote       {out}: {what}")
+    click.echo(f"next        bfreplay replay sample --jobs {shlex.quote(str(out))}")

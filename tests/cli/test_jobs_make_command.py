@@ -1,0 +1,131 @@
+"""``bfreplay jobs make``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from bfreplay import load_jobs
+from bfreplay.campaigns.load import load_campaign
+from bfreplay.cli import main
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["jobs", "make", *map(str, words)])
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["hpo", "nas"])
+def test_a_campaign_is_written_and_the_command_it_names_replays_it(kind):
+    done = run(kind, "-o", "my search.toml", "--trials", 12, "--epochs", 9, "--samples-per-epoch", 20_000)
+    assert done.exit_code == 0, done.output
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("next")]
+    assert line.split(maxsplit=1)[1] == "bfreplay replay sample --jobs 'my search.toml'"
+    words = ["replay", "sample", "--jobs", "my search.toml", "--json", "--no-efficiency", "--quiet"]
+    replayed = CliRunner().invoke(main, words)
+    assert replayed.exit_code == 0, replayed.output
+    record = json.loads(replayed.stdout)
+    assert sum(record["summary"]["jobs"].values()) == 12
+    assert record["summary"]["jobs"]["pruned"] > 0
+    assert record["inputs"]["jobs"]["source"]["kind"] == kind
+
+
+def test_every_option_reaches_the_file(tmp_path):
+    (tmp_path / "curves.csv").write_text("curve,nodes,value\na,0,0\na,1,3\na,32,60\nb,0,0\nb,1,3\nb,4,9\n")
+    done = run(
+        "hpo", "-o", "c.toml", "--trials", 5, "--name", "n", "--parallel", 2, "--arrival", "poisson:6",
+        "--pruner", "median", "--pruner-option", "warmup_trials=2", "--pruner-option", "compare=last",
+        "--failures-per-epoch", 0.1,
+        "--budget-node-hours", 7, "--budget-hours", 8.5, "--lower-is-better", "--seed", 9, "--min-nodes", 2,
+        "--max-nodes", 32, "--scale-up-cost", 1, "--scale-down-cost", 2, "--epochs", 4, "--samples-per-epoch", 10,
+        "--curves", "curves.csv", "--curve", "a",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    made = load_campaign("c.toml")
+    campaign, (model,) = made.campaign, made.campaign.models
+    assert (campaign.name, campaign.trials, campaign.parallel, campaign.seed, campaign.epochs) == ("n", 5, 2, 9, 4)
+    assert (campaign.arrival.per_hour, campaign.higher_is_better) == (6, False)
+    assert (campaign.budget.node_hours, campaign.budget.hours) == (7, 8.5)
+    assert (campaign.retries.failures_per_epoch, campaign.retries.most) == (0.1, 2)
+    job = model.job
+    assert (job.min_nodes, job.max_nodes, job.scale_up_cost_s, job.scale_down_cost_s) == (2, 32, 1, 2)
+    assert (model.name, model.samples_per_epoch, job.throughput.table(32)[32]) == ("a", 10, 60)
+    pruner = made.describe()["pruner"]
+    assert (pruner["kind"], pruner["warmup_trials"], pruner["compare"]) == ("median", 2, "last")
+
+
+def test_a_nas_campaign_takes_the_curves_of_a_file(tmp_path):
+    (tmp_path / "curves.csv").write_text("curve,nodes,value\na,0,0\na,1,3\na,32,60\nb,0,0\nb,1,3\nb,4,9\n")
+    done = run("nas", "-o", "c.toml", "--curves", "curves.csv", "--model-choice", "by-seed")
+    assert "60 trials of 2 models" in done.stdout
+    campaign = load_campaign("c.toml").campaign
+    assert [(model.name, model.job.max_nodes) for model in campaign.models] == [("a", 16), ("b", 4)]
+    assert campaign.model_choice == "by-seed"
+
+
+def test_the_same_options_write_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        assert run("nas", "-o", f"{name}.toml", "--name", "n").exit_code == 0
+    one, two = ((tmp_path / f"{name}.toml").read_text().splitlines() for name in ("one", "two"))
+    assert [line for line in one if "one.toml" not in line] == [line for line in two if "two.toml" not in line]
+
+
+def test_a_list_is_a_job_set():
+    done = run("list", "-o", "jobs.csv", "--job", "segmentation:3", "--job", "language-model:2", "--node-hours", 5)
+    assert done.exit_code == 0, done.output
+    jobs = load_jobs("jobs.csv")
+    assert [job.model for job in jobs] == ["segmentation"] * 3 + ["language-model"] * 2
+    assert CliRunner().invoke(main, ["replay", "sample", "--jobs", "jobs.csv", "--quiet"]).exit_code == 0
+
+
+def test_what_is_there_is_replaced_only_when_asked(tmp_path):
+    for words, ending in ((("hpo",), "toml"), (("nas",), "toml"), (("list", "--job", "segmentation:1"), "csv")):
+        file = tmp_path / f"made.{ending}"
+        file.write_text("mine")
+        done = run(*words, "-o", file)
+        assert (done.exit_code, file.read_text()) == (2, "mine")
+        assert "--force" in done.stderr
+        assert run(*words, "-o", file, "--force").exit_code == 0
+        assert file.read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("hpo", "-o", "c.csv"), "-o c.toml"),
+        (("list", "-o", "c.toml", "--job", "segmentation:1"), "-o c.csv"),
+        (("hpo", "-o", "c.toml", "--trials", 0), "trials is below 1"),
+        (("hpo", "-o", "c.toml", "--max-nodes", 0), "--max-nodes"),
+        (("hpo", "-o", "c.toml", "--seed", -1), "--seed"),
+        (("hpo", "-o", "c.toml", "--pruner", "ahsa"), "did you mean 'asha'"),
+        (("hpo", "-o", "c.toml", "--pruner-option", "eta=1"), "eta is below 2"),
+        (("hpo", "-o", "c.toml", "--arrival", "often"), "poisson:PER_HOUR"),
+        (("hpo", "-o", "c.toml", "--curve", "resnet"), "no curve is called 'resnet'"),
+        (("hpo", "-o", "c.toml", "--samples-per-epoch", "nan"), "samples_per_epoch"),
+        (("nas", "-o", "c.toml", "--curve", "resnet"), "--curves FILE"),
+        (("nas", "-o", "c.toml", "--curves", "gone.csv"), "no such file"),
+        (("nas", "-o", "gone/c.toml"), "folder"),
+        (("list", "-o", "c.csv", "--job", "segmentation"), "segmentation"),
+        (("list", "-o", "c.csv", "--job", "segmentaton:3"), "did you mean 'segmentation'"),
+        (("list", "-o", "c.csv", "--job", "segmentation:3", "--min-nodes", 17), "min_nodes 17 is above"),
+    ],
+)
+def test_bad_options_are_refused_and_nothing_is_written(tmp_path, words, said):
+    done = run(*words)
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["hpo", "--help"], ["nas", "--help"], ["list", "--help"]])
+def test_help_shows_examples(words):
+    done = run(*words)
+    assert done.exit_code == 0
+    assert "bfreplay jobs make" in done.stdout
