@@ -1,0 +1,265 @@
+"""Why a job got the nodes it got: one decision, what it changed, and the whole decisions that came next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.answers.alternatives import Alternative, best_of_all, best_with, best_without
+from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, Whole
+from bfreplay.answers.nodes_over_time import nodes_over_time
+from bfreplay.answers.saved import refuse_unknown_job
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.verify import agrees, magnitude
+from bfreplay.milp.verify import objective_of as worth_of
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.recorded import OWN_OBJECTIVE, RecordedDecision, decision_at, recorded_decisions
+from bfreplay.replay.result import RunResult
+from bfreplay.wording import count
+from bfreplay.workload import JobSet, JobSource
+
+
+def explain_decision(
+    run: RunResult,
+    job: str,
+    time_us: int,
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    t_fwd_s: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> DecisionAnswer | EmptyPool:
+    """Explain the nodes that ``job`` has at ``time_us``, by the decision in force then.
+
+    Arguments and errors as ``recorded_decisions``; and
+
+    Raises
+    ------
+    InputError
+        The run has no such job; or the job was not active then, with when it was.
+    """
+    refuse_unknown_job(run, job)
+    index = decision_at(run, time_us)
+    _refuse_before_or_after(run, job, time_us)
+    empty = _empty_pool(run, job, index)
+    if empty is not None:
+        return empty
+    (found,) = recorded_decisions(
+        run, [index], events=events, jobs=jobs, curves=curves, t_fwd_s=t_fwd_s, progress=progress
+    )
+    if job not in found.job_names:
+        raise InputError(
+            f"the job was not active at this time: {_when_active(run, job)}", column="time", value=iso_utc(time_us),
+            expected="a time at which it was admitted, not paused, and had not left",
+        )  # fmt: skip
+    return answer(run, found, found.job_names.index(job))
+
+
+def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
+    """Explain the nodes of the ``j``-th job of a decision."""
+    config = run.record["config"]
+    policy = config["policy"]
+    problem, counts, names = found.problem, found.counts, found.job_names
+    if _is_limited(policy):
+        problem = problem.held_to_published_limit()
+    before, after = int(problem.current[j]), int(counts[j])
+    gain_before, gain_after = (_gain(problem, j, n) for n in (before, after))
+    loss = _loss(problem, j, after)
+    worth = worth_of(problem, counts)
+    chosen = worth if np.isfinite(worth) else None
+    best = best_of_all(problem)
+    is_optimal = best is not None and chosen is not None and agrees(chosen, best.worth, magnitude(problem))
+    runner_up = best_without(problem, j, after)
+    as_it_was = None if before == after else best_with(problem, j, before)
+    answered = found.about["answer"]
+
+    def whole(other: Alternative | None) -> Whole | None:
+        return None if other is None else _whole(other, names, j, chosen)
+
+    return DecisionAnswer(
+        job=names[j],
+        decision=found.index,
+        time=iso_utc(found.time_us),
+        trigger=found.about["trigger"],
+        n_idle=problem.capacity,
+        n_jobs=problem.n_jobs,
+        held=int(found.held[j]),
+        reclaimed=int(found.reclaimed[j]),
+        before=before,
+        after=after,
+        preempt_cost_samples=_preempt_cost(found, j),
+        rescale_cost_samples=_rescale_cost(found, j, is_published=config["semantics"] == Semantics.PUBLISHED),
+        t_fwd_s=found.about["t_fwd_s"],
+        objective=policy.get("objective", {}).get("spec", OWN_OBJECTIVE),
+        is_believed="learning" in policy,
+        gain_before=gain_before,
+        gain_after=gain_after,
+        gained=gain_after - gain_before,
+        rescale_loss=loss,
+        net=gain_after - gain_before - loss,
+        free_before=problem.capacity - int(problem.current.sum()),
+        free_after=problem.capacity - int(counts.sum()),
+        others=tuple(_others(found, j)),
+        counts=dict(zip(names, counts.tolist(), strict=True)),
+        chosen_worth=chosen,
+        is_optimal=is_optimal,
+        optimum=None if is_optimal else whole(best),
+        runner_up=whole(runner_up),
+        as_it_was=whole(as_it_was),
+        solver=answered["solver"],
+        quality=answered["quality"],
+        notes=tuple(_notes(run, found, j, is_optimal=is_optimal)),
+    )
+
+
+def _gain(problem: AllocationProblem, j: int, nodes: int) -> float:
+    """What a job is worth on so many nodes; on too few it makes nothing."""
+    return float(problem.gain[j, nodes if nodes >= problem.min_nodes[j] else 0])
+
+
+def _loss(problem: AllocationProblem, j: int, after: int) -> float:
+    before = int(problem.current[j])
+    if after == before:
+        return 0.0
+    return float(problem.scale_up_loss[j] if after > before else problem.scale_down_loss[j])
+
+
+def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> Whole:
+    difference = None if chosen is None else _difference(chosen, other.worth, len(names))
+    percent = None
+    if difference is not None and chosen:
+        ratio = 100 * difference / abs(chosen)
+        percent = ratio if math.isfinite(ratio) else None
+    return Whole(
+        nodes=int(other.counts[j]),
+        worth=other.worth,
+        counts=dict(zip(names, other.counts.tolist(), strict=True)),
+        difference=difference,
+        difference_percent=percent,
+    )
+
+
+def _difference(chosen: float, other: float, n_jobs: int) -> float:
+    """``chosen - other``, and 0 where that is no more than what the exact solver takes for rounding."""
+    difference = chosen - other
+    rounding = PROOF_TOLERANCE * (n_jobs + 2) * max(abs(chosen), abs(other))
+    return 0.0 if abs(difference) <= rounding else difference
+
+
+def _others(found: RecordedDecision, j: int) -> list[Change]:
+    columns: tuple[NDArray[np.int64], ...] = (found.held, found.reclaimed, found.problem.current, found.counts)
+    return [
+        Change(name, *(int(column[k]) for column in columns))
+        for k, name in enumerate(found.job_names)
+        if k != j and len({int(column[k]) for column in (found.held, found.problem.current, found.counts)}) > 1
+    ]
+
+
+def _rate(found: RecordedDecision, j: int, nodes: int, *, below_minimum: bool = False) -> float:
+    """Samples per second of a job; on too few nodes it makes none."""
+    runs = below_minimum or nodes >= int(found.state.min_nodes[j])
+    return float(found.state.throughput[j, nodes]) if runs else 0.0
+
+
+def _preempt_cost(found: RecordedDecision, j: int) -> float:
+    """As the replay charges it: once, at the rate before, however many nodes were taken."""
+    if not found.reclaimed[j]:
+        return 0.0
+    return _rate(found, j, int(found.held[j])) * float(found.state.scale_down_cost_s[j])
+
+
+def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
+    """As the replay charges it: at the rate before."""
+    before, after = int(found.problem.current[j]), int(found.counts[j])
+    if before == after:
+        return 0.0
+    cost_s = found.state.scale_up_cost_s[j] if after > before else found.state.scale_down_cost_s[j]
+    return _rate(found, j, before, below_minimum=is_published) * float(cost_s)
+
+
+def _is_limited(policy: Mapping[str, Any]) -> bool:
+    """Whether every decision of the run was held to the published model's limit on changes."""
+    name = str(policy.get("solver", {}).get("name", ""))
+    return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
+
+
+def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
+    config, answered = run.record["config"], found.about["answer"]
+    policy, notes = config["policy"], []
+    if "t_fwd_s" not in policy:
+        notes.append(
+            f"the policy {policy['name']!r} does not look for the optimum of an objective: the decision is measured by "
+            f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
+        )
+    elif config["semantics"] == Semantics.PUBLISHED and found.index == 0:
+        notes.append("the first map of the published program is drawn at random, not decided")
+    elif answered["process_status"] == "not_needed":
+        notes.append("the policy does not wake on this event: every job kept what it had")
+    elif not is_optimal and answered["quality"] != "proven":
+        notes.append(f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not")
+    if answered["fell_back_from"]:
+        notes.append(f"{answered['fell_back_from']!r} gave no answer that could be used: {answered['message']}")
+    if _is_limited(policy):
+        notes.append(
+            f"under the published model's limit no job may gain or lose more than "
+            f"{found.problem.held_to_published_limit().change_limit} nodes at once"
+        )
+    current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])
+    if 0 < current < least:
+        notes.append(f"it cannot run on the {count(current, 'node')} left to it (min_nodes {least})")
+    return notes
+
+
+def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool | None:
+    table = run.table("decisions")
+    if table["n_idle"][index].as_py():
+        return None
+    time_us = table["time"].cast("int64")[index].as_py()
+    held = nodes_over_time(run, job)
+    before = int(np.searchsorted(held.edge_us, time_us, side="left")) - 1
+    return EmptyPool(
+        job=job,
+        decision=index,
+        time=iso_utc(time_us),
+        n_left=table["n_left"][index].as_py(),
+        held=int(held.count[before]) if before >= 0 else 0,
+    )
+
+
+def _refuse_before_or_after(run: RunResult, job: str, time_us: int) -> None:
+    """Refuse a time outside the job's life, which needs no replay to be known."""
+    table = run.table("jobs")
+    row = table["job"].to_pylist().index(job)
+    ended = "ended" if "ended" in table.column_names else "finished"
+    admitted_us, ended_us = (table[name].cast("int64")[row].as_py() for name in ("admitted", ended))
+    if admitted_us is None or time_us < admitted_us or (ended_us is not None and time_us >= ended_us):
+        raise InputError(
+            f"the job was not active at this time: {_when_active(run, job)}", column="time", value=iso_utc(time_us),
+            expected="a time at which it was active",
+        )  # fmt: skip
+
+
+def _when_active(run: RunResult, job: str) -> str:
+    table = run.table("jobs")
+    row = table["job"].to_pylist().index(job)
+    status = table["status"][row].as_py()
+    ended = "ended" if "ended" in table.column_names else "finished"
+    submitted_us, admitted_us, ended_us = (
+        table[name].cast("int64")[row].as_py() for name in ("submitted", "admitted", ended)
+    )
+    if admitted_us is None:
+        return f"it was to be submitted at {iso_utc(submitted_us)} and never admitted ({status.replace('_', ' ')})"
+    until = "the end of the window" if ended_us is None else f"{iso_utc(ended_us)} ({status})"
+    return f"admitted at {iso_utc(admitted_us)}, active until {until}"

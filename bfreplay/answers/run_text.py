@@ -1,0 +1,120 @@
+"""What became of a run's jobs, told to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bfreplay.answers.campaign import EARLY, CampaignAnswer
+from bfreplay.answers.models import STATUSES
+from bfreplay.answers.wording import maybe_duration
+from bfreplay.datasets.times import iso_utc
+from bfreplay.replay.result import RunResult
+from bfreplay.wording import amount, count, duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHARES = (0.25, 0.5, 0.75, 0.9)
+
+
+def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
+    """Several lines of text, without a newline at the end."""
+    config = run.record["config"]
+    start_us, end_us = config["window_start_us"], config["window_end_us"]
+    return "\n".join(
+        [
+            f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')} from {iso_utc(start_us)} to "
+            f"{iso_utc(end_us)} ({duration((end_us - start_us) / 1e6)})",
+            "",
+            *_models(models),
+            "",
+            *_finished(campaign),
+            *_scores(campaign),
+            *_early(campaign),
+            *_budget(campaign),
+        ]
+    )
+
+
+def _models(models: pd.DataFrame) -> Iterator[str]:
+    statuses = [status for status in STATUSES if models[status].any()]
+    words = [status.replace("_", " ") for status in statuses]
+    header = [
+        "model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful",
+    ]  # fmt: skip
+    rows = []
+    for row in models.to_dict("records"):
+        times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
+        held, useful = row["held_node_hours"], row["useful_node_hours"]
+        rows.append(
+            [
+                row["model"], f"{row['n_jobs']:,}", *(f"{row[status]:,}" for status in statuses),
+                *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
+            ]
+        )  # fmt: skip
+    yield from table(header, rows)
+    yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
+
+
+def _finished(campaign: CampaignAnswer) -> Iterator[str]:
+    total = len(campaign.finished_s)
+    if not total:
+        yield _line("Finished", "no job")
+        return
+    numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
+    told = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
+    yield _line("Finished", f"{told} (from the start of the window)")
+
+
+def _scores(campaign: CampaignAnswer) -> Iterator[str]:
+    if campaign.higher_is_better is None:
+        return
+    if not len(campaign.best_score):
+        yield _line("Best score", "none was reported")
+        return
+    better = "higher" if campaign.higher_is_better else "lower"
+    yield _line(
+        "Best score",
+        f"{campaign.best_score[-1]:.6g} ({better} is better) of {campaign.best_job} after "
+        f"{duration(float(campaign.best_s[-1]))}",
+    )
+    total = len(campaign.best_score)
+    steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
+    if steps:
+        told = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
+        yield _line("", f"before: {told}")
+
+
+def _early(campaign: CampaignAnswer) -> Iterator[str]:
+    there = [status for status in EARLY if status in campaign.by_status]
+    if there:
+        held = sum(campaign.node_hours.values())
+        told = ", ".join(f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in there)
+        yield _line("Ended early", f"{told}: {_share(campaign.early_node_hours, held)} of the node-hours")
+
+
+def _budget(campaign: CampaignAnswer) -> Iterator[str]:
+    for name, of_limit in campaign.budget.items():
+        limit, used = of_limit["limit"], of_limit["used"]
+        told = "not known" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
+        yield _line("Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> Iterator[str]:
+    """Lines of a table: the first ``n_left`` columns to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    for row in (header, *rows):
+        cells = [
+            cell.ljust(width) if k < n_left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<13}{text}"

@@ -1,0 +1,100 @@
+"""What answers read of a saved run, whatever version of bfreplay made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.hints import near_name
+from bfreplay.errors import InputError
+from bfreplay.replay.result import RunResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NODE_US_PER_HOUR = 3_600_000_000
+NODE_TIME = ("useful", "rescaling", "lost_to_preemption", "stalled")
+"""Labels of the node time that a job held, in the order of the ledger."""
+NO_MODEL = "(no model)"
+
+
+def jobs_frame(run: RunResult) -> pd.DataFrame:
+    """Table of jobs; what runs made before it did not know is filled in.
+
+    ``ended`` is then ``finished``: no job could end otherwise. There were no reports and no scores.
+    """
+    import pandas as pd
+
+    frame = run.jobs.copy()
+    if "ended" not in frame:
+        frame["ended"] = frame["finished"]
+    for column in ("n_reports", "best_score", "last_score"):
+        if column not in frame:
+            frame[column] = pd.Series(float("nan"), index=frame.index)
+    frame["status"] = frame["status"].astype(str)
+    return frame
+
+
+def reports_frame(run: RunResult) -> pd.DataFrame | None:
+    """What jobs told their source, in order of time; ``None`` in a run made before there was such a table."""
+    has_table = "reports" in run.tables or (run.folder is not None and (run.folder / "reports.parquet").exists())
+    return run.frame("reports") if has_table else None
+
+
+def higher_is_better(run: RunResult) -> bool | None:
+    """Whether a larger score is a better one; ``None`` for a run of a plain job set."""
+    source = run.record["inputs"]["jobs"].get("source")
+    return None if source is None else bool(source.get("higher_is_better", True))
+
+
+def model_label(model: object) -> str:
+    """Name of a model, or what stands for none."""
+    return model if isinstance(model, str) and model else NO_MODEL
+
+
+def refuse_unknown_job(run: RunResult, job: str) -> None:
+    """Raise ``InputError`` unless the run has this job; the message has the nearest name."""
+    names = run.table("jobs")["job"].to_pylist()
+    if job in names:
+        return
+    lower = {name.lower(): name for name in reversed(names)}
+    near = near_name(job, lower)
+    some = ", ".join(names[:3]) + (f", ... ({len(names):,} jobs)" if len(names) > 3 else "")
+    raise InputError(
+        "the run has no such job", file=run.folder, column="job", value=job, expected=f"one of {some}",
+        fix=None if near is None else f"did you mean {lower[near]!r}?",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocations:
+    """Intervals in which a job held a constant number of nodes.
+
+    Parameters
+    ----------
+    names
+        Of jobs.
+    job : (A,) int64
+        Position in ``names``.
+    count, from_us, to_us : (A,) int64
+        Nodes held, and from when to when, in microseconds since the epoch.
+    """
+
+    names: tuple[str, ...]
+    job: NDArray[np.int64]
+    count: NDArray[np.int64]
+    from_us: NDArray[np.int64]
+    to_us: NDArray[np.int64]
+
+
+def allocations_of(run: RunResult) -> Allocations:
+    """Table of allocations as arrays."""
+    table = run.table("allocations").unify_dictionaries()
+    numbers = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("count", "from", "to"))
+    if not table.num_rows:
+        return Allocations((), np.zeros(0, np.int64), *numbers)
+    jobs = table["job"].combine_chunks()
+    return Allocations(tuple(jobs.dictionary.to_pylist()), np.asarray(jobs.indices, dtype=np.int64), *numbers)

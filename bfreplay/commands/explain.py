@@ -1,0 +1,236 @@
+"""``bfreplay explain``."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from bfreplay.commands.inputs import or_bundled
+from bfreplay.commands.progress import replay_progress, warm_up_loops
+from bfreplay.errors import InputError
+
+if TYPE_CHECKING:
+    from bfreplay.replay import RunResult
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--job", metavar="NAME", default=None, help="Tell what happened to this job.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    default=None,
+    help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), epoch seconds, or +SECONDS "
+    "after the start of the window.",
+)
+@click.option(
+    "--most",
+    metavar="N",
+    type=click.IntRange(min=2),
+    default=60,
+    help="With --job: changes of its nodes that are told; those in the middle are left out.",
+)
+@click.option(
+    "--t-fwd",
+    "t_fwd_s",
+    metavar="SECONDS",
+    type=float,
+    help="With --at: forward-looking time of the decision.  [default: that of the run's policy]",
+)
+@click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
+@click.option("--jobs", type=click.Path(path_type=Path), help="The run's jobs.  [default: where they were]")
+@click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=None,
+    help="Also draw FILE (.png or .svg): finished jobs, best score and nodes over time; with --job its nodes.",
+)
+@click.option("--force", is_flag=True, help="Replace the picture if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+def explain(
+    run: Path, job: str | None, at: str | None, most: int, t_fwd_s: float | None, events: Path | None,
+    jobs: Path | None, curves: Path | None, picture: Path | None, force: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Tell what became of the jobs of the saved RUN, and why.
+
+    Without --job: jobs, waiting times and node-hours by model, when the k-th job finished, the best score, and what
+    jobs that ended early cost. With --job: every change of its nodes, its costs and its efficiency. With --at as well:
+    the decision in force then, where the nodes came from, what they were worth, and the decision that came next.
+
+    \b
+    Examples:
+      bfreplay explain run
+      bfreplay explain run --picture campaign.png
+      bfreplay explain run --job trial-0012
+      bfreplay explain run --job trial-0012 --at 2024-07-01T08:00
+      bfreplay explain run --job trial-0012 --at +3600 --json
+    """
+    if at is not None and job is None:
+        raise click.UsageError("--at needs --job NAME: whose nodes shall be explained?")
+    if at is not None and picture is not None:
+        raise click.UsageError("--picture draws a run, or a job of it: leave out --at.")
+    if t_fwd_s is not None and at is None:
+        raise click.UsageError("--t-fwd poses one decision: give --job and --at as well.")
+    from bfreplay.replay import RunResult
+
+    if picture is not None:
+        _check_picture(picture, force)  # better said before the run is read than after
+    saved = RunResult.load(run)
+    inputs = _Inputs(saved, events, jobs, curves, quiet)
+    if job is None:
+        text = _of_run(saved, inputs, picture, force, as_json)
+    elif at is None:
+        text = _of_job(saved, job, inputs, most, picture, force, as_json)
+    else:
+        text = _of_decision(saved, job, at, inputs, t_fwd_s, as_json)
+    click.echo(text)
+
+
+class _Inputs:
+    """Where the inputs of the run are, and how its repetition is shown."""
+
+    def __init__(
+        self, run: RunResult, events: Path | None, jobs: Path | None, curves: Path | None, quiet: bool
+    ) -> None:
+        self.given: dict[str, Any] = {
+            "events": events and or_bundled(events, "events"),
+            "jobs": jobs and or_bundled(jobs, "jobs"),
+            "curves": curves,
+        }
+        self._run = run
+        self._quiet = quiet
+
+    def repeated(self, answer: Any, *arguments: Any, **options: Any) -> Any:
+        """Call ``answer(run, *arguments, ...)``, which goes through the run again."""
+        warm_up_loops(quiet=self._quiet)
+        config = self._run.record["config"]
+        with replay_progress(config["window_start_us"], config["window_end_us"], hidden=self._quiet) as progress:
+            return answer(self._run, *arguments, **self.given, **options, progress=progress)
+
+    def or_note(self, error: InputError, without: str) -> None:
+        """Say what cannot be told as inputs are missing; an error where they were named."""
+        if any(given is not None for given in self.given.values()):
+            raise error
+        if not self._quiet:
+            click.echo(f"Note: {error.problem}: {without}. --events, --jobs and --curves say where they are.", err=True)
+
+
+def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
+    from bfreplay.answers.campaign import campaign_answer
+    from bfreplay.answers.jobs import job_answers
+    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.models import model_answers
+    from bfreplay.answers.run_text import render_run
+    from bfreplay.replay.recorded import recorded_jobs
+    from bfreplay.replay.run_inputs import MissingInputsError
+
+    known = None
+    if as_json:
+        try:
+            known = inputs.repeated(recorded_jobs)
+        except MissingInputsError as error:
+            inputs.or_note(error, "efficiency and slowdown are left open")
+    answers = job_answers(run, known)
+    models, campaign = model_answers(answers), campaign_answer(run, answers)
+    if picture is not None:
+        _draw_run(run, campaign, picture, force)
+    if not as_json:
+        return render_run(run, models, campaign)
+    return _json({"models": records(models), "campaign": campaign.to_dict(), "jobs": records(answers)})
+
+
+def _of_job(
+    run: RunResult, job: str, inputs: _Inputs, most: int, picture: Path | None, force: bool, as_json: bool
+) -> str:
+    from bfreplay.answers.jobs import job_answers
+    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.saved import refuse_unknown_job
+    from bfreplay.answers.story import job_story, job_story_from_tables
+    from bfreplay.answers.story_text import render_job
+    from bfreplay.replay.run_inputs import MissingInputsError
+
+    refuse_unknown_job(run, job)
+    try:
+        story = inputs.repeated(job_story, job)
+    except MissingInputsError as error:
+        inputs.or_note(error, "costs of single changes, efficiency and slowdown are left open")
+        story = job_story_from_tables(run, job)
+    answers = job_answers(run, None if story.job is None else {job: story.job})
+    of_job = answers[answers["job"] == job]
+    if picture is not None:
+        _draw_job(run, job, story.steps, picture, force)
+    if not as_json:
+        return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most)
+    return _json({**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
+
+
+def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: float | None, as_json: bool) -> str:
+    from bfreplay.answers.decision import explain_decision
+    from bfreplay.answers.decision_text import render_decision
+
+    time_us = _time_us(at, run.record["config"]["window_start_us"])
+    answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s)
+    return _json(answer.to_dict()) if as_json else render_decision(answer)
+
+
+def _time_us(text: str, start_us: int) -> int:
+    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
+
+    try:
+        if text.startswith("+"):
+            return start_us + seconds_to_us(text[1:])
+        return parse_time_us(text)
+    except ValueError as error:
+        raise InputError(
+            f"--at: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
+        ) from error
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _check_picture(file: Path, force: bool) -> None:
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            "--picture: matplotlib is not installed", value=str(file), fix="pip install matplotlib, or leave it out"
+        )
+    from bfreplay.report.figures_campaign import check_picture
+
+    check_picture(file, overwrite=force)
+
+
+def _span(run: RunResult) -> Any:
+    from bfreplay.report.figures_campaign import Span
+
+    config, metadata = run.record["config"], run.record["inputs"]["events"]["metadata"]
+    return Span(config["window_start_us"], config["window_end_us"], metadata.get("time_origin") == "relative")
+
+
+def _title(run: RunResult, *words: str) -> str:
+    record = run.record
+    cluster = record["inputs"]["events"]["metadata"].get("cluster")
+    return ", ".join(word for word in (*words, record["config"]["policy"]["name"], cluster) if word)
+
+
+def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
+    from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
+    from bfreplay.report.figures_campaign import draw_campaign, save_picture
+
+    figure = draw_campaign(campaign, nodes_over_time_by_model(run), _span(run), _title(run))
+    save_picture(figure, file, overwrite=force)
+
+
+def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
+    from bfreplay.answers.nodes_over_time import nodes_over_time
+    from bfreplay.report.figures_campaign import draw_job, save_picture
+
+    figure = draw_job(nodes_over_time(run, job), steps, _span(run), _title(run, job))
+    save_picture(figure, file, overwrite=force)

@@ -1,0 +1,25 @@
+"""All whole decisions of a small problem, one after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.verify import objective_of
+
+
+def all_decisions(problem: AllocationProblem) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Every feasible answer with its worth."""
+    choices = [np.flatnonzero(np.isfinite(row)).tolist() for row in problem.value]
+    for counts in itertools.product(*choices):
+        worth = objective_of(problem, np.array(counts, dtype=np.int64))
+        if np.isfinite(worth):
+            yield counts, worth
+
+
+def best(problem: AllocationProblem, allowed=lambda counts: True) -> float | None:
+    """Worth of the best answer that ``allowed`` lets pass; ``None`` where there is none."""
+    return max((worth for counts, worth in all_decisions(problem) if allowed(counts)), default=None)

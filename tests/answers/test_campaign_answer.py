@@ -1,0 +1,83 @@
+"""A campaign of four trials, worked by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bfreplay.answers.campaign import campaign_answer
+from bfreplay.answers.jobs import job_answers
+from bfreplay.answers.models import model_answers
+from bfreplay.answers.run_text import render_run
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.workload import JobSet
+from tests.answers.little_source import LittleHalving
+from tests.replay.tiny import job, log
+
+
+@pytest.fixture(scope="module")
+def run():
+    # four nodes for the first in the queue, 40 samples/s: t0 is at the rung at 2.5 s and pauses; t1 crashes at 3.75 s;
+    # t2 and t3, two nodes each, are at the rung at 8.75 s, where t0 is pruned; they are done at 23.75 s
+    return replay_log(log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), with_efficiency=False)
+
+
+@pytest.fixture(scope="module")
+def answer(run):
+    return campaign_answer(run, job_answers(run))
+
+
+def test_trials_are_counted_by_their_endings_with_their_node_hours(run, answer):
+    assert answer.by_status == {"finished": 2, "pruned": 1, "failed": 1}
+    held = job_answers(run).set_index("job")["held_node_hours"]
+    assert answer.node_hours["failed"] == pytest.approx(held["t1"]) == pytest.approx(5 / 3600)
+    assert answer.early_node_hours == pytest.approx(held["t1"] + held["t0"]) == pytest.approx(15 / 3600)
+    assert sum(answer.node_hours.values()) == pytest.approx(held.sum())
+
+
+def test_the_kth_finished_trial_has_its_time(answer):
+    assert answer.finished_s.tolist() == [23.75, 23.75]
+
+
+def test_the_best_score_only_ever_gets_better(run, answer):
+    reports = run.frame("reports").dropna(subset=["score"])
+    # t0 scores 0.5 and 1 at the rung; t2 and t3 4.5 and 1.5, then 5 and 2 at the rung, and 8 and 5 at the end
+    assert answer.best_score.tolist() == [0.5, 1.0, 4.5, 5.0, 8.0]
+    assert answer.best_s.tolist() == [1.25, 2.5, 6.25, 8.75, 23.75]
+    assert answer.best_job == "t2"
+    assert answer.best_score[-1] == reports["score"].max() == run.summary["scores"]["best_score"]
+
+
+def test_lower_is_better_where_the_source_says_so(run):
+    lower = json.loads(json.dumps(run.record))
+    lower["inputs"]["jobs"]["source"]["higher_is_better"] = False
+    other = type(run)(lower, run.session, None, run.tables)
+    answer = campaign_answer(other, job_answers(other))
+    assert answer.best_score.tolist() == [0.5]
+    assert answer.best_job == "t0"
+
+
+def test_the_budget_is_told_with_its_use(run, answer):
+    held = float(job_answers(run)["held_node_hours"].sum())
+    assert answer.budget == {"node_hours": {"limit": 1.0, "used": pytest.approx(held)}}
+
+
+def test_a_plain_set_is_a_campaign_without_scores():
+    jobs = JobSet([job("a", work=100.0), job("b", work=1e9)])
+    run = replay_log(log(1, [], 30, [0]), jobs, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False)
+    answer = campaign_answer(run, job_answers(run))
+    assert (answer.higher_is_better, answer.best_job, answer.budget, answer.source) == (None, None, {}, None)
+    assert answer.finished_s.tolist() == [10.0]
+    assert answer.by_status == {"finished": 1, "running": 1}
+
+
+def test_all_of_it_is_json_and_text(run, answer):
+    told = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    assert told["n_trials"] == 4
+    assert told["best"]["score"] == [0.5, 1.0, 4.5, 5.0, 8.0]
+    text = render_run(run, model_answers(job_answers(run)), answer)
+    for words in ("4 jobs of 1 model", "pruned", "8 (higher is better) of t2", "1 failed (", "node hours:"):
+        assert words in text
+    assert "waiting" not in text
