@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bfreplay.campaigns import load_campaign
     from bfreplay.datasets import NodeEvents, load_events, load_jobs, write_events, write_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
     from bfreplay.datasets.occupancy.rules import OccupancyRules
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
     from bfreplay.milp import AllocationProblem, Solution, Solver, solve, solver_of
     from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
+    from bfreplay.policies.learning import LearningPolicy
+    from bfreplay.policies.objectives.catalogue import objective_of
     from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
-    from bfreplay.scalability import TabulatedCurve
+    from bfreplay.scalability import TabulatedCurve, fit_all
     from bfreplay.versions import show_versions
     from bfreplay.workload import ElasticJob, JobSet
 
@@ -38,6 +41,7 @@ __all__ = [
     "EqualSharePolicy",
     "InputError",
     "JobSet",
+    "LearningPolicy",
     "LedgerError",
     "NodeEvents",
     "OccupancyRules",
@@ -53,9 +57,12 @@ __all__ = [
     "SolverUnavailableError",
     "TabulatedCurve",
     "__version__",
+    "fit_all",
     "ingest",
+    "load_campaign",
     "load_events",
     "load_jobs",
+    "objective_of",
     "replay_log",
     "sample_events_path",
     "sample_jobs_path",
@@ -76,6 +83,7 @@ _MODULE_OF = {
     "EqualSharePolicy": "bfreplay.policies",
     "InputError": "bfreplay.errors",
     "JobSet": "bfreplay.workload",
+    "LearningPolicy": "bfreplay.policies.learning",
     "LedgerError": "bfreplay.errors",
     "NodeEvents": "bfreplay.datasets",
     "OccupancyRules": "bfreplay.datasets.occupancy.rules",
@@ -90,9 +98,12 @@ _MODULE_OF = {
     "Solver": "bfreplay.milp",
     "SolverUnavailableError": "bfreplay.errors",
     "TabulatedCurve": "bfreplay.scalability",
+    "fit_all": "bfreplay.scalability",
     "ingest": "bfreplay.datasets.scheduler_logs.ingest",
+    "load_campaign": "bfreplay.campaigns",
     "load_events": "bfreplay.datasets",
     "load_jobs": "bfreplay.datasets",
+    "objective_of": "bfreplay.policies.objectives.catalogue",
     "replay_log": "bfreplay.replay",
     "sample_events_path": "bfreplay.datasets.bundled",
     "sample_jobs_path": "bfreplay.datasets.bundled",

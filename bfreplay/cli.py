@@ -13,8 +13,10 @@ from bfreplay import __version__
 from bfreplay.commands.compare import compare
 from bfreplay.commands.datasets import datasets
 from bfreplay.commands.describe import describe
+from bfreplay.commands.explain import explain
 from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.ingest import ingest
+from bfreplay.commands.jobs import jobs
 from bfreplay.commands.replay import replay
 from bfreplay.commands.solvers import solvers
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
@@ -62,7 +64,10 @@ def main() -> None:
     \b
     A scheduler's log to events:  bfreplay ingest auto FILES... -o events.parquet
     What would idle nodes give?   bfreplay describe EVENTS
+    How does my training scale?   bfreplay jobs fit MEASUREMENTS
+    A campaign of trials:         bfreplay jobs make hpo -o campaign.toml
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
+    Why did a job get its nodes?  bfreplay explain RUN --job JOB --at TIME
     Which solvers work here?      bfreplay solvers
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 --out DIR
@@ -70,7 +75,7 @@ def main() -> None:
     """
 
 
-for command in (ingest, describe, replay, compare, solvers, export_decision, datasets):
+for command in (ingest, describe, jobs, replay, explain, compare, solvers, export_decision, datasets):
     main.add_command(command)
 
 

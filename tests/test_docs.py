@@ -15,13 +15,18 @@ import pytest
 
 import bfreplay
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
-from bfreplay.replay.tables import DECISIONS, JOBS, TIMINGS
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # run from top to bottom, with the programs that they show; of the others every block by itself
 TO_FOLLOW = {
     ROOT / "docs" / "algorithm-developers.md": {"python", "bfreplay", "pip"},
+    ROOT / "docs" / "campaigns.md": {"python", "bfreplay"},
+    ROOT / "docs" / "curves.md": {"bfreplay"},
+    ROOT / "docs" / "explain.md": {"python", "bfreplay"},
+    ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
+    ROOT / "docs" / "optuna.md": {"bfreplay"},
     ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
     ROOT / "docs" / "tables-of-jobs.md": {"bfreplay"},
 }
@@ -70,6 +75,13 @@ def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
                 said = [_without_times(line) for line in _run(command, tmp_path).splitlines()]
                 assert [line for line in shown.splitlines() if _without_times(line) not in said] == [], said
                 ran.append(command)
+        elif kind == "sh":
+            for command in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
+                _run(command, tmp_path)
+                ran.append(command)
+        elif kind == "python":
+            _run(shlex.join(["python", "-c", text]), tmp_path)
+            ran.append("python")
         else:
             assert kind == "text", f"nobody runs this block:\n{text}"
     assert {command.split()[0] for command in ran} == TO_FOLLOW[page]
@@ -139,7 +151,7 @@ def test_examples_run(script, tmp_path):
 
 def test_every_column_and_summary_key_is_documented(tmp_path):
     page = (ROOT / "docs" / "run-tables.md").read_text()
-    names = {name for schema in (DECISIONS, JOBS, TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
+    names = {name for schema in (DECISIONS, JOBS, REPORTS, TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
     summary = bfreplay.replay_log(log, jobs).summary
     names |= set(summary) | set(summary["efficiency"]) | {k for k in summary["ledger"] if not k.endswith("_node_us")}

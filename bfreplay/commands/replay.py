@@ -26,7 +26,27 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     default="bftrainer",
     help="Who decides the node counts: 'bftrainer', 'equal-share', or package.module:Class.",
 )
+@click.option(
+    "--objective",
+    default=None,
+    help="What is maximised: 'own' (each job's), 'throughput', 'speed-up', 'priority', 'max-min', 'deadline', ...; a "
+    "weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See docs/objectives.md.  "
+    "[default: own]",
+)
 @allocation_options
+@click.option(
+    "--learn-curves",
+    type=click.Choice(["job", "model"]),
+    default=None,
+    help="The allocator does not know the curves: it learns them as jobs run, each job its own or all of a model "
+    "together.",
+)
+@click.option(
+    "--measurement-noise",
+    type=click.FloatRange(min=0.0, max=1.0),
+    default=0.0,
+    help="Relative scatter of the rates that --learn-curves measures, 0.05 for 5 %.",
+)
 @click.option(
     "--solver",
     default="exact",
@@ -52,7 +72,10 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 )
 @window_option
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="Of the random first map under --semantics published."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Of the random first map under --semantics published, and of --measurement-noise.",
 )
 @click.option(
     "--efficiency/--no-efficiency",
@@ -70,15 +93,18 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.pass_context
 def replay(
     context: click.Context, /,
-    events: Path, jobs_file: Path, curves_file: Path | None, policy: str, t_fwd_s: float, max_parallel: int,
-    solver: str, formulation: str | None, fallback: Literal["exact", "keep"], semantics: str,
-    window: tuple[str, str] | None, unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool,
-    out: Path | None, force: bool, as_json: bool, quiet: bool, **of_backend: Any,
+    events: Path, jobs_file: Path, curves_file: Path | None, policy: str, objective: str | None, t_fwd_s: float,
+    max_parallel: int, learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str,
+    formulation: str | None, fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None,
+    unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool, out: Path | None, force: bool,
+    as_json: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS and report what they got.
 
     EVENTS is a log of nodes becoming idle and being reclaimed: Parquet, CSV, or the published node-state matrix
     (.pkl, .tar.gz). The word 'sample' stands for the bundled log, and for its jobs after --jobs.
+
+    JOBS is a job set, a campaign of trials (TOML, see 'bfreplay jobs make'), or package.module:Class of a job source.
 
     \b
     Examples:
@@ -88,11 +114,16 @@ def replay(
       bfreplay replay matrix.tar.gz --jobs bounds.pkl --curves curves.pkl
       bfreplay replay log.csv --jobs jobs.toml --window 2021-02-12 2021-02-14
       bfreplay replay sample --jobs sample --solver highs --save-failures failed
+      bfreplay replay sample --jobs sample --objective max-min
+      bfreplay replay sample --jobs sample --learn-curves model --measurement-noise 0.05
+      bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50 --out run
     """
     started = perf_counter()
-    from bfreplay import load_events, load_jobs
+    from bfreplay import load_events
+    from bfreplay.campaigns.workloads import is_source_name, load_workload
     from bfreplay.milp.catalogue import solver_of
     from bfreplay.policies.catalogue import policy_of
+    from bfreplay.policies.learning import LearningPolicy
     from bfreplay.replay import ReplaySettings, Semantics, replay_log
     from bfreplay.replay.summary_text import render
 
@@ -102,10 +133,16 @@ def replay(
     check_failures_folder(of_backend["save_failures"], out)
     events, jobs_file = or_bundled(events, "events"), or_bundled(jobs_file, "jobs")
     log = restricted(load_events(events), window)
-    jobs = load_jobs(jobs_file, curves_file)
-    files = {"events": events, "jobs": jobs_file, "curves": curves_file}
+    jobs = load_workload(jobs_file, curves_file)
+    files = {
+        name: str(file if name == "jobs" and is_source_name(file) else file.absolute())
+        for name, file in (("events", events), ("jobs", jobs_file), ("curves", curves_file))
+        if file is not None
+    }
     made = solver_of(solver, formulation, fallback=fallback, **backend_options(of_backend))
-    chosen = policy_of(policy, t_fwd_s=t_fwd_s, solver=made)
+    chosen = policy_of(policy, t_fwd_s=t_fwd_s, solver=made, objective=objective)
+    if learn_curves is not None:
+        chosen = LearningPolicy(chosen, share=learn_curves, noise=measurement_noise, seed=seed)
     loaded_s = perf_counter() - started
     warm_up_loops(quiet=quiet)
     with replay_progress(log.window_start_us, log.window_end_us, hidden=quiet) as progress:
@@ -117,7 +154,7 @@ def replay(
             session={
                 "command": shlex.join(["bfreplay", *sys.argv[1:]]),
                 "load_s": loaded_s,
-                "files": {name: str(file.absolute()) for name, file in files.items() if file is not None},
+                "files": files,
             },
         )  # fmt: skip
     if as_json:
@@ -137,7 +174,12 @@ def _note_options_without_effect(context: click.Context) -> None:
             ("solver", "formulation", "fallback", *OF_BACKENDS),
         ),
         (params["solver"] == "exact", "with --solver exact", ("fallback", *OF_BACKENDS)),
-        (params["semantics"] == "continuous", "with --semantics continuous", ("seed",)),
+        (
+            params["semantics"] == "continuous" and not params["measurement_noise"],
+            "with --semantics continuous and without --measurement-noise",
+            ("seed",),
+        ),
+        (params["learn_curves"] is None, "without --learn-curves", ("measurement_noise",)),
         (params["out"] is None, "without --out", ("force", "record_nodes")),
     ]
     for holds, when, names in without_effect:

@@ -60,7 +60,12 @@ def test_json_is_the_record_of_the_run(files):
     printed = json.loads(result.stdout)
     saved = json.loads((files / "run" / "run.json").read_text())
     assert {key: printed[key] for key in saved} == saved
-    assert saved["config"]["policy"] == {"name": "bftrainer", "solver": {"name": "exact"}, "t_fwd_s": 120.0}
+    assert saved["config"]["policy"] == {
+        "name": "bftrainer",
+        "objective": {"spec": "own", "terms": [{"name": "own", "parameters": {}, "weight": 1.0}]},
+        "solver": {"name": "exact"},
+        "t_fwd_s": 120.0,
+    }
     assert [source["name"] for source in saved["inputs"]["events"]["files"]] == ["events.csv"]
     assert all(len(source["sha256"]) == 64 for source in saved["inputs"]["jobs"]["files"])
 
