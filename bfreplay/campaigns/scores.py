@@ -11,7 +11,7 @@ from typing import Protocol
 from bfreplay.campaigns import checks
 from bfreplay.campaigns.parts import Params
 from bfreplay.campaigns.seeds import Purpose, stream
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 
 _EPOCH_PARTS = 1_000_000
@@ -163,16 +163,20 @@ class ScoreFunction:
 
         Raises
         ------
-        BfreplayError
+        InputError
             It fails, or gives no finite number.
         """
-        asked = f"the score function {self._location!r}, asked for trial {number} after {epoch:g} epochs"
+        given = {"number": number, "params": dict(params), "epoch": epoch}
         try:
             score = float(self._function(number, params, epoch))
         except Exception as error:  # a stranger's code may raise anything
-            raise BfreplayError(f"{asked}: {one_line(error)}") from error
+            raise InputError(f"the score function {self._location!r} failed: {one_line(error)}", value=given) from error
         if not math.isfinite(score):
-            raise BfreplayError(f"{asked}, gave {score}: a finite number is needed")
+            raise InputError(
+                f"the score function {self._location!r} gave {score} for a trial",
+                value=given,
+                expected="a finite number",
+            )
         return score
 
     def describe(self) -> dict[str, object]:

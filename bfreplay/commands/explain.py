@@ -216,8 +216,9 @@ def _span(run: RunResult) -> Any:
 
 def _title(run: RunResult, *words: str) -> str:
     record = run.record
+    source = record["inputs"]["jobs"].get("source") or {}
     cluster = record["inputs"]["events"]["metadata"].get("cluster")
-    return ", ".join(word for word in (*words, record["config"]["policy"]["name"], cluster) if word)
+    return ", ".join(word for word in (*words, source.get("name"), record["config"]["policy"]["name"], cluster) if word)
 
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:

@@ -134,12 +134,13 @@ def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, pro
       bfreplay jobs make hpo -o campaign.toml --curve 'amdahl(rate_1=400, serial=0.02)' --max-nodes 32
       bfreplay jobs make hpo -o campaign.toml --curves curves.csv --curve resnet50 --arrival poisson:6
       bfreplay jobs make hpo -o campaign.toml --pruner median --pruner-option warmup_trials=10
+      bfreplay jobs make hpo -o campaign.toml --proposer optuna
     """
     from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
 
     _check_output(out, force)
     known = None if curves_file is None else curves_of_file(curves_file)
-    tables = _tables(options)
+    tables = _tables(options, usual_pruner="optuna" if proposer == "optuna" else "asha")
     tables["campaign"]["proposer"] = proposer
     _write(out, force, hpo_text(tables, curve, known, out), f"{count(options['trials'], 'trial')} of one model")
 
@@ -180,7 +181,7 @@ def nas(
     if names and curves_file is None:
         raise InputError("--curve names curves of a file", value=names[0], fix="give the file too: --curves FILE")
     known = None if curves_file is None else curves_of_file(curves_file)
-    tables = _tables(options)
+    tables = _tables(options, usual_pruner="asha")
     tables["trial"]["model_choice"] = model_choice
     text = nas_text(tables, names, known, n_models, out)
     n_of = len(names or known) if known is not None else n_models
@@ -230,7 +231,7 @@ def make_list(
     _say(out, count(len(made), "job"))
 
 
-def _tables(options: dict[str, Any]) -> dict[str, Any]:
+def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
     from bfreplay.campaigns import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
@@ -260,10 +261,7 @@ def _tables(options: dict[str, Any]) -> dict[str, Any]:
     tables = {
         "campaign": campaign,
         "trial": trial,
-        "pruner": pruner_table(
-            options["pruner"] or ("optuna" if options.get("proposer") == "optuna" else "asha"),
-            options["pruner_options"],
-        ),
+        "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:
         tables["retries"] = {"failures_per_epoch": options["failures_per_epoch"], "most": 2, "from": "checkpoint"}

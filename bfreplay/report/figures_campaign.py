@@ -90,10 +90,22 @@ def life_span(steps: Sequence[Step], span: Span) -> Span:
     return replace(span, start_us=span.start_us if span.is_relative else start_us, end_us=end_us)
 
 
+def busy_span(campaign: CampaignAnswer, span: Span) -> Span:
+    """``span`` up to the last end of a job and a twentieth more, where all jobs have left; all of it otherwise."""
+    if not len(campaign.ended_s) or len(campaign.ended_s) < sum(campaign.by_status.values()):
+        return span
+    over_us = span.start_us + round(float(campaign.ended_s[-1]) * 1.05e6)
+    return replace(span, end_us=min(span.end_us, over_us)) if over_us > span.start_us else span
+
+
 def draw_campaign(
     campaign: CampaignAnswer, by_model: Mapping[str, NodesOverTime], span: Span, title: str = ""
 ) -> Figure:
-    """Finished trials over time, the best score so far where there are scores, and the nodes held by each model."""
+    """Finished trials over time, the best score so far where there are scores, and the nodes held by each model.
+
+    Up to a little after the last job has left.
+    """
+    span = busy_span(campaign, span)
     has_scores = len(campaign.best_score) > 0
     figure = new_figure(9.0, 7.6 if has_scores else 5.6)
     panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)

@@ -8,7 +8,7 @@ from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.retries import Retries
 from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
 from bfreplay.campaigns.seeds import Purpose, stream
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from tests.campaigns.small_campaigns import HOUR
 
 # random streams
@@ -207,9 +207,10 @@ def test_a_users_own_score_function_is_asked(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert ScoreFunction("my_scores:good").score(2, {"rate": 0.5}, 4) == 4.0
-    with pytest.raises(BfreplayError, match=r"trial 0 after 1 epochs: ZeroDivisionError.*my_scores\.py, line 4"):
-        ScoreFunction("my_scores:bad").score(0, {}, 1)
-    with pytest.raises(BfreplayError, match="a finite number is needed"):
+    with pytest.raises(InputError, match=r"failed: ZeroDivisionError.*my_scores\.py, line 4") as caught:
+        ScoreFunction("my_scores:bad").score(0, {"lr": 0.1}, 1)
+    assert caught.value.value == {"number": 0, "params": {"lr": 0.1}, "epoch": 1}
+    with pytest.raises(InputError, match="gave nan for a trial"):
         ScoreFunction("my_scores:strange").score(0, {}, 1)
     for location in ("my_scores:nothing", "my_scores:gone", "my_scores", "no_such_module:f"):
         with pytest.raises(InputError) as caught:

@@ -20,6 +20,7 @@ from bfreplay.replay import replay_log
 from bfreplay.report.figures_campaign import (
     Span,
     best_steps,
+    busy_span,
     check_picture,
     counting_steps,
     draw_campaign,
@@ -105,6 +106,15 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
     of_trials = [text.get_text() for text in figures["trials"].axes[0].get_legend().get_texts()]
     assert of_trials == ["finished", "finished or ended early"]
     assert figures["plain"].axes[0].get_legend() is None  # all that left has finished
+
+
+def test_a_campaign_is_drawn_until_a_little_after_its_last_job_has_left(trials, plain):
+    over = campaign_answer(trials, job_answers(trials))
+    assert busy_span(over, SPAN) == Span(0, round(23.75 * 1.05 * SECOND))
+    assert busy_span(over, Span(0, 24 * SECOND)) == Span(0, 24 * SECOND)
+    assert busy_span(campaign_answer(plain, job_answers(plain)), SPAN) == SPAN  # b has not left
+    edges = draw_campaign(over, nodes_over_time_by_model(trials), SPAN).axes[0].get_xlim()
+    assert [edge * DAY_S for edge in edges] == pytest.approx([0, 23.75 * 1.05])
 
 
 def test_reclaims_are_marked_where_the_job_lost_nodes(plain):

@@ -1,0 +1,44 @@
+"""Campaigns of 200 trials on two weeks of Summit: pruned, finished, and the same bytes every time."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bfreplay.replay import RunResult
+
+ROOT = Path(__file__).resolve().parents[2]
+SHUFFLENET = "0:0 1:2831 2:5259 4:9988 8:20379.2 16:38895.3 32:74125.1 64:145081.5"
+SAME_EVERY_TIME = ("run.json", "decisions.parquet", "jobs.parquet", "allocations.parquet", "reports.parquet")
+
+
+def bfreplay(folder: Path, hash_seed: int, *arguments: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "bfreplay.cli", *arguments], cwd=folder, check=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(hash_seed)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("made_by", [["--proposer", "optuna", "--parallel", "20"], ["--pruner", "asha"]])
+def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(shared, tmp_path, made_by):
+    log = shared / "data" / "bftrainer" / "summit-2021-02-node-events.parquet"
+    bfreplay(
+        tmp_path, 0, "jobs", "make", "hpo", "-o", "campaign.toml", "--trials", "200", "--max-nodes", "64",
+        "--samples-per-epoch", "1281167", "--curve", SHUFFLENET, *made_by,
+    )  # fmt: skip
+    for hash_seed in (1, 2):
+        bfreplay(
+            tmp_path, hash_seed, "replay", str(log), "--jobs", "campaign.toml", "--max-parallel", "20",
+            "--out", f"run{hash_seed}",
+        )  # fmt: skip
+    same, different, missing = filecmp.cmpfiles(tmp_path / "run1", tmp_path / "run2", SAME_EVERY_TIME, shallow=False)
+    assert (sorted(same), different, missing) == (sorted(SAME_EVERY_TIME), [], [])
+    summary = RunResult.load(tmp_path / "run1").summary
+    assert summary["jobs"]["finished"] + summary["jobs"]["pruned"] == 200
+    assert min(summary["jobs"]["finished"], summary["jobs"]["pruned"]) > 0
+    assert summary["scores"]["best_score"] > 0.9
