@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a drive is followed by a slash
 
@@ -49,6 +50,29 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
             )
         return cast(JobSource, JOB_SOURCES.make(str(jobs)))
     return load_campaign(path, curves) if is_campaign(path) else load_jobs(path, curves)
+
+
+def workload_of(
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str], curves: str | PathLike[str] | None = None
+) -> JobSet | JobSource:
+    """Return jobs in whatever form they come: a set, a source, a list, or what ``load_workload`` takes.
+
+    Raises
+    ------
+    InputError
+        As ``load_workload``, or an object is meant to be a job source and is none.
+    """
+    if isinstance(jobs, str | PathLike):
+        return load_workload(jobs, curves)
+    if isinstance(jobs, JobSet | JobSource):
+        return jobs
+    missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
+    if hasattr(jobs, "ask"):
+        raise InputError(
+            f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
+            expected=f"an object with {', '.join(JOB_SOURCES.needs)}",
+        )
+    return JobSet(jobs)
 
 
 def is_source_name(jobs: str | PathLike[str]) -> bool:

@@ -87,7 +87,8 @@ def formulations(
       bfreplay compare formulations log.parquet --jobs jobs.csv --formulations choices,counts_sos2 --backends cbc,highs
       bfreplay compare formulations sample --jobs sample --formulations choices --formulation mine:Mine --out lab
     """
-    from bfreplay import load_events, load_jobs
+    from bfreplay import load_events
+    from bfreplay.campaigns.workloads import load_workload
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.text import render
     from bfreplay.result_folders import LAB, check_target
@@ -101,7 +102,7 @@ def formulations(
     options["solver_seed"] = options.pop("seed")
     settings = LabSettings(sample, seed, t_fwd_s, max_parallel, unlimited_work, **options)
     log = restricted(load_events(or_bundled(events, "events")), window)
-    jobs = load_jobs(or_bundled(jobs_file, "jobs"), curves_file)
+    jobs = load_workload(or_bundled(jobs_file, "jobs"), curves_file)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(

@@ -9,6 +9,7 @@ import numpy as np
 
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
+from bfreplay.policies.objectives.objective import Objective
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.ledger import Ledger
@@ -70,13 +71,13 @@ def efficiency(
     jobs: JobSet | JobSource,
     settings: ReplaySettings,
     t_fwd_s: float,
-    objective: str = "own",
+    objective: Objective | str = "own",
 ) -> Efficiency:
     """Replay ``jobs`` on dedicated nodes with exact decisions and compare.
 
     The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
-    policies, solvers and semantics has one denominator. They follow the objective of the run (``objective``, its
-    spec): what is compared is the nodes, not the goal.
+    policies, solvers and semantics has one denominator. They follow the run's own ``objective``: what is compared
+    is the nodes, not the goal.
     """
     equivalent = ledger.idle_node_us / (events.window_end_us - events.window_start_us)
     below = math.floor(equivalent)

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from bfreplay import defaults
-from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
+from bfreplay.campaigns.workloads import is_source_name, workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
@@ -98,15 +98,11 @@ def replay_log(
     }
     if not isinstance(events, NodeEvents):
         events = load_events(events)
-    if isinstance(jobs, str | Path):
-        jobs = load_workload(jobs)
-    elif not isinstance(jobs, JobSet | JobSource):
-        _refuse_half_a_source(jobs)
-        jobs = JobSet(jobs)
+    workload = workload_of(jobs)
     started = perf_counter()
     try:
-        anchored = jobs_in_window(jobs, events, settings, unlimited_work=unlimited_work)
-        record = record_of_inputs(events, jobs, policy, settings, unlimited_work=unlimited_work)
+        anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
+        record = record_of_inputs(events, workload, policy, settings, unlimited_work=unlimited_work)
         notes: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
         }  # fmt: skip
@@ -125,13 +121,13 @@ def replay_log(
             looped = perf_counter()
             compared = known = None
             if with_efficiency:
-                decided = record["config"]["policy"]
-                t_fwd_s = float(decided.get("t_fwd_s", dedicated_t_fwd_s))
-                objective = decided.get("objective", {}).get("spec", "own")
+                t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
+                knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
+                objective = knowing.objective if isinstance(knowing, BFTrainerPolicy) else "own"
                 finished_us = engine.outcomes.all_finished_us
                 compared = efficiency(ledger, finished_us, events, anchored, settings, t_fwd_s, objective)
-                if isinstance(policy, LearningPolicy):
-                    known = known_curves(engine, ledger.samples, events, anchored, policy.inner)
+                if knowing is not policy:
+                    known = known_curves(engine, ledger.samples, events, anchored, knowing)
             record["summary"] = summary_of(events, engine, ledger, compared, known)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
@@ -180,12 +176,3 @@ def jobs_in_window(
     refuse_node_types(jobs)
     anchored = jobs.anchored_at(events.window_start_us)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
-
-
-def _refuse_half_a_source(jobs: object) -> None:
-    missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
-    if hasattr(jobs, "ask") and missing:
-        raise InputError(
-            f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
-            expected=f"an object with {', '.join(JOB_SOURCES.needs)}",
-        )

@@ -8,6 +8,7 @@ from bfreplay.campaigns.arrivals import Arrival
 from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.campaigns.retries import Retries
+from bfreplay.datasets import load_jobs
 from bfreplay.errors import InputError
 from bfreplay.testing.source_driver import drive
 
@@ -321,3 +322,10 @@ def test_a_curve_in_both_files_is_refused(tmp_path):
     curves = file_of(tmp_path, CURVES, "curves.toml")
     with pytest.raises(InputError, match="stands in the campaign and in the curves file"):
         loaded(tmp_path, LEAST + CURVES, curves=curves)
+
+
+def test_a_campaign_given_as_a_job_set_is_told_where_it_belongs(tmp_path):
+    (tmp_path / "campaign.toml").write_text(LEAST)
+    with pytest.raises(InputError) as caught:
+        load_jobs(tmp_path / "campaign.toml")
+    assert "this is a campaign" in caught.value.fix

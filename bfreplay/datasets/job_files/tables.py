@@ -139,7 +139,9 @@ def read_toml_table(file: Path) -> JobTable:
             column=next(iter(document)),
             value=list(document),
             expected="[[job]] tables and [curves.NAME] tables",
-            fix="write [[job]], singular and in double brackets, before each job",
+            fix="this is a campaign, which `bfreplay replay --jobs` takes, and load_campaign"
+            if "campaign" in document
+            else "write [[job]], singular and in double brackets, before each job",
         )
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")

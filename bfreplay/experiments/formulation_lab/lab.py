@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay.datasets import NodeEvents, load_events, load_jobs
+from bfreplay.campaigns.workloads import workload_of
+from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
@@ -28,7 +29,7 @@ from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.result_folders import FAILURES, LAB, new_folder, record_json
 from bfreplay.versions import versions
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 KEPT_FAILURES = 5
 """So many of one pair and outcome are kept in ``failures`` of the lab folder."""
@@ -40,7 +41,7 @@ LabProgress = Callable[[str, int, int, str], None]
 
 def compare_formulations(
     events: NodeEvents | str | Path,
-    jobs: JobSet | Iterable[ElasticJob] | str | Path,
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | Path,
     settings: LabSettings | None = None,
     *,
     formulations: Sequence[str | Formulation] | None = None,
@@ -100,8 +101,7 @@ def compare_formulations(
     BFTrainerPolicy(settings.t_fwd_s)  # refuses what is no time before anything is read
     if not isinstance(events, NodeEvents):
         events = load_events(events)
-    if not isinstance(jobs, JobSet):
-        jobs = load_jobs(jobs) if isinstance(jobs, str | Path) else JobSet(jobs)
+    workload = workload_of(jobs)
     place = nullcontext(None) if out is None else new_folder(Path(out), LAB, overwrite=overwrite)
     with place as folder:
         failures, most = (None if save_failures is None else Path(save_failures)), None
@@ -109,7 +109,7 @@ def compare_formulations(
             failures, most = folder / FAILURES, KEPT_FAILURES
         with Trials(plan, settings, failures, most) as trials:
             sample = sample_decisions(
-                events, jobs, sample=settings.sample, seed=settings.seed, t_fwd_s=settings.t_fwd_s,
+                events, workload, sample=settings.sample, seed=settings.seed, t_fwd_s=settings.t_fwd_s,
                 max_parallel=settings.max_parallel, unlimited_work=settings.unlimited_work,
                 progress=lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
             )  # fmt: skip

@@ -17,7 +17,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, replay_log
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobSet, JobSource
 
 CLASSES = 4
 """Quantile classes of idle nodes, and of jobs."""
@@ -82,7 +82,7 @@ class DecisionSample:
 
 def sample_decisions(
     events: NodeEvents,
-    jobs: JobSet,
+    jobs: JobSet | JobSource,
     *,
     sample: int,
     seed: int = 0,
@@ -122,7 +122,7 @@ def sample_decisions(
     if not first.time_us:
         raise InputError(
             "no decision of this replay needs a solver: never were there a job and an idle node at once",
-            value=f"{len(jobs)} jobs, {len(events.nodes)} nodes",
+            value=f"{f'{len(jobs)} jobs' if isinstance(jobs, JobSet) else jobs.name}, {len(events.nodes)} nodes",
             fix="take another window, or jobs that are submitted while nodes are idle",
         )
     labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), sample, seed)

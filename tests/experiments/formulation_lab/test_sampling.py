@@ -14,6 +14,7 @@ from bfreplay.experiments.formulation_lab.sampling import choose, quantile_class
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet
+from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import job, log
 
 EVENTS = log(4, [(10, 1, True), (20, 2, True), (30, 1, False), (40, 3, True)], 60, idle_first=[0])
@@ -148,3 +149,15 @@ def test_unlimited_work_reaches_the_replay():
         for unlimited in (False, True)
     )
     assert limited < endless
+
+
+def test_decisions_are_taken_from_a_campaign_as_well():
+    sample = sample_decisions(EVENTS, LittleHalving(), sample=3, **OPTIONS)
+    assert len(sample.decisions) == 3
+    assert sample.record["inputs"]["jobs"]["source"]["name"] == "little halving"
+
+
+def test_a_campaign_without_a_decision_is_told_by_its_name():
+    with pytest.raises(InputError, match="no decision of this replay needs a solver") as caught:
+        sample_decisions(log(1, [], 60), LittleHalving(), sample=3, **OPTIONS)
+    assert caught.value.value == "little halving, 1 nodes"
