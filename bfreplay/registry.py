@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import importlib
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bfreplay.errors import BfreplayError, InputError
 
 _HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
 _HOUSE = Path(__file__).parent
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +78,7 @@ class Registry:
             No such name, or it cannot be imported, or is something else.
         """
         location = self.location(name)
-        module_name, _, class_path = location.partition(":")
-        try:
-            found: Any = importlib.import_module(module_name)
-            for part in class_path.split("."):
-                found = getattr(found, part)
-        # a stranger's module may raise anything on import, and a script without a __main__ guard exits
-        except (Exception, SystemExit) as error:
-            raise InputError(
-                f"the {self.kind} {name!r} cannot be imported: {one_line(error)}",
-                value=location,
-                expected=f"{self.form}, importable from here",
-                fix=_HOW_TO_IMPORT,
-            ) from error
+        found = imported(location, f"the {self.kind} {name!r}", self.form)
         if not isinstance(found, type):
             if self.takes_functions and callable(found):
                 return found
@@ -112,17 +101,76 @@ class Registry:
         InputError
             As ``load``, or the constructor needs arguments or fails.
         """
-        found = self.load(name)
-        try:
-            return found()
-        except BfreplayError:
-            raise  # said on purpose, for a person to read
-        except Exception as error:  # a stranger's constructor may raise anything
-            raise InputError(
-                f"the {self.kind} {name!r} cannot be made: {one_line(error)}",
-                value=self.location(name),
-                expected="a class that is called without arguments",
-            ) from error
+        return made(
+            self.load(name), f"the {self.kind} {name!r}", value=self.location(name),
+            expected="a class that is called without arguments",
+        )  # fmt: skip
+
+
+def imported(location: str, what: str, form: str, column: str | None = None) -> Any:
+    """Import what stands at ``location``.
+
+    Parameters
+    ----------
+    location
+        ``"package.module:thing"``; ``thing`` may have dots of its own, as ``Class.method`` has.
+    what
+        What it is, for messages: ``"the pruner 'mine:Best'"``.
+    form
+        How it should be spelled: ``"package.module:Class"``.
+    column
+        Key or option that names it, for the error.
+
+    Raises
+    ------
+    InputError
+        It is spelled otherwise, or cannot be imported.
+    """
+    module_name, _, path = location.partition(":")
+    if not module_name or not path:
+        raise InputError(
+            f"{what} is not spelled {form}", column=column, value=location, expected=f"{form}, importable from here",
+            fix="write the module, a colon, and what it holds",
+        )  # fmt: skip
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+    # a stranger's module may raise anything on import, and a script without a __main__ guard exits
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{what} cannot be imported: {one_line(error)}",
+            column=column,
+            value=location,
+            expected=f"{form}, importable from here",
+            fix=_HOW_TO_IMPORT,
+        ) from error
+    return found
+
+
+def made(make: Callable[[], _Made], what: str, **details: Any) -> _Made:
+    """Call a class or function of a stranger's that makes something.
+
+    Parameters
+    ----------
+    make
+        Called without arguments.
+    what
+        What it makes, for messages: ``"the pruner 'mine:Best'"``.
+    **details
+        For the error: see ``InputError``.
+
+    Raises
+    ------
+    InputError
+        It fails; what it raises of bfreplay's own errors comes through as it is, meant for a person to read.
+    """
+    try:
+        return make()
+    except BfreplayError:
+        raise
+    except (Exception, SystemExit) as error:  # a stranger's constructor may raise anything
+        raise InputError(f"{what} cannot be made: {one_line(error)}", **details) from error
 
 
 def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "package.module:Class") -> InputError:

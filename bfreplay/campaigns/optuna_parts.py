@@ -15,7 +15,7 @@ from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.milp.backends.requirements import unmet
-from bfreplay.registry import one_line, unknown_name
+from bfreplay.registry import imported, made, one_line, unknown_name
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -167,34 +167,30 @@ def make(
         if name in known:
             home = importlib.import_module(f"optuna.{kind}s")
             return getattr(home, known[name].class_name)(**options, **known[name].fixed)
-        module_name, _, path = name.partition(":")
         try:
-            factory: Any = importlib.import_module(module_name)
-            for part in path.split("."):
-                factory = getattr(factory, part)
-            made = factory(**options)
-        except (Exception, SystemExit) as error:  # a stranger's module may raise anything
-            raise InputError(
-                f"the {kind} {name!r} cannot be made: {one_line(error)}",
-                **where,
-                expected=f"package.module:factory, importable from here, called with {', '.join(options) or 'nothing'}",
-                fix="the module must be importable: run from the folder that holds it, or set PYTHONPATH",
-            ) from error
-    if not isinstance(made, base):
+            factory = imported(name, f"the {kind} {name!r}", "package.module:factory", kind)
+        except InputError as error:
+            raise located(error, file, "[optuna]") from error
+        part = made(
+            lambda: factory(**options), f"the {kind} {name!r}", **where,
+            expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
+            fix=f"correct the keys of [optuna.{kind}_options], or the function",
+        )  # fmt: skip
+    if not isinstance(part, base):
         raise InputError(f"{name} makes no {kind} of Optuna", **where, expected=f"an optuna.{kind}s.{base.__name__}")
-    return made
+    return part
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
     """Optuna's distributions of a search space, in its order."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    made: dict[str, BaseDistribution] = {}
+    found: dict[str, BaseDistribution] = {}
     for name, dimension in space.dimensions.items():
         if isinstance(dimension, Choice):
-            made[name] = CategoricalDistribution(dimension.choices)
+            found[name] = CategoricalDistribution(dimension.choices)
         elif isinstance(dimension, Whole):
-            made[name] = IntDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
+            found[name] = IntDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
         else:
-            made[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-    return made
+            found[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+    return found

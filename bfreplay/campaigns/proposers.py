@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from bfreplay.campaigns import checks
 from bfreplay.campaigns.parts import Params, Proposer, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.seeds import Purpose, stream
-from bfreplay.errors import BfreplayError, InputError
-from bfreplay.registry import Registry, one_line
+from bfreplay.registry import Registry, made
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +90,9 @@ def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Any])
     InputError
         No such proposer, or one that cannot be made.
     """
-    made = PROPOSERS.load(name)
-    try:
-        return cast(Proposer, cast(Any, made).from_campaign(setting, options))
-    except BfreplayError:
-        raise  # said on purpose, for a person to read
-    except Exception as error:  # a stranger's code may raise anything
-        raise InputError(
-            f"the proposer {name!r} cannot be made: {one_line(error)}",
-            value=dict(options),
-            expected="a class with from_campaign(setting, options)",
-            fix="correct the keys of [proposer], or the class",
-        ) from error
+    found = PROPOSERS.load(name)
+    proposer: Proposer = made(
+        lambda: found.from_campaign(setting, options), f"the proposer {name!r}", value=dict(options),
+        expected="a class with from_campaign(setting, options)", fix="correct the keys of [proposer], or the class",
+    )  # fmt: skip
+    return proposer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from bfreplay.campaigns import checks
 from bfreplay.campaigns.parts import Params
 from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.errors import InputError
-from bfreplay.registry import one_line
+from bfreplay.registry import imported, one_line
 
+_FORM = "package.module:function"
 _EPOCH_PARTS = 1_000_000
 """Noise is drawn anew for each so small a part of an epoch."""
 
@@ -156,7 +156,11 @@ class ScoreFunction:
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._function = _imported(location)
+        self._function: Callable[[int, Params, float], float] = imported(
+            location, "the score function", _FORM, "function"
+        )
+        if not callable(self._function):
+            raise InputError("the score function is no function", column="function", value=location, expected=_FORM)
 
     def score(self, number: int, params: Params, epoch: float) -> float:
         """Ask the function.
@@ -182,30 +186,3 @@ class ScoreFunction:
     def describe(self) -> dict[str, object]:
         """Its name."""
         return {"kind": "function", "function": self._location}
-
-
-def _imported(location: str) -> Callable[[int, Params, float], float]:
-    module, _, name = location.partition(":")
-    expected = "package.module:function, importable from here"
-    if not module or not name:
-        raise InputError(
-            "the score function is not spelt package.module:function",
-            column="function",
-            value=location,
-            expected=expected,
-            fix="write the module, a colon, and the function",
-        )
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (Exception, SystemExit) as error:  # a stranger's module may raise anything on import
-        raise InputError(
-            f"the score function cannot be imported: {one_line(error)}",
-            column="function",
-            value=location,
-            expected=expected,
-            fix="the module must be importable: run from the folder that holds it, or set PYTHONPATH",
-        ) from error
-    if not callable(found):
-        raise InputError("the score function is no function", column="function", value=location, expected=expected)
-    function: Callable[[int, Params, float], float] = found
-    return function

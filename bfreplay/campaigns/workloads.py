@@ -64,6 +64,12 @@ def workload_of(
     """
     if isinstance(jobs, str | PathLike):
         return load_workload(jobs, curves)
+    if isinstance(jobs, type):
+        raise InputError(
+            f"{jobs.__name__} is a class",
+            expected="a job source, which is an object",
+            fix=f"make one: {jobs.__name__}()",
+        )
     if isinstance(jobs, JobSet | JobSource):
         return jobs
     missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]

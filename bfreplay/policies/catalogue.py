@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy
-from bfreplay.registry import Registry, one_line
+from bfreplay.registry import Registry, made
 
 
 class PolicyFactory(Protocol):
@@ -54,12 +54,7 @@ def policy_of(name: str, *, t_fwd_s: float, solver: Solver, objective: Objective
             fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
             "from_options has a parameter 'objective'",
         )
-    try:
-        return factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen)
-    except BfreplayError:
-        raise
-    except Exception as error:  # a stranger's code may raise anything
-        raise InputError(f"the policy {name!r} cannot be made: {one_line(error)}") from error
+    return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {name!r}")
 
 
 def _takes(function: Callable[..., Any], keyword: str) -> bool:

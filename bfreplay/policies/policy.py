@@ -21,7 +21,7 @@ class Trigger(IntFlag):
     NONE = 0
     POOL = 1  # nodes became idle or were reclaimed
     ARRIVAL = 2  # a job was admitted
-    COMPLETION = 4  # a job finished
+    COMPLETION = 4  # a job finished, was ended, or paused
 
 
 ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
@@ -36,7 +36,7 @@ class PolicyState:
 
     time_us: int
     n_idle: int  # idle nodes, held ones included
-    job: NDArray[np.int64]  # (J,) position in the job set
+    job: NDArray[np.int64]  # (J,) its number, in order of submission
     current: NDArray[np.int64]  # (J,) nodes held now; may be below min_nodes after a reclaim
     min_nodes: NDArray[np.int64]  # (J,)
     max_nodes: NDArray[np.int64]  # (J,)
@@ -48,7 +48,7 @@ class PolicyState:
     work: NDArray[np.float64]  # (J,) samples to do, inf for a job that never ends
     weight: NDArray[np.float64]  # (J,) the user's; ``objective`` has it in already
     submit_us: NDArray[np.int64]  # (J,)
-    admitted_us: NDArray[np.int64]  # (J,)
+    admitted_us: NDArray[np.int64]  # (J,) moved on by the time that its source has paused it
     deadline_us: NDArray[np.int64]  # (J,) ``NO_DEADLINE_US`` for none
     model: NDArray[np.int64]  # (J,) number of its model's name, the same for jobs of one model; -1 for none
 
@@ -99,7 +99,11 @@ class Policy(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """Every parameter with its value, JSON-ready, for the run's record."""
+        """Every parameter with its value, JSON-ready, for the run's record.
+
+        ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` a mapping with ``name``, and
+        ``objective`` one with ``spec``.
+        """
         ...
 
     def close(self) -> None:

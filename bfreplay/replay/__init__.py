@@ -1,13 +1,13 @@
 """Time: the loop, the pool of idle nodes, progress, the books, the results of a run."""
 
 from bfreplay.replay.accounting import Semantics
-from bfreplay.replay.baseline import Efficiency
 from bfreplay.replay.exported import export_decisions
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run import replay_log
 from bfreplay.replay.settings import ReplaySettings
+from bfreplay.replay.yardsticks import Efficiency
 
 __all__ = [
     "Efficiency",

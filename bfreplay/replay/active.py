@@ -15,7 +15,7 @@ NEVER_US = np.iinfo(np.int64).max
 
 ACTIVE_JOB = np.dtype(
     [
-        ("job", np.int64),  # position in the job set
+        ("job", np.int64),  # its number, in order of submission
         ("count", np.int64),  # nodes held
         ("rate", np.float64),  # samples/s on them, 0 below min_nodes
         ("progress", np.float64),  # samples done
@@ -48,6 +48,8 @@ ACTIVE_JOB = np.dtype(
         ("n_shrunk", np.int64),
         ("n_preempted", np.int64),
         ("admitted_us", np.int64),
+        ("paused_us", np.int64),  # from pauses to admissions, all together
+        ("paused_at_us", np.int64),
         ("first_start_us", np.int64),  # NEVER_US until it runs
         # allocation interval that is open now
         ("open_count", np.int64),
@@ -92,6 +94,8 @@ class ActiveJobs:
         self._reserve(row + 1, max_nodes + 1, index + 1)
         self.records[row] = _new_record(index, job, max_nodes, model, now_us) if paused is None else paused
         self.records[row]["open_since_us"] = now_us
+        if paused is not None:
+            self.records[row]["paused_us"] += now_us - paused["paused_at_us"]
         for table, curve, weight in (
             (self.throughput, job.throughput, 1.0),
             (self.objective, job.objective_curve, job.weight),

@@ -116,7 +116,7 @@ class Engine:
         self._now_us = now_us
 
     def _instant(self, now_us: int) -> None:
-        """Everything that happens at ``now_us``, in the order report, completion, leave, join, arrival, decision."""
+        """All of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
         trigger = Trigger.NONE
         happened = Happened(0, 0, 0, 0.0)
         has_events = self.timeline.next_us == now_us
@@ -132,7 +132,8 @@ class Engine:
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
             self.n_pool_events += not self._is_first
-        trigger |= self._follow_orders(now_us)
+        if self.feed.ask_us <= now_us:
+            trigger |= self._follow_orders(now_us)
         trigger |= self._admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
@@ -209,6 +210,7 @@ class Engine:
         if how == _PAUSED:
             record["rate"] = 0.0
             record["lost"] = 0
+            record["paused_at_us"] = now_us
             self.feed.pause(record.copy())
         else:
             self.outcomes.leave(record, how, now_us)
@@ -216,9 +218,7 @@ class Engine:
         active.remove(row)
 
     def _follow_orders(self, now_us: int) -> Trigger:
-        """Ask the source when it has been told something, or wanted to be asked now."""
-        if self.feed.ask_us > now_us:
-            return Trigger.NONE
+        """Ask the source, and take out the jobs that it stops."""
         stopped = Trigger.NONE
         for stop in self.feed.ask(now_us):
             name = self.feed.names[stop.job]
@@ -289,7 +289,8 @@ class Engine:
         active = self.active
         records = active.records[: active.n].view()
         throughput, objective = active.throughput[: active.n].view(), active.objective[: active.n].view()
-        for view in (records, throughput, objective):
+        admitted_us = records["admitted_us"] + records["paused_us"]
+        for view in (records, throughput, objective, admitted_us):
             view.flags.writeable = False  # a policy that writes here would corrupt the books
         return PolicyState(
             time_us=now_us,
@@ -306,7 +307,7 @@ class Engine:
             work=records["work"],
             weight=records["weight"],
             submit_us=records["submit_us"],
-            admitted_us=records["admitted_us"],
+            admitted_us=admitted_us,
             deadline_us=records["deadline_us"],
             model=records["model"],
         )
@@ -353,6 +354,7 @@ class Engine:
             self.recorder.nodes.close_intervals(self.pool.holder, end_us)
         for record in records:
             self.outcomes.interrupt(record, end_us)
+        self.outcomes.is_over = not self.feed.may_go_on
         for record in self.feed.paused.values():
             self.outcomes.interrupt(record, end_us, is_paused=True)
         for index in self.feed.never_admitted():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,7 +133,7 @@ class Feed:
         if not isinstance(verdict, Verdict):
             raise self._bad(f"answered {type(verdict).__name__} to a report of job {report.job!r}", "a Verdict")
         score = verdict.score
-        if score is not None and not (isinstance(score, float | int) and math.isfinite(score)):
+        if score is not None and not (isinstance(score, Real) and math.isfinite(score)):
             raise self._bad(
                 f"gave job {report.job!r} a score that is no finite number", "a finite number, or None", score
             )
@@ -158,12 +159,16 @@ class Feed:
         orders = self._guarded("ask", now_us, now_us)
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
+        for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
+            given = getattr(orders, field)
+            if not isinstance(given, kind) or isinstance(given, str):
+                raise self._bad(f"gives {field} as {type(given).__name__}", f"a {kind.__name__.lower()}", given)
         again_us = orders.ask_again_us
-        if again_us is not None and not (isinstance(again_us, int) and again_us > now_us):
+        if again_us is not None and not (isinstance(again_us, Integral) and again_us > now_us):
             raise self._bad(
                 "wants to be asked again, but not later", f"a whole number above {now_us}, or None", again_us
             )
-        self.ask_us = NEVER_US if again_us is None else again_us
+        self.ask_us = NEVER_US if again_us is None else int(again_us)
         stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
         self._drop_gone()
         for name in orders.resume:

@@ -12,8 +12,12 @@ from bfreplay.replay.active import NEVER_US
 from bfreplay.replay.tables import RowTable
 from bfreplay.workload import ElasticJob, Ending
 
-_ENDED = ("finished", *(ending.value for ending in Ending))
-_STATUSES = (*_ENDED, "running", "waiting", "paused", "queued", "not_submitted")
+ENDED = ("finished", *(ending.value for ending in Ending))
+"""Statuses of jobs that have left for good."""
+
+STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
+"""Of jobs at the end of the window."""
+
 _OF_THE_BEST = ("best_score", "best_job", "best_params", "best_time_us")
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
@@ -43,16 +47,18 @@ class JobOutcomes:
         self.samples = 0.0
         self.rescale_samples = 0.0
         self.preempt_samples = 0.0
-        self.by_status = dict.fromkeys(_STATUSES, 0)
+        self.by_status = dict.fromkeys(STATUSES, 0)
         self._last_end_us: int | None = None
-        self.deadlines = dict.fromkeys(("met", "missed", "open"), 0)
+        self.deadlines = dict.fromkeys(("met", "missed", "open", "void"), 0)
+        self.is_over = True  # no job is to come
         self._to_start_s: list[float] = []
         self._to_finish_s: list[float] = []
 
     @property
-    def all_finished_us(self) -> int | None:
-        """When the last job finished or was ended; ``None`` while not all have."""
-        return self._last_end_us if sum(self.by_status[how] for how in _ENDED) == len(self._jobs) else None
+    def last_finish_us(self) -> int | None:
+        """When the last job left, finished or ended by its source; ``None`` while one is there or to come."""
+        all_left = sum(self.by_status[how] for how in ENDED) == len(self._jobs)
+        return self._last_end_us if all_left and self.is_over else None
 
     def reported(self, index: int, score: float | None, now_us: int) -> None:
         """A job has reported to its source, which gave it a score or none."""
@@ -79,7 +85,9 @@ class JobOutcomes:
         waiting = "queued" if job.submit_us <= now_us else "not_submitted"
         status = waiting if ending is None else ending.value
         self.by_status[status] += 1
-        self._count_deadline(job, None, now_us)
+        if ending is not None:
+            self._last_end_us = now_us
+        self._count_deadline(job, None, now_us, status)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
@@ -89,7 +97,7 @@ class JobOutcomes:
 
     def _enter(self, record: np.void, status: str, now_us: int) -> None:
         finished_us = now_us if status == "finished" else None
-        ended_us = now_us if status in _ENDED else None
+        ended_us = now_us if status in ENDED else None
         index = int(record["job"])
         job = self._jobs[index]
         started = int(record["first_start_us"])
@@ -100,7 +108,7 @@ class JobOutcomes:
         self.rescale_samples += float(record["rescale_paid"])
         self.preempt_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
-        self._count_deadline(job, finished_us, now_us)
+        self._count_deadline(job, finished_us, now_us, status)
         if started != NEVER_US:
             self._to_start_s.append((started - job.submit_us) / 1e6)
         if finished_us is not None:
@@ -117,10 +125,11 @@ class JobOutcomes:
     def _of_reports(self, index: int) -> tuple[int | None, float | None, float | None]:
         return self._scores.get(index, (0, None, None)) if self._has_scores else (None, None, None)
 
-    def _count_deadline(self, job: ElasticJob, finished_us: int | None, now_us: int) -> None:
+    def _count_deadline(self, job: ElasticJob, finished_us: int | None, now_us: int, status: str) -> None:
         if job.deadline_us is not None:
             met = _deadline_met(job, finished_us, now_us)
-            self.deadlines["open" if met is None else "met" if met else "missed"] += 1
+            undecided = "void" if status in ENDED else "open"
+            self.deadlines[undecided if met is None else "met" if met else "missed"] += 1
 
     def times(self) -> dict[str, Any]:
         """Seconds from submit to first start and to finish, of the jobs that got there: count, median, 95 %."""

@@ -164,7 +164,7 @@ class NodePool:
             active.records[j]["count"] = len(nodes)
 
     def release(self, row: int) -> None:
-        """Free the nodes of a job that has finished."""
+        """Free the nodes of a job that gives all of them up."""
         count = int(self.active.records[row]["count"])
         self.holder[self.active.held[row, :count]] = FREE
         self.active.records[row]["count"] = 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.errors import InputError
 from bfreplay.policies import Policy
-from bfreplay.replay.baseline import Efficiency
 from bfreplay.replay.engine import Engine
-from bfreplay.replay.known_curves import KnownCurves
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.settings import ReplaySettings
+from bfreplay.replay.yardsticks import Total, Yardsticks
 from bfreplay.result_folders import RUN
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
@@ -25,7 +26,7 @@ def record_of_inputs(
         "schema_version": RUN.schema_version,
         "versions": versions(),
         "config": {
-            "policy": policy.describe(),
+            "policy": _of_policy(policy),
             "max_parallel": settings.max_parallel,
             "semantics": settings.semantics.value,
             "seed": settings.seed,
@@ -49,16 +50,49 @@ def record_of_inputs(
     }
 
 
+_READ_OF_A_POLICY: tuple[tuple[tuple[str, ...], type | tuple[type, ...]], ...] = (
+    (("name",), str),
+    (("t_fwd_s",), (int, float)),
+    (("solver", "name"), str),
+    (("objective", "spec"), str),
+)
+"""What summaries and explanations read of a policy's description; all but the name may be left out."""
+
+
+def _of_policy(policy: Policy) -> dict[str, Any]:
+    """What a policy says of itself; InputError where others could not read it."""
+    said: Any = policy.describe()
+    for path, kind in _READ_OF_A_POLICY:
+        part: Any = said if isinstance(said, Mapping) else {}
+        if path[0] not in part and path[0] != "name":
+            continue
+        for key in path:
+            part = part.get(key) if isinstance(part, Mapping) else None
+        if not isinstance(part, kind):
+            raise InputError(
+                f"the policy {type(policy).__name__} describes itself without a usable {'.'.join(path)}",
+                value=said,
+                expected="a mapping with a name; t_fwd_s a number, solver with a name, objective with a spec",
+            )
+    return dict(said)
+
+
 def _of_source(source: JobSource) -> dict[str, Any]:
-    return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **source.describe()}
+    said: Any = source.describe()
+    if not isinstance(said, Mapping):
+        raise InputError(
+            f"the job source {source.name!r} describes itself by {type(said).__name__}", expected="a mapping"
+        )
+    return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **said}
 
 
-def summary_of(
-    events: NodeEvents, engine: Engine, ledger: Ledger, compared: Efficiency | None, known: KnownCurves | None
-) -> dict[str, Any]:
+def summary_of(events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: Yardsticks | None) -> dict[str, Any]:
     """Totals of the run, JSON-ready."""
     duration_us = events.window_end_us - events.window_start_us
     log = engine.log
+    total = Total(ledger.samples, engine.outcomes.last_finish_us)
+    efficiency = None if measured_by is None else measured_by.efficiency(total)
+    learning = None if measured_by is None else measured_by.learning_cost(total)
     return {
         "duration_s": duration_us / 1e6,
         "n_pool_events": engine.n_pool_events,
@@ -76,8 +110,8 @@ def summary_of(
         "job_times": engine.outcomes.times(),
         "deadlines": engine.outcomes.deadlines,
         "scores": engine.outcomes.scores,
-        "last_finish_us": engine.outcomes.all_finished_us,
+        "last_finish_us": engine.outcomes.last_finish_us,
         "ledger": ledger.to_dict(),
-        "efficiency": None if compared is None else {**asdict(compared), "u": compared.u},
-        "learning": None if known is None else {**asdict(known), "lost": known.lost},
+        "efficiency": None if efficiency is None else {**asdict(efficiency), "u": efficiency.u},
+        "learning": None if learning is None else {**asdict(learning), "lost": learning.lost},
     }

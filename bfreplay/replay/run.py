@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -15,16 +16,14 @@ from bfreplay.campaigns.workloads import is_source_name, workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
-from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay.accounting import Semantics
-from bfreplay.replay.baseline import efficiency
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.feed import refuse_node_types
-from bfreplay.replay.known_curves import known_curves
 from bfreplay.replay.record import record_of_inputs, summary_of
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.settings import ReplaySettings
+from bfreplay.replay.yardsticks import idle_node_us, yardsticks
 from bfreplay.result_folders import RUN, new_folder, record_json
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
@@ -99,7 +98,6 @@ def replay_log(
     if not isinstance(events, NodeEvents):
         events = load_events(events)
     workload = workload_of(jobs)
-    started = perf_counter()
     try:
         anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
         record = record_of_inputs(events, workload, policy, settings, unlimited_work=unlimited_work)
@@ -114,29 +112,32 @@ def replay_log(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
                 with_reports=not isinstance(anchored, JobSet),
             )  # fmt: skip
+            measured = None
+            t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
+            comparing = perf_counter()
+            if with_efficiency and not isinstance(anchored, JobSet):
+                # before the run, so that what a source tells of its last replay is of this one
+                measured = yardsticks(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
+            compared_s = perf_counter() - comparing
+            looping = perf_counter()
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
             engine.outcomes.write()
             tables = recorder.close()
-            looped = perf_counter()
-            compared = known = None
-            if with_efficiency:
-                t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
-                knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
-                objective = knowing.objective if isinstance(knowing, BFTrainerPolicy) else "own"
-                finished_us = engine.outcomes.all_finished_us
-                compared = efficiency(ledger, finished_us, events, anchored, settings, t_fwd_s, objective)
-                if knowing is not policy:
-                    known = known_curves(engine, ledger.samples, events, anchored, knowing)
-            record["summary"] = summary_of(events, engine, ledger, compared, known)
+            loop_s = perf_counter() - looping
+            comparing = perf_counter()
+            if with_efficiency and measured is None:
+                measured = yardsticks(ledger.idle_node_us, events, anchored, policy, settings, t_fwd_s)
+            compared_s += perf_counter() - comparing
+            record["summary"] = summary_of(events, engine, ledger, measured)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
                 "seconds": {
                     "parse_s": engine.timeline.read_s,
                     "decide_s": engine.log.decide_s,
-                    "loop_s": looped - started - known_s,
+                    "loop_s": loop_s - known_s,
                     "write_s": recorder.write_s,
-                    "dedicated_s": perf_counter() - looped,
+                    "dedicated_s": compared_s,
                 },
                 "slowest_decision": engine.log.slowest,
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -175,4 +176,6 @@ def jobs_in_window(
         return jobs
     refuse_node_types(jobs)
     anchored = jobs.anchored_at(events.window_start_us)
+    if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
+        anchored = JobSet((replace(job, report_at_samples=()) for job in anchored), sources=anchored.sources)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored

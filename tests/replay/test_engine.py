@@ -251,7 +251,7 @@ def test_a_summary_tells_times_and_deadlines():
     base = job(work=100)  # alone on one node: 10 s
     jobs = JobSet([replace(base, name="a", deadline_us=10 * SECOND), replace(base, name="b", deadline_us=19 * SECOND)])
     result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
-    assert result.summary["deadlines"] == {"met": 1, "missed": 1, "open": 0}
+    assert result.summary["deadlines"] == {"met": 1, "missed": 1, "open": 0, "void": 0}
     assert result.summary["job_times"]["submit_to_start"] == {"n_jobs": 2, "median_s": 5.0, "p95_s": 9.5}
     assert result.summary["job_times"]["submit_to_finish"]["median_s"] == 15.0
     text = render(result)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.policies import EqualSharePolicy
+from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.summary_text import render
-from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
+from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 from tests.replay.tiny import SECOND, job, log, logs
 
 
@@ -151,6 +152,62 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
     ]  # fmt: skip
 
 
+def test_nothing_is_over_while_the_source_has_jobs_to_come():
+    orders = [Orders((reporting("a"),)), Orders(ask_again_us=50 * SECOND), Orders((reporting("b", submit_s=70),))]
+    assert replayed(idle_for(40), Scripted(orders)).summary["last_finish_us"] is None  # it wants to be asked at 50 s
+    assert replayed(idle_for(60), Scripted(orders)).summary["last_finish_us"] is None  # b is to come at 70 s
+    assert replayed(idle_for(90), Scripted(orders)).summary["last_finish_us"] == 80 * SECOND
+
+
+def test_all_is_over_when_the_last_job_is_taken_out_of_the_queue():
+    orders = [
+        Orders((reporting("a"), reporting("b", submit_s=50))), Orders(ask_again_us=20 * SECOND),
+        Orders(stop={"b": Ending.STOPPED}),
+    ]  # fmt: skip
+    assert replayed(idle_for(60), Scripted(orders)).summary["last_finish_us"] == 20 * SECOND
+
+
+def test_the_deadline_of_a_job_that_its_source_ended_before_is_void():
+    job_with_one = replace(reporting("a", 40.0), deadline_us=30 * SECOND)
+    run = replayed(idle_for(60), Scripted([Orders((job_with_one,))], {("a", 40.0): Verdict(ending=Ending.PRUNED)}))
+    assert run.summary["deadlines"] == {"met": 0, "missed": 0, "open": 0, "void": 1}
+    assert pd.isna(by_name(run)["a"]["deadline_met"])
+
+
+class Watch(EqualSharePolicy):
+    """Notes since when each job counts as admitted, in seconds."""
+
+    def decide(self, state: PolicyState) -> Decision:
+        self.seen = getattr(self, "seen", [])
+        self.seen.append((state.time_us / SECOND, (state.admitted_us / SECOND).tolist()))
+        return super().decide(state)
+
+
+def test_a_job_does_not_age_while_its_source_pauses_it():
+    waits = reporting("waits", 40.0, work=80.0)
+    source = Scripted(
+        [Orders(submit=(waits,)), Orders(ask_again_us=31 * SECOND), Orders(resume=("waits",))],
+        {("waits", 40.0): Verdict(pause=True)},
+    )  # admitted at 0 s, pauses at 1 s, goes on at 31 s
+    policy = Watch()
+    run = replay_log(idle_for(60), source, policy, with_efficiency=False)
+    assert policy.seen == [(0.0, [0.0]), (31.0, [30.0])]
+    assert by_name(run)["waits"]["admitted"].timestamp() == 0
+
+
+def test_what_a_source_tells_of_its_last_replay_is_of_the_run_and_not_of_its_yardsticks():
+    source = Scripted([Orders(submit=(reporting("a", 100.0),))])
+    run = replay_log(log(4, [(5, k, False) for k in range(4)], 60, range(4)), source)
+    assert run.summary["efficiency"]["equivalent_nodes"] == pytest.approx(4 * 5 / 60)
+    assert [(r.time_us, r.samples) for r in source.told] == [(2_500_000, 100.0)]  # on dedicated nodes: another time
+
+
+def test_jobs_that_a_source_made_can_be_replayed_as_a_plain_set():
+    run = replay_log(idle_for(60), JobSet([reporting("a", 100.0, 250.0)]), EqualSharePolicy())
+    assert run.summary["jobs"]["finished"] == 1
+    assert "reports" not in run.tables
+
+
 def test_a_source_is_asked_when_it_wants_to_be_even_if_nothing_runs():
     source = Scripted([Orders(ask_again_us=7 * SECOND), Orders(submit=(reporting("a", submit_s=9),))])
     run = replayed(idle_for(60), source)
@@ -194,6 +251,9 @@ def _raising(report: JobReport) -> Verdict:
         (Orders(submit=("a",)), "submits str"),  # type: ignore[arg-type]  # the mistake that is tested
         (Orders(submit=(replace(job("a"), node_types=("gpu",)),)), "node types"),
         (None, "answered NoneType"),
+        (Orders(stop=("a",)), "gives stop as tuple"),  # type: ignore[arg-type]
+        (Orders(submit=job("a")), "gives submit as ElasticJob"),  # type: ignore[arg-type]
+        (Orders(resume="a"), "gives resume as str"),  # type: ignore[arg-type]
         (Orders(submit=(job("a"),), stop={"a": "tired"}), "which the replay does not know"),  # type: ignore[dict-item]
     ],
 )
@@ -217,6 +277,42 @@ def test_verdicts_that_make_no_sense_are_refused(answer: Callable[[JobReport], A
     source.tell = answer  # type: ignore[method-assign]
     with pytest.raises(InputError, match=message):
         replayed(idle_for(9), source)
+
+
+def test_numbers_of_numpy_are_numbers():
+    source = Scripted([Orders((reporting("a"),), ask_again_us=np.int64(5 * SECOND))])
+    source.tell = lambda report: Verdict(score=np.float32(0.5))  # type: ignore[method-assign]
+    run = replayed(idle_for(60), source)
+    assert source.asked[:2] == [0, 5]
+    assert run.summary["scores"]["best_score"] == 0.5
+
+
+def test_a_class_or_a_source_without_a_description_is_refused():
+    with pytest.raises(InputError, match="Scripted is a class"):
+        replay_log(idle_for(9), Scripted)  # type: ignore[arg-type]
+    source = Scripted([])
+    source.describe = lambda: None  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(InputError, match="describes itself by NoneType"):
+        replay_log(idle_for(9), source)
+
+
+@pytest.mark.parametrize(
+    ("described", "part"),
+    [
+        (None, "name"),
+        ({"t_fwd_s": 3}, "name"),
+        ({"name": "mine", "t_fwd_s": None}, "t_fwd_s"),
+        ({"name": "mine", "solver": "mine"}, "solver.name"),
+        ({"name": "mine", "objective": "throughput"}, "objective.spec"),
+    ],
+)
+def test_a_policy_whose_description_nobody_can_read_is_refused_before_the_replay(described: Any, part: str):
+    class Odd(EqualSharePolicy):
+        def describe(self) -> dict[str, object]:
+            return described
+
+    with pytest.raises(InputError, match=f"the policy Odd describes itself without a usable {part}"):
+        replay_log(idle_for(9), JobSet([job()]), Odd())
 
 
 def test_half_a_source_is_told_what_it_lacks():

@@ -8,8 +8,7 @@ from typing import Any
 
 from bfreplay.campaigns import checks
 from bfreplay.campaigns.parts import Pruner
-from bfreplay.errors import BfreplayError, InputError
-from bfreplay.registry import Registry, one_line
+from bfreplay.registry import Registry, made
 
 PRUNERS = Registry(
     kind="pruner",
@@ -39,20 +38,13 @@ def pruner_of(kind: str, options: Mapping[str, Any] | None = None) -> Pruner:
     InputError
         No such pruner, an argument that it does not have, or a value that it cannot use.
     """
-    made = PRUNERS.load(kind)
+    found = PRUNERS.load(kind)
     given = dict(options or {})
-    known = inspect.signature(made).parameters.values()
+    known = inspect.signature(found).parameters.values()
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):
         checks.known_keys(given, [parameter.name for parameter in known], f"the pruner {kind!r}")
-    try:
-        pruner: Pruner = made(**given)
-    except BfreplayError:
-        raise  # said on purpose, for a person to read
-    except Exception as error:  # a stranger's constructor may raise anything
-        raise InputError(
-            f"the pruner {kind!r} cannot be made: {one_line(error)}",
-            value=given,
-            expected=f"keyword arguments of {PRUNERS.location(kind)}",
-            fix="correct the keys of [pruner], or the class",
-        ) from error
+    pruner: Pruner = made(
+        lambda: found(**given), f"the pruner {kind!r}", value=given,
+        expected=f"keyword arguments of {PRUNERS.location(kind)}", fix="correct the keys of [pruner], or the class",
+    )  # fmt: skip
     return pruner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import InputError
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.parameters import T_FWD_S, parameters_of, settings_of
@@ -13,7 +13,7 @@ from bfreplay.policies.objectives.separable import SeparableObjective
 from bfreplay.policies.objectives.spec import Part, parsed
 from bfreplay.policies.objectives.terms import Term
 from bfreplay.policies.objectives.whole import WholeObjective
-from bfreplay.registry import Registry, one_line
+from bfreplay.registry import Registry, made, one_line
 
 _HERE = "bfreplay.policies.objectives"
 
@@ -64,13 +64,8 @@ def _whole(part: Part, joint: type[Any]) -> WholeObjective:
     if part.weight is not None:
         raise _not_in_a_sum(part)
     settings = settings_of(part, _known_parameters(part, joint, 0))
-    try:
-        made = joint(**settings)
-    except BfreplayError:
-        raise
-    except Exception as error:  # a stranger's constructor may raise anything
-        raise InputError(f"the objective {part.name!r} cannot be made: {one_line(error)}", value=str(part)) from error
-    return WholeObjective(part, made, settings)
+    objective = made(lambda: joint(**settings), f"the objective {part.name!r}", value=str(part))
+    return WholeObjective(part, objective, settings)
 
 
 def _known_parameters(part: Part, found: Any, n_given: int) -> dict[str, inspect.Parameter]:

@@ -1,0 +1,204 @@
+"""What a run is measured by: the same jobs on dedicated nodes (BFTrainer's U), and with known curves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
+from bfreplay.policies import BFTrainerPolicy, Policy
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.engine import Engine
+from bfreplay.replay.pool import NodePool
+from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.replay.timeline import Timeline
+from bfreplay.workload import JobSet, JobSource
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What a replay came to.
+
+    Parameters
+    ----------
+    samples
+        Processed in the window.
+    last_finish_us
+        When the last job left; ``None`` when not all did.
+    """
+
+    samples: float
+    last_finish_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """U of a run: samples on idle nodes over samples on as many dedicated nodes (arXiv:2106.12091, section IV).
+
+    Parameters
+    ----------
+    equivalent_nodes
+        Integral of the number of idle nodes over time, divided by the window's length.
+    t_fwd_s
+        Forward-looking time of the decisions on the dedicated nodes.
+    samples, dedicated_samples
+        Processed in the window on the idle nodes, and on ``equivalent_nodes`` dedicated ones: interpolated between
+        the whole numbers of nodes below and above.
+    last_finish_us, dedicated_last_finish_us
+        When the last job left (on the nearest whole number of dedicated nodes), ``None`` when not all did; when
+        both finished everything, U is 1 by construction and these tell the difference.
+    """
+
+    equivalent_nodes: float
+    t_fwd_s: float
+    samples: float
+    dedicated_samples: float
+    last_finish_us: int | None
+    dedicated_last_finish_us: int | None
+
+    @property
+    def u(self) -> float | None:
+        """``samples / dedicated_samples``; ``None`` when the dedicated nodes make nothing."""
+        return self.samples / self.dedicated_samples if self.dedicated_samples > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCost:
+    """A run with learned curves against the same run with known ones.
+
+    Parameters
+    ----------
+    samples, known_samples
+        Processed in the window with learned and with known curves. Equal where both finish everything: then the times
+        tell the difference.
+    last_finish_us, known_last_finish_us
+        When the last job left, ``None`` when not all did.
+    """
+
+    samples: float
+    known_samples: float
+    last_finish_us: int | None
+    known_last_finish_us: int | None
+
+    @property
+    def lost(self) -> float | None:
+        """Share of the samples that learning cost; negative where it happened to help; ``None`` for none at all."""
+        return 1 - self.samples / self.known_samples if self.known_samples > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Yardsticks:
+    """What the run is compared with; they do not depend on it."""
+
+    equivalent_nodes: float
+    t_fwd_s: float
+    dedicated: Total
+    known: Total | None  # None: the run's policy knows the curves
+
+    def efficiency(self, run: Total) -> Efficiency:
+        """U of the run."""
+        return Efficiency(
+            self.equivalent_nodes, self.t_fwd_s,
+            run.samples, self.dedicated.samples, run.last_finish_us, self.dedicated.last_finish_us,
+        )  # fmt: skip
+
+    def learning_cost(self, run: Total) -> LearningCost | None:
+        """What learning cost the run; ``None`` for one that knew the curves."""
+        known = self.known
+        if known is None:
+            return None
+        return LearningCost(run.samples, known.samples, run.last_finish_us, known.last_finish_us)
+
+
+def yardsticks(
+    idle_node_us: int,
+    events: NodeEvents,
+    jobs: JobSet | JobSource,
+    policy: Policy,
+    settings: ReplaySettings,
+    t_fwd_s: float,
+) -> Yardsticks:
+    """Replay ``jobs`` on dedicated nodes with exact decisions; and once more, where ``policy`` learns their curves.
+
+    The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
+    policies, solvers and semantics has one denominator. They follow the objective of ``policy``, if it has one: what is
+    compared is the nodes, not the goal.
+
+    Parameters
+    ----------
+    idle_node_us
+        Idle node time of the log: ``idle_node_us(events)``, or what a ledger has.
+    events, jobs, policy, settings
+        Of the run.
+    t_fwd_s
+        Forward-looking time on the dedicated nodes.
+    """
+    knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
+    objective: Any = getattr(knowing, "objective", None)
+    has_one = isinstance(objective, str) or hasattr(objective, "problem")
+    allocator = BFTrainerPolicy(t_fwd_s, objective=objective) if has_one else BFTrainerPolicy(t_fwd_s)
+    equivalent = idle_node_us / (events.window_end_us - events.window_start_us)
+    below = math.floor(equivalent)
+    part = equivalent - below
+    window = (events.window_start_us, events.window_end_us)
+    low = _dedicated(below, window, jobs, settings, allocator)
+    high = _dedicated(below + 1, window, jobs, settings, allocator) if part else low
+    known = None
+    if knowing is not policy:
+        known = _total(Engine(events, jobs, knowing, replace(settings, record_nodes=False), Recorder.nowhere()))
+    return Yardsticks(
+        equivalent_nodes=equivalent,
+        t_fwd_s=t_fwd_s,
+        dedicated=Total(
+            (1 - part) * low.samples + part * high.samples,
+            low.last_finish_us if part < 0.5 else high.last_finish_us,
+        ),
+        known=known,
+    )
+
+
+def idle_node_us(events: NodeEvents) -> int:
+    """Idle node time of a log in node-microseconds, summed node by node."""
+    pool = NodePool(len(events.nodes), ActiveJobs(1, len(events.nodes)))
+    timeline = Timeline(events)
+    while (now_us := timeline.next_us) <= events.window_end_us:
+        node, state = timeline.take()
+        pool.leave(node, state, now_us)
+        pool.join(node, state, now_us)
+    return pool.idle_node_us_until(events.window_end_us)
+
+
+def dedicated_events(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
+    """A log of ``n_nodes`` nodes that are idle from ``start_us`` to ``end_us``."""
+    width = len(str(n_nodes - 1))
+    return NodeEvents.from_arrays(
+        [f"dedicated{k:0{width}d}" for k in range(n_nodes)],
+        np.full(n_nodes, NodeState.IDLE, dtype=np.int8),
+        np.zeros(0, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=np.int8),
+        start_us,
+        end_us,
+        EventsMetadata(source_format="dedicated nodes"),
+    )
+
+
+def _dedicated(
+    n_nodes: int, window_us: tuple[int, int], jobs: JobSet | JobSource, settings: ReplaySettings, policy: Policy
+) -> Total:
+    """What the jobs come to on ``n_nodes`` dedicated nodes."""
+    if n_nodes == 0:
+        return Total(0.0, None)
+    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
+    return _total(Engine(dedicated_events(n_nodes, *window_us), jobs, policy, settings, Recorder.nowhere()))
+
+
+def _total(engine: Engine) -> Total:
+    samples = engine.run().samples
+    return Total(samples, engine.outcomes.last_finish_us)
