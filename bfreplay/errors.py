@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +71,3 @@ class SolverUnavailableError(BfreplayError):
 
 class LedgerError(BfreplayError):
     """Node-time or samples do not add up: a defect of bfreplay, never of the input."""
-
-
-def check_whole(column: str, value: object, least: int) -> None:
-    """Raise ``InputError`` unless ``value`` is a whole number of at least ``least``."""
-    try:
-        whole = operator.index(value)  # type: ignore[arg-type]  # whatever it is
-    except TypeError:
-        whole = least - 1
-    if whole < least:
-        raise InputError(f"{column} is out of range", column=column, value=value, expected=f"a whole number >= {least}")

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, unknown_name
+from bfreplay.registry import Registry, imported, made, unknown_name
 
 HERE = __name__
 
@@ -15,6 +15,11 @@ HERE = __name__
 class Sound:
     def work(self):
         return 1
+
+    class Inner:
+        @staticmethod
+        def score():
+            return 5
 
 
 class Lazy:
@@ -68,3 +73,49 @@ def test_an_unknown_name_is_answered_with_what_there_is():
     with pytest.raises(InputError, match=r"or package\.module:function"):
         registry(takes_functions=True).load("our")
     assert unknown_name("thing", "x", ["long-one"]).fix is None
+
+
+def test_a_place_may_have_dots_on_both_sides():
+    assert imported(f"{HERE}:Sound.Inner.score", "the score", "package.module:function")() == 5
+
+
+@pytest.mark.parametrize(
+    ("location", "says"),
+    [
+        ("os", "the score is not spelled package.module:function"),
+        ("os:", "is not spelled"),
+        (":path", "is not spelled"),
+        (f"{HERE}:Sound.Absent", "the score cannot be imported: AttributeError"),
+        ("no.such:thing", r"the score cannot be imported: ModuleNotFoundError(.|\n)*the module must be importable"),
+    ],
+)
+def test_what_cannot_be_imported_says_why_and_which_key_named_it(location, says):
+    with pytest.raises(InputError, match=says) as caught:
+        imported(location, "the score", "package.module:function", "function")
+    assert (caught.value.column, caught.value.value) == ("function", location)
+
+
+def fails():
+    raise KeyError("x")
+
+
+def exits():
+    raise SystemExit(3)
+
+
+def refuses():
+    raise InputError("eta is below 2")
+
+
+def test_what_fails_while_it_is_made_is_told_in_one_line():
+    assert made(Sound, "the worker 'a'").work() == 1
+    with pytest.raises(InputError, match=r"the worker 'a' cannot be made: KeyError: 'x' \(test_registry.py") as caught:
+        made(fails, "the worker 'a'", value={"k": 1}, fix="try another")
+    assert (caught.value.value, caught.value.fix) == ({"k": 1}, "try another")
+    with pytest.raises(InputError, match="cannot be made: SystemExit: 3"):
+        made(exits, "the worker 'a'")
+
+
+def test_what_it_refuses_itself_comes_through_as_it_is():
+    with pytest.raises(InputError, match=r"^eta is below 2$"):
+        made(refuses, "the worker 'a'")

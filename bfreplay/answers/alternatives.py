@@ -22,12 +22,12 @@ class Alternative:
     ----------
     counts : (J,) int64
         Nodes per job.
-    worth
-        Its objective, recomputed from the problem.
+    objective
+        What all jobs together are worth by it, recomputed from the problem.
     """
 
     counts: NDArray[np.int64]
-    worth: float
+    objective: float
 
 
 def best_of_all(problem: AllocationProblem) -> Alternative | None:
@@ -36,7 +36,7 @@ def best_of_all(problem: AllocationProblem) -> Alternative | None:
     Raises
     ------
     BfreplayError
-        What the jobs are worth is too large to calculate with.
+        Values are too large to calculate with.
     """
     return _best(problem.value, problem.capacity)
 
@@ -69,13 +69,13 @@ def best_without(problem: AllocationProblem, job: int, count: int) -> Alternativ
 def _best(value: NDArray[np.float64], capacity: int) -> Alternative | None:
     if not value.max(initial=0.0) < LARGEST:
         raise _too_large()
-    counts, worth, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
+    counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
     if stage == -1:
         return None
-    if stage < 0 or not (math.isfinite(worth) and math.isfinite(bound)):
+    if stage < 0 or not (math.isfinite(objective) and math.isfinite(bound)):
         raise _too_large()
-    return Alternative(counts, float(worth))
+    return Alternative(counts, float(objective))
 
 
 def _too_large() -> BfreplayError:
-    return BfreplayError("what the jobs are worth is no number, or too large for one: check rates and weights")
+    return BfreplayError("the objective is no number, or too large for one: check rates and weights")

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.models import STATUSES
 from bfreplay.answers.saved import higher_is_better, jobs_frame, reports_frame
+from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
+from bfreplay.workload import Ending
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EARLY = ("pruned", "failed", "stopped")
+EARLY = tuple(Ending)
 """How a trial ends before its work is done."""
 
 
@@ -42,7 +43,8 @@ class CampaignAnswer:
         Who has the best score; ``None`` without scores.
     budget
         Limits of the campaign by their names, each with what was ``"used"`` of its ``"limit"``; empty without one. Of
-        ``failed_trials`` is used what failed for good; ``None`` where trials are retried, as jobs do not tell.
+        ``failed_trials`` is used what failed for good: the last retry that there may be as well. ``None`` is used of
+        what jobs do not tell.
     source
         What the source says of itself: its parts, and its budget if it has one; ``None`` for a plain job set.
     """
@@ -66,7 +68,7 @@ class CampaignAnswer:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "n_trials": sum(self.by_status.values()),
+            "n_jobs": sum(self.by_status.values()),
             "by_status": dict(self.by_status),
             "node_hours": dict(self.node_hours),
             "early_node_hours": self.early_node_hours,
@@ -146,14 +148,20 @@ def _budget(
     if answers["ended"].notna().all() and len(answers):
         end_us = int(answers["ended"].max().value // 1000)
     start_us = config["window_start_us"] + 1e6 * float(source.get("start_after_s", 0.0))
-    retries = source.get("retries")
-    is_retried = isinstance(retries, Mapping) and bool(retries.get("most"))
     used: dict[str, float | None] = {
         "node_hours": float(answers["held_node_hours"].sum()),
         "samples": float(answers["done_samples"].sum()),
         "hours": max(0.0, (end_us - start_us) / 3.6e9),
-        "failed_trials": None if is_retried else float((answers["status"] == "failed").sum()),
+        "failed_trials": float(_failed_for_good(answers, source)),
     }
     return {
         name: {"limit": float(limit), "used": used.get(name)} for name, limit in limits.items() if limit is not None
     }
+
+
+def _failed_for_good(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
+    """Trials whose last attempt crashed; each attempt is a job, named as ``campaigns.Campaign.trial_name`` does."""
+    retries = source.get("retries")
+    most = retries.get("most", 0) if isinstance(retries, Mapping) else 0
+    failed = answers["job"][answers["status"] == "failed"]
+    return sum(not most or name.endswith(f"-retry-{most}") for name in failed)

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.alternatives import Alternative, best_of_all, best_with, best_without
-from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, Whole
+from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
+from bfreplay.answers.life import Life, is_active_after
 from bfreplay.answers.nodes_over_time import nodes_over_time
 from bfreplay.answers.saved import refuse_unknown_job
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
-from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.verify import agrees, magnitude
-from bfreplay.milp.verify import objective_of as worth_of
+from bfreplay.milp.verify import agrees, magnitude, objective_of
+from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.replay.recorded import OWN_OBJECTIVE, RecordedDecision, decision_at, recorded_decisions
+from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import count
 from bfreplay.workload import JobSet, JobSource
@@ -52,18 +52,23 @@ def explain_decision(
     """
     refuse_unknown_job(run, job)
     index = decision_at(run, time_us)
-    _refuse_before_or_after(run, job, time_us)
-    empty = _empty_pool(run, job, index)
-    if empty is not None:
-        return empty
+    life = Life(run, job)
+    life.refuse_outside(time_us)
+    table = run.table("decisions")
+    n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
+    if not n_jobs:
+        raise life.not_active(time_us)
+    if not n_idle:
+        if life.paused_before(time_us) is not None and not is_active_after(
+            run, job, index, events=events, jobs=jobs, curves=curves, progress=progress
+        ):
+            raise life.not_active(time_us)
+        return _empty_pool(run, job, index)
     (found,) = recorded_decisions(
         run, [index], events=events, jobs=jobs, curves=curves, t_fwd_s=t_fwd_s, progress=progress
     )
     if job not in found.job_names:
-        raise InputError(
-            f"the job was not active at this time: {_when_active(run, job)}", column="time", value=iso_utc(time_us),
-            expected="a time at which it was admitted, not paused, and had not left",
-        )  # fmt: skip
+        raise life.not_active(time_us)
     return answer(run, found, found.job_names.index(job))
 
 
@@ -75,17 +80,17 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     if _is_limited(policy):
         problem = problem.held_to_published_limit()
     before, after = int(problem.current[j]), int(counts[j])
-    gain_before, gain_after = (_gain(problem, j, n) for n in (before, after))
+    value_before, value_after = (_value(problem, j, n) for n in (before, after))
     loss = _loss(problem, j, after)
-    worth = worth_of(problem, counts)
-    chosen = worth if np.isfinite(worth) else None
+    objective = objective_of(problem, counts)
+    chosen = objective if np.isfinite(objective) else None
     best = best_of_all(problem)
-    is_optimal = best is not None and chosen is not None and agrees(chosen, best.worth, magnitude(problem))
+    is_optimal = best is not None and chosen is not None and agrees(chosen, best.objective, magnitude(problem))
     runner_up = best_without(problem, j, after)
     as_it_was = None if before == after else best_with(problem, j, before)
     answered = found.about["answer"]
 
-    def whole(other: Alternative | None) -> Whole | None:
+    def whole(other: Alternative | None) -> WholeDecision | None:
         return None if other is None else _whole(other, names, j, chosen)
 
     return DecisionAnswer(
@@ -102,18 +107,18 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
         preempt_cost_samples=_preempt_cost(found, j),
         rescale_cost_samples=_rescale_cost(found, j, is_published=config["semantics"] == Semantics.PUBLISHED),
         t_fwd_s=found.about["t_fwd_s"],
-        objective=policy.get("objective", {}).get("spec", OWN_OBJECTIVE),
+        objective_spec=policy.get("objective", {}).get("spec", OWN),
         is_believed="learning" in policy,
-        gain_before=gain_before,
-        gain_after=gain_after,
-        gained=gain_after - gain_before,
+        value_before=value_before,
+        value_after=value_after,
+        value_gained=value_after - value_before,
         rescale_loss=loss,
-        net=gain_after - gain_before - loss,
+        value_net=value_after - value_before - loss,
         free_before=problem.capacity - int(problem.current.sum()),
         free_after=problem.capacity - int(counts.sum()),
         others=tuple(_others(found, j)),
         counts=dict(zip(names, counts.tolist(), strict=True)),
-        chosen_worth=chosen,
+        chosen_objective=chosen,
         is_optimal=is_optimal,
         optimum=None if is_optimal else whole(best),
         runner_up=whole(runner_up),
@@ -124,8 +129,8 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     )
 
 
-def _gain(problem: AllocationProblem, j: int, nodes: int) -> float:
-    """What a job is worth on so many nodes; on too few it makes nothing."""
+def _value(problem: AllocationProblem, j: int, nodes: int) -> float:
+    """Value to a job of so many nodes, before the loss of a change to them; on too few it makes nothing."""
     return float(problem.gain[j, nodes if nodes >= problem.min_nodes[j] else 0])
 
 
@@ -136,15 +141,15 @@ def _loss(problem: AllocationProblem, j: int, after: int) -> float:
     return float(problem.scale_up_loss[j] if after > before else problem.scale_down_loss[j])
 
 
-def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> Whole:
-    difference = None if chosen is None else _difference(chosen, other.worth, len(names))
+def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> WholeDecision:
+    difference = None if chosen is None else _difference(chosen, other.objective, len(names))
     percent = None
     if difference is not None and chosen:
         ratio = 100 * difference / abs(chosen)
         percent = ratio if math.isfinite(ratio) else None
-    return Whole(
+    return WholeDecision(
         nodes=int(other.counts[j]),
-        worth=other.worth,
+        objective=other.objective,
         counts=dict(zip(names, other.counts.tolist(), strict=True)),
         difference=difference,
         difference_percent=percent,
@@ -222,10 +227,8 @@ def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool)
     return notes
 
 
-def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool | None:
+def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
     table = run.table("decisions")
-    if table["n_idle"][index].as_py():
-        return None
     time_us = table["time"].cast("int64")[index].as_py()
     held = nodes_over_time(run, job)
     before = int(np.searchsorted(held.edge_us, time_us, side="left")) - 1
@@ -236,30 +239,3 @@ def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool | None:
         n_left=table["n_left"][index].as_py(),
         held=int(held.count[before]) if before >= 0 else 0,
     )
-
-
-def _refuse_before_or_after(run: RunResult, job: str, time_us: int) -> None:
-    """Refuse a time outside the job's life, which needs no replay to be known."""
-    table = run.table("jobs")
-    row = table["job"].to_pylist().index(job)
-    ended = "ended" if "ended" in table.column_names else "finished"
-    admitted_us, ended_us = (table[name].cast("int64")[row].as_py() for name in ("admitted", ended))
-    if admitted_us is None or time_us < admitted_us or (ended_us is not None and time_us >= ended_us):
-        raise InputError(
-            f"the job was not active at this time: {_when_active(run, job)}", column="time", value=iso_utc(time_us),
-            expected="a time at which it was active",
-        )  # fmt: skip
-
-
-def _when_active(run: RunResult, job: str) -> str:
-    table = run.table("jobs")
-    row = table["job"].to_pylist().index(job)
-    status = table["status"][row].as_py()
-    ended = "ended" if "ended" in table.column_names else "finished"
-    submitted_us, admitted_us, ended_us = (
-        table[name].cast("int64")[row].as_py() for name in ("submitted", "admitted", ended)
-    )
-    if admitted_us is None:
-        return f"it was to be submitted at {iso_utc(submitted_us)} and never admitted ({status.replace('_', ' ')})"
-    until = "the end of the window" if ended_us is None else f"{iso_utc(ended_us)} ({status})"
-    return f"admitted at {iso_utc(admitted_us)}, active until {until}"

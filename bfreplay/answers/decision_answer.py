@@ -19,21 +19,22 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole decision: what it is worth, and who has how many nodes in it."""
+class WholeDecision:
+    """A whole decision: its objective, and who has how many nodes in it."""
 
     nodes: int  # of the job that was asked about
-    worth: float
+    objective: float  # values of all jobs, less what they lose by rescaling
     counts: Mapping[str, int]
-    difference: float | None  # what the chosen decision is worth less this; None where it is worth nothing known
-    difference_percent: float | None  # of what the chosen one is worth; None where that is (nearly) 0
+    difference: float | None  # the chosen decision's objective less this; None where the chosen one has none
+    difference_percent: float | None  # of the chosen decision's objective; None where that is (nearly) 0
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionAnswer:
     """Why a job has the nodes it has since a decision.
 
-    Amounts of the objective are in its own unit: for the objective 'own' with weights of 1, samples over ``t_fwd_s``.
+    *Value* is what nodes are worth to one job, and *objective* what a whole decision is worth, both in the unit of the
+    objective: for 'own' with weights of 1, samples over ``t_fwd_s``.
 
     Parameters
     ----------
@@ -48,26 +49,26 @@ class DecisionAnswer:
         after the decision.
     preempt_cost_samples, rescale_cost_samples
         Charged for what was reclaimed, and for the change from ``before`` to ``after``.
-    t_fwd_s, objective
-        Forward-looking time, and the objective that posed the decision.
+    t_fwd_s, objective_spec
+        Forward-looking time, and the objective that posed the decision, as ``--objective`` has it.
     is_believed
-        The policy learned the curves: gains are what it believed then.
-    gain_before, gain_after, gained
-        What ``before`` and ``after`` nodes are worth to the job over ``t_fwd_s`` (below its minimum as much as none);
-        the difference.
-    rescale_loss, net
-        What the objective gives up for the change; ``gained - rescale_loss``.
+        The policy learned the curves: values are what it believed then.
+    value_before, value_after, value_gained
+        Of ``before`` and ``after`` nodes to the job over ``t_fwd_s`` (below its minimum as much as none); the
+        difference. It is ``gain`` of the ``AllocationProblem``.
+    rescale_loss, value_net
+        What the objective gives up for the change; ``value_gained - rescale_loss``.
     free_before, free_after
         Idle nodes that nobody held when it was decided, and after the decision.
     others
         Other jobs whose nodes changed at this instant.
     counts
         The whole decision: nodes of every active job.
-    chosen_worth
-        What it is worth; ``None`` where it is none that the objective would allow (a job was left with fewer nodes
-        than its minimum).
+    chosen_objective
+        Its objective; ``None`` where it is none that the objective would allow (a job was left with fewer nodes than
+        its minimum).
     is_optimal
-        No whole decision is worth more.
+        No whole decision has a higher objective.
     optimum
         The best whole decision, where that is another.
     runner_up
@@ -93,22 +94,22 @@ class DecisionAnswer:
     preempt_cost_samples: float
     rescale_cost_samples: float
     t_fwd_s: float
-    objective: str
+    objective_spec: str
     is_believed: bool
-    gain_before: float
-    gain_after: float
-    gained: float
+    value_before: float
+    value_after: float
+    value_gained: float
     rescale_loss: float
-    net: float
+    value_net: float
     free_before: int
     free_after: int
     others: tuple[Change, ...]
     counts: Mapping[str, int]
-    chosen_worth: float | None
+    chosen_objective: float | None
     is_optimal: bool
-    optimum: Whole | None
-    runner_up: Whole | None
-    as_it_was: Whole | None
+    optimum: WholeDecision | None
+    runner_up: WholeDecision | None
+    as_it_was: WholeDecision | None
     solver: str
     quality: str
     notes: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, Whole
+from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
 from bfreplay.answers.wording import samples
 from bfreplay.wording import count, duration
 
@@ -24,7 +24,7 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
             *_instant(answer),
             *_nodes(answer),
             "",
-            *_worth(answer),
+            *_value(answer),
             "",
             *_whole_decisions(answer),
         ]
@@ -76,51 +76,55 @@ def _nodes(answer: DecisionAnswer) -> Iterator[str]:
 
 
 def _change(other: Change) -> str:
-    reclaimed = f"{other.held} to {other.held - other.reclaimed} reclaimed, then " if other.reclaimed else ""
-    return f"{reclaimed}{other.before} to {other.after}" if other.before != other.after else f"{reclaimed}kept"
+    parts = [f"{other.held} to {other.held - other.reclaimed} reclaimed"] if other.reclaimed else []
+    if other.before != other.after:
+        parts.append(f"{other.before} to {other.after}")
+    elif other.after:
+        parts.append("kept")
+    return ", then ".join(parts)
 
 
-def _worth(answer: DecisionAnswer) -> Iterator[str]:
+def _value(answer: DecisionAnswer) -> Iterator[str]:
     believed = ", by the curves as believed then" if answer.is_believed else ""
-    yield f"Worth to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective}{believed})"
-    yield _row(f"on {count(answer.before, 'node')}", answer.gain_before)
+    yield f"Value to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective_spec}{believed})"
+    yield _row(f"on {count(answer.before, 'node')}", answer.value_before)
     if answer.after == answer.before:
         return
-    yield _row(f"on {count(answer.after, 'node')}", answer.gain_after)
-    yield _row("gained", answer.gained)
+    yield _row(f"on {count(answer.after, 'node')}", answer.value_after)
+    yield _row("gained", answer.value_gained)
     charged = f"{samples(answer.rescale_cost_samples)} samples charged" if answer.rescale_cost_samples else "free"
     yield _row("lost by rescaling", answer.rescale_loss, charged)
-    yield _row("net", answer.net)
+    yield _row("net", answer.value_net)
 
 
 def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
-    yield "Whole decisions (all jobs together)"
-    if answer.chosen_worth is None:
+    yield "Whole decisions (all jobs together), by their objective"
+    if answer.chosen_objective is None:
         yield "  chosen: no number, as it leaves a job with fewer nodes than it can run on"
     else:
-        best = "no decision is worth more" if answer.is_optimal else "not the best"
-        yield _row("chosen", answer.chosen_worth, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
+        best = "no decision has more" if answer.is_optimal else "not the best"
+        yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
     for label, whole in (
         ("best of all", answer.optimum), ("runner-up", answer.runner_up), ("left as it was", answer.as_it_was),
     ):  # fmt: skip
         if whole is not None:
-            yield _row(label, whole.worth, f"{whole.nodes} for {answer.job}{_margin(whole)}{_rest(whole, answer)}")
+            yield _row(label, whole.objective, f"{whole.nodes} for {answer.job}{_margin(whole)}{_rest(whole, answer)}")
     if answer.runner_up is None:
         yield "  runner-up: none, as the job can have no other number of nodes"
 
 
-def _margin(whole: Whole) -> str:
-    """How much less it is worth than the chosen one."""
+def _margin(whole: WholeDecision) -> str:
+    """How much less its objective is than the chosen one's."""
     if whole.difference is None:
         return ""
     if whole.difference == 0:
-        return "; worth as much"
+        return "; as much, so the choice between the two is arbitrary"
     word = "less" if whole.difference > 0 else "more"
     percent = "" if whole.difference_percent is None else f" ({abs(whole.difference_percent):.3g} %)"
     return f"; {samples(abs(whole.difference))} {word}{percent}"
 
 
-def _rest(whole: Whole, answer: DecisionAnswer) -> str:
+def _rest(whole: WholeDecision, answer: DecisionAnswer) -> str:
     """Other jobs that have other nodes than in the chosen one."""
     others = {
         name: nodes for name, nodes in whole.counts.items() if name != answer.job and nodes != answer.counts[name]

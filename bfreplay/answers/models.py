@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bfreplay.answers.saved import model_label
+from bfreplay.replay.job_outcomes import STATUSES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = ("finished", "pruned", "failed", "stopped", "paused", "running", "waiting", "queued", "not_submitted")
-"""In the order in which tables show them."""
+_TIMES = {
+    "queue_median_s": ("queue_s", 0.5),
+    "queue_p95_s": ("queue_s", 0.95),
+    "completion_median_s": ("completion_s", 0.5),
+    "completion_p95_s": ("completion_s", 0.95),
+}
+"""Column of ``job_answers`` and quantile of each."""
 
 
 def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
@@ -38,12 +44,10 @@ def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
                 "model": label,
                 "n_jobs": len(of_model),
                 **{status: int((of_model["status"] == status).sum()) for status in STATUSES},
-                "queue_median_s": of_model["queue_s"].quantile(0.5),
-                "queue_p95_s": of_model["queue_s"].quantile(0.95),
-                "completion_median_s": of_model["completion_s"].quantile(0.5),
-                "completion_p95_s": of_model["completion_s"].quantile(0.95),
+                **{name: of_model[column].quantile(share) for name, (column, share) in _TIMES.items()},
                 "samples": of_model["done_samples"].sum(),
                 **{column: of_model[column].sum() for column in node_hours},
             }
         )
-    return pd.DataFrame(rows)
+    columns = ["model", "n_jobs", *STATUSES, *_TIMES, "samples", *node_hours]
+    return pd.DataFrame(rows, columns=columns)  # named, as a run may have no job

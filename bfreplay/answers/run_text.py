@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bfreplay.answers.campaign import EARLY, CampaignAnswer
-from bfreplay.answers.models import STATUSES
 from bfreplay.answers.wording import maybe_duration
 from bfreplay.datasets.times import iso_utc
+from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import amount, count, duration
 
@@ -22,13 +22,13 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
     """Several lines of text, without a newline at the end."""
     config = run.record["config"]
     start_us, end_us = config["window_start_us"], config["window_end_us"]
+    jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
+    window = f"from {iso_utc(start_us)} to {iso_utc(end_us)} ({duration((end_us - start_us) / 1e6)})"
     return "\n".join(
         [
-            f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')} from {iso_utc(start_us)} to "
-            f"{iso_utc(end_us)} ({duration((end_us - start_us) / 1e6)})",
+            f"{jobs} {window}",
             "",
-            *_models(models),
-            "",
+            *([*_models(models), ""] if len(models) else []),
             *_finished(campaign),
             *_scores(campaign),
             *_early(campaign),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
 
@@ -39,15 +39,19 @@ def jobs_frame(run: RunResult) -> pd.DataFrame:
 
 
 def reports_frame(run: RunResult) -> pd.DataFrame | None:
-    """What jobs told their source, in order of time; ``None`` in a run made before there was such a table."""
-    has_table = "reports" in run.tables or (run.folder is not None and (run.folder / "reports.parquet").exists())
-    return run.frame("reports") if has_table else None
+    """What jobs told their source, in order of time; ``None`` in a run of a plain job set, which has no such table."""
+    return None if run.record["inputs"]["jobs"].get("source") is None else run.frame("reports")
 
 
 def higher_is_better(run: RunResult) -> bool | None:
     """Whether a larger score is a better one; ``None`` for a run of a plain job set."""
     source = run.record["inputs"]["jobs"].get("source")
     return None if source is None else bool(source.get("higher_is_better", True))
+
+
+def microseconds(time: Any) -> int | None:
+    """A time of a data frame in microseconds since the epoch; ``None`` where there is none."""
+    return None if time is None or time != time else int(time.value // 1000)
 
 
 def model_label(model: object) -> str:
@@ -64,7 +68,8 @@ def refuse_unknown_job(run: RunResult, job: str) -> None:
     near = near_name(job, lower)
     some = ", ".join(names[:3]) + (f", ... ({len(names):,} jobs)" if len(names) > 3 else "")
     raise InputError(
-        "the run has no such job", file=run.folder, column="job", value=job, expected=f"one of {some}",
+        "the run has no such job", file=run.folder, column="job", value=job,
+        expected=f"one of {some}" if names else "a job of a run that has some",
         fix=None if near is None else f"did you mean {lower[near]!r}?",
     )  # fmt: skip
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.answers.life import Life
 from bfreplay.answers.nodes_over_time import nodes_over_time
-from bfreplay.answers.saved import jobs_frame, refuse_unknown_job, reports_frame
+from bfreplay.answers.saved import refuse_unknown_job
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.accounting import Semantics
@@ -81,8 +82,8 @@ def job_story(
 ) -> JobStory:
     """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
 
-    Under the published clock a job may lose nodes at the instant at which its end is noticed: that is told as its end
-    alone.
+    A job may lose nodes to the batch scheduler at the very instant at which it leaves: as its source stops it, or under
+    the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preempted``.
 
     Raises
     ------
@@ -125,29 +126,17 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     return JobStory(name, life.told(steps), None)
 
 
-class _Life:
-    """What the tables of a run say of one job."""
+class _Life(Life):
+    """What the tables of a run say of one job, its decisions included."""
 
     def __init__(self, run: RunResult, name: str) -> None:
-        frame = jobs_frame(run)
-        self.number = int(np.flatnonzero((frame["job"] == name).to_numpy())[0])
-        row = frame.iloc[self.number]
-        self.status = str(row["status"])
-        self.submitted_us, self.admitted_us, self.ended_us = (
-            None if value is None or value != value else int(value.value // 1000)
-            for value in (row["submitted"], row["admitted"], row["ended"])
-        )
+        super().__init__(run, name)
         table = run.table("decisions")
         self.times_us = np.asarray(table["time"].cast("int64"))
-        self._n_idle, self._n_jobs, self._n_preempted, self._n_shrunk = (
-            np.asarray(table[column]) for column in ("n_idle", "n_jobs", "n_jobs_preempted", "n_jobs_shrunk")
+        self._n_preempted, self._n_shrunk = (
+            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_shrunk")
         )
         self._window_end_us = int(run.record["config"]["window_end_us"])
-        reports = reports_frame(run)
-        self.paused_us: set[int] = set()
-        if reports is not None:
-            mine = reports[(reports["job"] == name) & (reports["verdict"].astype(str) == "paused")]
-            self.paused_us = {int(time.value // 1000) for time in mine["time"]}
 
     def last_decision(self) -> int:
         """The last decision that the job could be part of; the first of all for one that was never admitted."""
@@ -173,9 +162,13 @@ class _Life:
         return LOST if self._n_shrunk[rows].any() else PREEMPTED
 
     def told(self, steps: list[Step]) -> tuple[Step, ...]:
-        """The steps with the job's beginning and its end around them."""
+        """The steps with the job's beginning and its end around them.
+
+        What was to come after the end is left out: a job may be stopped before it was to be submitted.
+        """
         told: list[Step] = []
-        if self.submitted_us is not None:
+        end_us = self._window_end_us if self.ended_us is None else self.ended_us
+        if self.submitted_us is not None and self.submitted_us <= end_us:
             told.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             told.append(Step(self.admitted_us, ADMITTED, 0, 0))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bfreplay.answers.run_text import table
+from bfreplay.answers.saved import microseconds
 from bfreplay.answers.story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
 from bfreplay.answers.wording import maybe_duration, samples
 from bfreplay.datasets.times import iso_utc
@@ -25,13 +26,17 @@ def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> s
     most_steps
         How many changes are told, half of them from the beginning and half from the end.
     """
-    return "\n".join([*_head(of_job), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)])
+    return "\n".join([*_head(of_job, story), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)])
 
 
-def _head(of_job: Mapping[str, Any]) -> Iterator[str]:
+def _head(of_job: Mapping[str, Any], story: JobStory) -> Iterator[str]:
     model = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
     yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}"
     started = "never started"
+    if not any(step.reason == SUBMITTED for step in story.steps):
+        submitted_us = microseconds(of_job["submitted"])
+        if submitted_us is not None:
+            started += f": it was to be submitted at {iso_utc(submitted_us)}"
     if not math.isnan(of_job["queue_s"]):
         started = f"started after {maybe_duration(of_job['queue_s'])} in the queue"
     finished = ""
@@ -66,7 +71,8 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         )
     grown = of_job["n_grown"] - of_job["n_starts"]  # a start counts as growing in the table
     yield (
-        f"  {count(int(of_job['n_starts']), 'start')}, {grown:,} times grown, {of_job['n_shrunk']:,} times shrunk: "
+        f"  {count(int(of_job['n_starts']), 'start')}, {count(int(grown), 'time')} grown, "
+        f"{count(int(of_job['n_shrunk']), 'time')} shrunk: "
         f"{samples(of_job['rescale_cost_samples'])} samples lost"
     )
     if of_job["n_preempted"]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.seeds import Purpose, stream
 
 AT_ONCE, EVERY, POISSON = "at-once", "every", "poisson"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 
 _HOUR_US = 3_600_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.arrivals import Arrival
 from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.parts import Params

@@ -13,12 +13,12 @@ from bfreplay.campaigns.arrivals import Arrival
 from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.campaign import HPO, IN_TURN, MODEL_PARAM, SEARCHED, Campaign
 from bfreplay.campaigns.models_of_file import TRIAL_KEYS, ModelsOfFile
-from bfreplay.campaigns.parts_of_file import OPTUNA, SCORE_KEYS, SEEDED, PartsOfFile
+from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, SCORE_KEYS, PartsOfFile
 from bfreplay.campaigns.retries import CHECKPOINT, Retries
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.toml_table import TomlTable, read_toml, with_place
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.log.metadata import SourceFile
@@ -184,7 +184,7 @@ class _Reader:
         )  # fmt: skip
         if choice != IN_TURN:
             campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
-        proposer = table.text("proposer", OPTUNA if "optuna" in self._tables else SEEDED)
+        proposer = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
         if "optuna" in self._tables and proposer != OPTUNA:
             raise table.error(
                 "[optuna] has no effect with another proposer", "proposer", repr(OPTUNA),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.campaign import KINDS, NAS, TrialModel
 from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.campaigns.checks import LARGEST, known_keys, number, one_of, truth, whole
 from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
+from bfreplay.checks import LARGEST, known_keys, number, one_of, truth, whole
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.milp.backends.requirements import unmet

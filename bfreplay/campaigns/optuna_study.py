@@ -10,10 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from bfreplay.campaigns.checks import known_keys, text, whole
 from bfreplay.campaigns.optuna_parts import PRUNERS, SAMPLERS, distributions, load_optuna, make, options_of
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
+from bfreplay.checks import known_keys, text, whole
 from bfreplay.datasets.located import located
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line

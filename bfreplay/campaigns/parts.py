@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from bfreplay.workload import Ending
+
 Params = Mapping[str, Any]
 """Hyper-parameters of a trial by name, JSON-ready."""
 
@@ -36,12 +38,12 @@ class Proposer(Protocol):
 
 
 class TrialState(StrEnum):
-    """How a trial ended."""
+    """How a trial ended: its work is done, or why its last job left before."""
 
     FINISHED = "finished"
-    PRUNED = "pruned"
-    FAILED = "failed"
-    STOPPED = "stopped"
+    PRUNED = Ending.PRUNED.value
+    FAILED = Ending.FAILED.value
+    STOPPED = Ending.STOPPED.value
 
 
 class Advice(StrEnum):

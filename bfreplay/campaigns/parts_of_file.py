@@ -13,12 +13,12 @@ from bfreplay.campaigns.pruners import PRUNERS, pruner_of
 from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.errors import InputError
 
 _CURVE_KEYS = ("start", "worst", "best", "pace", "noise")
 SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
-SEEDED, OPTUNA = "seeded", "optuna"
+RANDOM, OPTUNA = "random", "optuna"
 
 
 class PartsOfFile:
@@ -74,7 +74,7 @@ class PartsOfFile:
         if space is None:
             raise table.error(
                 "Optuna has nothing to choose: there is no [search]", "proposer",
-                "a table [search.NAME] for each hyper-parameter", 'add one, or write proposer = "seeded"',
+                "a table [search.NAME] for each hyper-parameter", 'add one, or write proposer = "random"',
             )  # fmt: skip
         from bfreplay.campaigns.optuna_study import OptunaStudy
 

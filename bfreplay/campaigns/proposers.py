@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Proposer, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.seeds import Purpose, stream
@@ -36,8 +36,8 @@ class ProposerSetting:
     higher_is_better: bool
 
 
-class SeededProposer:
-    """Random search: hyper-parameters of a trial depend on the seed and its number alone.
+class RandomSearch:
+    """Hyper-parameters of a trial depend on the seed and its number alone.
 
     Source: J. Bergstra and Y. Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13 (2012).
 
@@ -56,7 +56,7 @@ class SeededProposer:
     @classmethod
     def from_campaign(cls, setting: ProposerSetting, options: Mapping[str, Any]) -> Self:
         """Make one for a campaign; it has no options."""
-        checks.known_keys(options, (), "the proposer 'seeded'")
+        checks.known_keys(options, (), "the proposer 'random'")
         return cls(setting.space, setting.seed)
 
     def begin(self, higher_is_better: bool) -> None:
@@ -71,14 +71,14 @@ class SeededProposer:
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
-        return {"kind": "seeded", "seed": self._seed}
+        return {"kind": "random", "seed": self._seed}
 
 
 PROPOSERS = Registry(
     kind="proposer",
     group="bfreplay.proposers",
     needs=("from_campaign", "begin", "propose", "ended", "describe"),
-    built_in={"seeded": "bfreplay.campaigns.proposers:SeededProposer"},
+    built_in={"random": "bfreplay.campaigns.proposers:RandomSearch"},
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.seeds import Purpose, stream
 
 CHECKPOINT, START = "checkpoint", "start"

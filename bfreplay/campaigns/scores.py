@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.parts import Params
 from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.errors import InputError

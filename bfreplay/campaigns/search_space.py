@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.campaigns.checks import LARGEST, known_keys, number, truth, whole
 from bfreplay.campaigns.parts import Params
+from bfreplay.checks import LARGEST, known_keys, number, truth, whole
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 

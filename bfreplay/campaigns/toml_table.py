@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import check_is_file

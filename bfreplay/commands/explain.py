@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled
+from bfreplay.commands.inputs import or_bundled, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
 
@@ -175,22 +175,9 @@ def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: fl
     from bfreplay.answers.decision import explain_decision
     from bfreplay.answers.decision_text import render_decision
 
-    time_us = _time_us(at, run.record["config"]["window_start_us"])
+    time_us = time_in_window(at, run.record["config"]["window_start_us"], "--at")
     answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s)
     return _json(answer.to_dict()) if as_json else render_decision(answer)
-
-
-def _time_us(text: str, start_us: int) -> int:
-    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
-
-    try:
-        if text.startswith("+"):
-            return start_us + seconds_to_us(text[1:])
-        return parse_time_us(text)
-    except ValueError as error:
-        raise InputError(
-            f"--at: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
-        ) from error
 
 
 def _json(document: dict[str, Any]) -> str:
@@ -202,36 +189,24 @@ def _check_picture(file: Path, force: bool) -> None:
         raise InputError(
             "--picture: matplotlib is not installed", value=str(file), fix="pip install matplotlib, or leave it out"
         )
-    from bfreplay.report.figures_campaign import check_picture
+    from bfreplay.report.picture_file import check_picture
 
     check_picture(file, overwrite=force)
 
 
-def _span(run: RunResult) -> Any:
-    from bfreplay.report.figures_campaign import Span
-
-    config, metadata = run.record["config"], run.record["inputs"]["events"]["metadata"]
-    return Span(config["window_start_us"], config["window_end_us"], metadata.get("time_origin") == "relative")
-
-
-def _title(run: RunResult, *words: str) -> str:
-    record = run.record
-    source = record["inputs"]["jobs"].get("source") or {}
-    cluster = record["inputs"]["events"]["metadata"].get("cluster")
-    return ", ".join(word for word in (*words, source.get("name"), record["config"]["policy"]["name"], cluster) if word)
-
-
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
-    from bfreplay.report.figures_campaign import draw_campaign, save_picture
+    from bfreplay.report.figures_campaign import Span, draw_campaign, title_of
+    from bfreplay.report.picture_file import save_picture
 
-    figure = draw_campaign(campaign, nodes_over_time_by_model(run), _span(run), _title(run))
-    save_picture(figure, file, overwrite=force)
+    span, title = Span.of_record(run.record), title_of(run.record)
+    save_picture(draw_campaign(campaign, nodes_over_time_by_model(run), span, title), file, overwrite=force)
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time
-    from bfreplay.report.figures_campaign import draw_job, save_picture
+    from bfreplay.report.figures_campaign import Span, draw_job, title_of
+    from bfreplay.report.picture_file import save_picture
 
-    figure = draw_job(nodes_over_time(run, job), steps, _span(run), _title(run, job))
-    save_picture(figure, file, overwrite=force)
+    span, title = Span.of_record(run.record), title_of(run.record, job)
+    save_picture(draw_job(nodes_over_time(run, job), steps, span, title), file, overwrite=force)

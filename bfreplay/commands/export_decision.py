@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled
+from bfreplay.commands.inputs import or_bundled, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
 
@@ -24,7 +24,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     "--at",
     metavar="TIME",
     default=None,
-    help="The one in force at this time: ISO-8601 (UTC) or epoch seconds.",
+    help="The one in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to; made if needed.")
 @click.option(
@@ -61,6 +61,7 @@ def export_decision(
       bfreplay export-decision run --decision 1234 --out decisions
       bfreplay export-decision run --decision 77 --decision 78 --formulation all --out decisions
       bfreplay export-decision run --at 2021-02-12T08:00 --out decisions
+      bfreplay export-decision run --at +3600 --out decisions
       bfreplay export-decision run --decision 0 --events moved/log.parquet --out decisions
     """
     if bool(decisions) == (at is not None):
@@ -71,11 +72,13 @@ def export_decision(
     from bfreplay.replay.recorded import decision_at, recorded_decisions
 
     saved = RunResult.load(run)
-    wanted = list(dict.fromkeys(decisions)) if at is None else [decision_at(saved, _time_us(at))]
+    config = saved.record["config"]
+    wanted = list(dict.fromkeys(decisions))
+    if at is not None:
+        wanted = [decision_at(saved, time_in_window(at, config["window_start_us"], "--at"))]
     names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
     check_export(out, wanted, names, overwrite=force)
     warm_up_loops(quiet=quiet)
-    config = saved.record["config"]
     with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
         found = recorded_decisions(
             saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
@@ -83,13 +86,3 @@ def export_decision(
         )  # fmt: skip
     for file in export_decisions(found, out, names, overwrite=force):
         click.echo(file)
-
-
-def _time_us(text: str) -> int:
-    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
-    from bfreplay.errors import InputError
-
-    try:
-        return parse_time_us(text)
-    except ValueError as error:
-        raise InputError(f"--at: {error}", value=text, expected=EXPECTED_TIME) from error

@@ -13,8 +13,6 @@ from bfreplay.errors import InputError, OutputExistsError
 if TYPE_CHECKING:
     from bfreplay.scalability import Choice, Scaling
 
-_PICTURE_ENDINGS = (".png", ".svg")
-
 
 @click.command("fit")
 @click.argument("measurements", type=click.Path(path_type=Path))
@@ -121,10 +119,8 @@ def _check_out(out: Path, force: bool) -> None:
 
 
 def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
-    if picture.suffix.lower() not in _PICTURE_ENDINGS:
-        raise InputError(
-            "--picture: pictures have another format", value=picture.name, expected="a name ending in .png or .svg"
-        )
+    from bfreplay.report.picture_file import check_picture
+
     if len(names) == 1:
         files = {names[0]: picture}
     else:
@@ -138,8 +134,7 @@ def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Pa
                 fix="rename one of the curves",
             )
         taken[file] = name
-        if file.exists() and not force:
-            raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+        check_picture(file, overwrite=force)
     return files
 
 

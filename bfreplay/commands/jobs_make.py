@@ -121,7 +121,7 @@ def make() -> None:
     help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]",
 )
 @_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
-@click.option("--proposer", default="seeded", help="seeded (random search), optuna, or package.module:Class.")
+@click.option("--proposer", default="random", help="random, optuna, or package.module:Class.")
 def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, proposer: str, **options: Any) -> None:
     """Write an HPO campaign: trials of one model, the worse ones ended early.
 
@@ -212,8 +212,7 @@ def make_list(
       bfreplay jobs make list --job language-model:5 --job segmentation:10 --arrival poisson:2 -o jobs.csv
       bfreplay jobs make list --curves curves.csv --job resnet50:40 --node-hours 12 -o jobs.csv
     """
-    from bfreplay import write_jobs
-    from bfreplay.campaigns import checks
+    from bfreplay import checks, write_jobs
     from bfreplay.campaigns.making.made_up import family_curves
     from bfreplay.campaigns.making.make_campaign import curves_of_file
     from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
@@ -233,7 +232,7 @@ def make_list(
 
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
-    from bfreplay.campaigns import checks
+    from bfreplay import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)

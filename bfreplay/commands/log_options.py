@@ -42,7 +42,8 @@ def jobs_options(command: _Command) -> _Command:
         "jobs_file",
         type=click.Path(path_type=Path),
         required=True,
-        help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl).",
+        help="Job set: CSV, Parquet, TOML, or a published table of bounds (.pkl); a campaign (TOML); or "
+        "package.module:Class of a job source.",
     )(command)
 
 

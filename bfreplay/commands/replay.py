@@ -81,7 +81,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     "--efficiency/--no-efficiency",
     "with_efficiency",
     default=True,
-    help="Also replay the jobs on dedicated nodes and report U.",
+    help="Also replay the jobs on dedicated nodes and report U; and with known curves under --learn-curves.",
 )
 @click.option("--record-nodes", is_flag=True, help="Also write who held which node when (nodes.parquet).")
 @click.option(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.datasets.times import (
     EXPECTED_TIME,
     FIRST_TIME_US,

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bfreplay.checks import near_name
 from bfreplay.errors import InputError
 
 _SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}
 _JOB_SIGNS = ("min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples")
 _TOO_FEW_SIGNS = 2
-
-
-def near_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelt one is most like, whatever its case and the spaces around it."""
-    near = difflib.get_close_matches(name.strip().lower(), list(known), n=1)
-    return near[0] if near else None
 
 
 def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:

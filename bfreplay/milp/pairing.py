@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bfreplay.errors import InputError, check_whole
+from bfreplay import checks
+from bfreplay.errors import InputError
 from bfreplay.milp.backends import Backend
 from bfreplay.milp.formulations import Formulation
 
@@ -38,10 +39,8 @@ def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: 
         )
     if not 0 <= relative_gap < 1:
         raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
-    check_whole("threads", threads, 1)
-    check_whole("seed", seed, 0)
-    if seed > MAX_SEED:
-        raise InputError("the seed is out of range", value=seed, expected=f"a whole number from 0 to {MAX_SEED}")
+    checks.whole("threads", threads, 1)
+    checks.whole("seed", seed, 0, MAX_SEED)
 
 
 def location_of(backend: Backend) -> str:

@@ -11,7 +11,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OwnObjective
+from bfreplay.policies.objectives.own import OWN, OwnObjective
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
 
 _OWN = OwnObjective()
@@ -44,7 +44,7 @@ class BFTrainerPolicy:
     wakes_on = ANY_TRIGGER
 
     def __init__(
-        self, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None, objective: Objective | str = "own"
+        self, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None, objective: Objective | str = OWN
     ) -> None:
         if not (math.isfinite(t_fwd_s) and t_fwd_s > 0):
             raise InputError(
@@ -70,7 +70,7 @@ class BFTrainerPolicy:
         cls, *, t_fwd_s: float, solver: Solver, objective: Objective | str | None = None
     ) -> BFTrainerPolicy:
         """All options matter."""
-        return cls(t_fwd_s, solver, "own" if objective is None else objective)
+        return cls(t_fwd_s, solver, OWN if objective is None else objective)
 
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the solver, or the current ones where it has none."""

@@ -18,7 +18,9 @@ ENDED = ("finished", *(ending.value for ending in Ending))
 STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 """Of jobs at the end of the window."""
 
-_OF_THE_BEST = ("best_score", "best_job", "best_params", "best_time_us")
+_OF_THE_BEST = (
+    "best_score", "best_job", "best_params", "best_time_us", "best_finished_score", "best_finished_job"
+)  # fmt: skip
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
 
@@ -43,6 +45,7 @@ class JobOutcomes:
         self._scores: dict[int, tuple[int, float | None, float | None]] = {}  # reports, last and best score
         self._has_scores = higher_is_better is not None
         self._best: tuple[float, int, int] | None = None  # score, job, time
+        self._best_finished: tuple[float, int] | None = None  # last score, job
         self.totals = dict.fromkeys(_NODE_TIME, 0)
         self.samples = 0.0
         self.rescale_samples = 0.0
@@ -66,14 +69,23 @@ class JobOutcomes:
         if score is not None:
             last = float(score)
             best = last if best is None else self._better(best, last)
-            if self._best is None or (last != self._best[0] and self._better(last, self._best[0]) == last):
+            if self._best is None or self._is_better(last, self._best[0]):
                 self._best = (last, index, now_us)
         self._scores[index] = (number + 1, last, best)
+
+    def _is_better(self, score: float, than: float) -> bool:
+        return score != than and self._better(score, than) == score
 
     def leave(self, record: np.void, status: str, now_us: int) -> None:
         """A job has done its work (``"finished"``), or its source has ended it (an ``Ending``)."""
         self._last_end_us = now_us
         self._enter(record, str(status), now_us)
+        index = int(record["job"])
+        last = self._scores.get(index, (0, None, None))[1]
+        if status == "finished" and last is not None:
+            before = self._best_finished
+            if before is None or self._is_better(last, before[0]):
+                self._best_finished = (last, index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
         """The window ends while a job is active, or paused."""
@@ -144,16 +156,20 @@ class JobOutcomes:
 
     @property
     def scores(self) -> dict[str, Any] | None:
-        """Number of reports and the best score of all, with its job and time; ``None`` without a source."""
+        """Reports, the best score of all, and the best last score of a finished job; ``None`` without a source."""
         if not self._has_scores:
             return None
         n_reports = sum(number for number, _, _ in self._scores.values())
-        if self._best is None:
-            return {"n_reports": n_reports, **dict.fromkeys(_OF_THE_BEST)}
-        score, index, time_us = self._best
-        job = self._jobs[index]
-        best = (score, job.name, dict(job.params), time_us)
-        return {"n_reports": n_reports, **dict(zip(_OF_THE_BEST, best, strict=True))}
+        scores: dict[str, Any] = {"n_reports": n_reports, **dict.fromkeys(_OF_THE_BEST)}
+        if self._best is not None:
+            score, index, time_us = self._best
+            job = self._jobs[index]
+            best = {"score": score, "job": job.name, "params": dict(job.params), "time_us": time_us}
+            scores |= {f"best_{key}": value for key, value in best.items()}
+        if self._best_finished is not None:
+            score, index = self._best_finished
+            scores |= {"best_finished_score": score, "best_finished_job": self._jobs[index].name}
+        return scores
 
     def write(self) -> None:
         """Hand all rows to the table."""

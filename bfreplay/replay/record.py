@@ -90,9 +90,15 @@ def summary_of(events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: 
     """Totals of the run, JSON-ready."""
     duration_us = events.window_end_us - events.window_start_us
     log = engine.log
-    total = Total(ledger.samples, engine.outcomes.last_finish_us)
-    efficiency = None if measured_by is None else measured_by.efficiency(total)
-    learning = None if measured_by is None else measured_by.learning_cost(total)
+    total = Total.of(engine, ledger.samples)
+    efficiency = learning = None
+    if measured_by is not None:
+        # a source may make and prune other jobs in another replay: its samples are then no measure of the nodes
+        is_comparable = engine.feed.source is None
+        of_nodes, of_learning = measured_by.efficiency(total), measured_by.learning_cost(total)
+        efficiency = {**asdict(of_nodes), "u": of_nodes.u if is_comparable else None}
+        if of_learning is not None:
+            learning = {**asdict(of_learning), "lost": of_learning.lost if is_comparable else None}
     return {
         "duration_s": duration_us / 1e6,
         "n_pool_events": engine.n_pool_events,
@@ -112,6 +118,6 @@ def summary_of(events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: 
         "scores": engine.outcomes.scores,
         "last_finish_us": engine.outcomes.last_finish_us,
         "ledger": ledger.to_dict(),
-        "efficiency": None if efficiency is None else {**asdict(efficiency), "u": efficiency.u},
-        "learning": None if learning is None else {**asdict(learning), "lost": learning.lost},
+        "efficiency": efficiency,
+        "learning": learning,
     }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,25 +21,15 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import ProcessStatus
-from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.milp.verify import objective_of as worth_of
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
-from bfreplay.policies.learning import LearningPolicy
-from bfreplay.policies.objectives.catalogue import objective_of
-from bfreplay.replay.accounting import Semantics
+from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.posing import Poser
 from bfreplay.replay.recording import OF_THE_ANSWER, check_decision
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_inputs import jobs_of
 from bfreplay.workload import ElasticJob, JobSet, JobSource
-
-if TYPE_CHECKING:
-    from bfreplay.policies.objectives.objective import Objective
-
-OWN_OBJECTIVE = "own"
-"""Of runs made before objectives could be chosen: every job's own curve."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +111,7 @@ def recorded_decisions(
     wanted = list(indices)
     for index in wanted:
         _check_something_to_decide(run, index)
-    poser = _Poser(run, t_fwd_s)
+    poser = Poser(run, t_fwd_s)
     if not wanted:
         return []
     repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves)
@@ -200,88 +190,6 @@ def _check_something_to_decide(run: RunResult, index: int) -> None:
             expected="a decision with jobs and idle nodes",
             fix=f"choose another: this one had {n_jobs} jobs and {n_idle} idle nodes",
         )  # fmt: skip
-
-
-class _Poser:
-    """Poses the questions of a run as its policy did, and compares what the answers are worth."""
-
-    def __init__(self, run: RunResult, t_fwd_s: float | None) -> None:
-        config = run.record["config"]
-        policy = config["policy"]
-        of_run = policy.get("t_fwd_s")
-        if t_fwd_s is None and of_run is None:
-            raise InputError(
-                f"the policy {policy.get('name')!r} of the run has no forward-looking time, and a decision is "
-                "posed with one",
-                column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
-            )  # fmt: skip
-        self.t_fwd_s = BFTrainerPolicy(of_run if t_fwd_s is None else t_fwd_s).t_fwd_s  # checked there
-        self._checked_with = of_run if policy.get("name") == BFTrainerPolicy.name else None
-        self._objective: Objective = objective_of(policy.get("objective", {}).get("spec", OWN_OBJECTIVE))
-        self._learner = _learner_of(run)
-        self._is_seeded = config["semantics"] == Semantics.PUBLISHED
-
-    def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
-        """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
-
-        The recorded objective is compared in any case where it is known to be that of the counts.
-        """
-        is_asked = moment.row["process_status"] != ProcessStatus.NOT_NEEDED and not (
-            self._is_seeded and moment.index == 0  # the first map asks nobody
-        )
-        recorded = moment.row["objective"]
-        # 'keep' counts a job below its minimum as if it had nothing
-        is_checked = self._checked_with is not None and recorded is not None and moment.row["solver"] != "keep"
-        state = moment.state
-        if self._learner is not None and (is_asked or is_wanted):
-            learner = self._learner if is_asked else deepcopy(self._learner)
-            state = learner.believed(moment.state)
-            if is_asked:
-                learner.decided(moment.state, moment.counts)
-        if is_checked:
-            assert self._checked_with is not None
-            asked = self._objective.problem(state, self._checked_with)
-            worth = _worth(asked, moment.counts)
-            if not agrees(worth, recorded, magnitude(asked)):
-                raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
-        # copied: with one job the problem's arrays may be the replay's own, which goes on
-        return deepcopy(self._objective.problem(state, self.t_fwd_s)) if is_wanted else None
-
-
-def _learner_of(run: RunResult) -> LearningPolicy | None:
-    """What believed the curves in a run whose policy did not know them."""
-    learning = run.record["config"]["policy"].get("learning")
-    if learning is None:
-        return None
-    asked = BFTrainerPolicy()  # stands for any policy: what is learnt depends on when it was asked alone
-    asked.wakes_on = _woken_by(run)
-    return LearningPolicy(asked, **learning)
-
-
-def _woken_by(run: RunResult) -> Trigger:
-    """Events after which the policy was asked: all but those that it slept through."""
-    table = run.table("decisions")
-    columns = [table[name].to_pylist() for name in ("trigger", "n_jobs", "n_idle", "process_status")]
-    slept_through = {
-        word
-        for trigger, n_jobs, n_idle, status in zip(*columns, strict=True)
-        if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
-        for word in trigger.split("+")
-    }
-    woken = Trigger.NONE
-    for event in Trigger:
-        if event & ANY_TRIGGER and str(event.name).lower() not in slept_through:
-            woken |= event
-    return woken
-
-
-def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
-    """Gains less losses, whether or not the counts are allowed."""
-    return float(
-        problem.gain[np.arange(counts.size), counts].sum()
-        - problem.scale_up_loss[counts > problem.current].sum()
-        - problem.scale_down_loss[counts < problem.current].sum()
-    )
 
 
 def _decision(

@@ -83,8 +83,9 @@ class Recording(RowTable):
             f"the replay does not repeat the run: here {here}, recorded {recorded}",
             row=f"decision {index} at {iso_utc(time_us)}",
             fix=(
-                f"the run was made by bfreplay {self._version}: replay again with this version. A run whose policy "
-                "places nodes itself, or whose first map was not the seeded one, cannot be repeated by its counts"
+                f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
+                "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
+                "itself, or whose first map was not the seeded one, cannot be repeated by its counts"
             ),
         )
 

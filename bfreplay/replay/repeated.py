@@ -146,6 +146,13 @@ class Repetition:
         missing = recording.n_expected - recording.n_rows
         raise recording.difference(recording.n_rows, "it ends", f"{missing} decisions more")
 
+    def is_active(self, number: int) -> bool:
+        """Whether job ``number`` is among the active ones after the decision that was gone through last."""
+        if self._engine is None:
+            return False
+        active = self._engine.active
+        return number in active.records["job"][: active.n].tolist()
+
     def asked(self, state: PolicyState) -> NDArray[np.int64]:
         """Counts of the run for this question, after making sure that it is the same one and showing it."""
         recording, index = self._recording, self._recording.n_rows

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from bfreplay import defaults
-from bfreplay.errors import InputError, check_whole
+from bfreplay import checks, defaults
+from bfreplay.errors import InputError
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.published import SeedMap, random_seed_map
 
@@ -41,7 +42,7 @@ class ReplaySettings:
 
     def __post_init__(self) -> None:
         for column, least in (("max_parallel", 1), ("seed", 0)):
-            check_whole(column, getattr(self, column), least)
+            checks.whole(column, getattr(self, column), least, math.inf)
         try:
             object.__setattr__(self, "semantics", Semantics(self.semantics))
         except ValueError as error:

@@ -20,6 +20,7 @@ _DECISION_WORDS = {
     "not_asked": "policy not asked",
     "unproven_by_design": "by a rule that proves nothing",
 }
+_DEADLINE_WORDS = {"void": "ended before by the source"}
 _NODE_HOURS = (
     ("useful", "useful"),
     ("rescaling", "rescaling"),
@@ -84,7 +85,7 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
             lines.append(_line("", f"from submit to {words}: median {typical}, 95 % within {late}"))
     deadlines = summary["deadlines"]
     if any(deadlines.values()):
-        told = ", ".join(f"{n:,} {word}" for word, n in deadlines.items() if n)
+        told = ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines.items() if n)
         lines.append(_line("Deadlines", told))
     if summary["jobs"]["not_submitted"]:
         many = summary["jobs"]["not_submitted"]
@@ -132,23 +133,18 @@ def _training(record: dict[str, Any]) -> list[str]:
     ]
     efficiency = summary["efficiency"]
     if efficiency is not None:
-        u = efficiency["u"]
         nodes = f"{amount(efficiency['equivalent_nodes'])} dedicated nodes"
-        if record["inputs"]["jobs"].get("source") is not None:  # other trials may be pruned there: no yardstick
-            lines.append(_line("Dedicated", f"{efficiency['dedicated_samples']:.4g} samples on {nodes}"))
-        elif u is None:
-            lines.append(_line("U", f"undefined: the same jobs process nothing on {nodes}"))
+        if record["inputs"]["jobs"].get("source") is not None:
+            lines += _elsewhere("Dedicated", f"on {nodes}", efficiency, "dedicated", start_us)
         else:
-            lines.append(_line("U", f"{u:.3f} of what {nodes} would process in this window"))
-        mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
-        if mine is not None and theirs is not None:
-            here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
-            lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
+            lines += _efficiency(efficiency, nodes, start_us)
     learning = summary.get("learning")
     if learning is not None:
-        lines += _learning(learning, start_us)
-    jobs = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in summary["jobs"].items() if n)
-    lines.append(_line("Jobs", jobs))
+        if record["inputs"]["jobs"].get("source") is not None:
+            lines += _elsewhere("Learning", "with known curves", learning, "known", start_us)
+        else:
+            lines += _learning(learning, start_us)
+    lines.append(_line("Jobs", _statuses(summary["jobs"]) or "none was submitted in the window"))
     lines += [*_job_times(summary), *_scores(summary, start_us)]
     lines.append(
         _line(
@@ -158,6 +154,33 @@ def _training(record: dict[str, Any]) -> list[str]:
         )
     )
     return lines
+
+
+def _statuses(jobs: dict[str, int]) -> str:
+    return ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in jobs.items() if n)
+
+
+def _efficiency(efficiency: dict[str, Any], nodes: str, start_us: int) -> list[str]:
+    u = efficiency["u"]
+    if u is None:
+        lines = [_line("U", f"undefined: the same jobs process nothing on {nodes}")]
+    else:
+        lines = [_line("U", f"{u:.3f} of what {nodes} would process in this window")]
+    mine, theirs = efficiency["last_finish_us"], efficiency["dedicated_last_finish_us"]
+    if mine is not None and theirs is not None:
+        here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+        lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
+    return lines
+
+
+def _elsewhere(label: str, where: str, found: dict[str, Any], prefix: str, start_us: int) -> list[str]:
+    """A job source's jobs in another replay: other ones may be pruned there, so samples are no measure of it."""
+    over_us = found[f"{prefix}_last_finish_us"]
+    parts = [f"{found[f'{prefix}_samples']:.4g} samples", _statuses(found[f"{prefix}_jobs"])]
+    if found[f"{prefix}_best_score"] is not None:
+        parts.append(f"best score {found[f'{prefix}_best_score']:.6g}")
+    parts.append("not over" if over_us is None else f"over after {duration((over_us - start_us) / 1e6)}")
+    return [_line(label, f"{where}: {', '.join(filter(None, parts))}")]
 
 
 def _learning(learning: dict[str, Any], start_us: int) -> list[str]:
@@ -183,6 +206,9 @@ def _scores(summary: dict[str, Any], start_us: int) -> list[str]:
         chosen = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                   for name, value in scores["best_params"].items())  # fmt: skip
         lines.append(_line("", f"with {', '.join(chosen)}"))
+    if scores["best_finished_job"] is not None:
+        last = f"{scores['best_finished_score']:.6g} by {scores['best_finished_job']}"
+        lines.append(_line("", f"the best last score of a finished one: {last}"))
     return lines
 
 

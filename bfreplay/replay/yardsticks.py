@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,10 +32,24 @@ class Total:
         Processed in the window.
     last_finish_us
         When the last job left; ``None`` when not all did.
+    jobs
+        How many by status, those that there are.
+    best_score
+        Of a job source; ``None`` without.
     """
 
     samples: float
     last_finish_us: int | None
+    jobs: Mapping[str, int]
+    best_score: float | None
+
+    @classmethod
+    def of(cls, engine: Engine, samples: float) -> Total:
+        """What a finished replay came to."""
+        outcomes = engine.outcomes
+        by_status = {status: n for status, n in outcomes.by_status.items() if n}
+        scores = outcomes.scores
+        return cls(samples, outcomes.last_finish_us, by_status, None if scores is None else scores["best_score"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,8 @@ class Efficiency:
     last_finish_us, dedicated_last_finish_us
         When the last job left (on the nearest whole number of dedicated nodes), ``None`` when not all did; when
         both finished everything, U is 1 by construction and these tell the difference.
+    dedicated_jobs, dedicated_best_score
+        Jobs by status there, and the best score of a job source.
     """
 
     equivalent_nodes: float
@@ -61,6 +78,8 @@ class Efficiency:
     dedicated_samples: float
     last_finish_us: int | None
     dedicated_last_finish_us: int | None
+    dedicated_jobs: Mapping[str, int]
+    dedicated_best_score: float | None
 
     @property
     def u(self) -> float | None:
@@ -79,12 +98,16 @@ class LearningCost:
         tell the difference.
     last_finish_us, known_last_finish_us
         When the last job left, ``None`` when not all did.
+    known_jobs, known_best_score
+        Jobs by status with known curves, and the best score of a job source.
     """
 
     samples: float
     known_samples: float
     last_finish_us: int | None
     known_last_finish_us: int | None
+    known_jobs: Mapping[str, int]
+    known_best_score: float | None
 
     @property
     def lost(self) -> float | None:
@@ -103,9 +126,10 @@ class Yardsticks:
 
     def efficiency(self, run: Total) -> Efficiency:
         """U of the run."""
+        there = self.dedicated
         return Efficiency(
-            self.equivalent_nodes, self.t_fwd_s,
-            run.samples, self.dedicated.samples, run.last_finish_us, self.dedicated.last_finish_us,
+            self.equivalent_nodes, self.t_fwd_s, run.samples, there.samples, run.last_finish_us, there.last_finish_us,
+            there.jobs, there.best_score,
         )  # fmt: skip
 
     def learning_cost(self, run: Total) -> LearningCost | None:
@@ -113,7 +137,9 @@ class Yardsticks:
         known = self.known
         if known is None:
             return None
-        return LearningCost(run.samples, known.samples, run.last_finish_us, known.last_finish_us)
+        return LearningCost(
+            run.samples, known.samples, run.last_finish_us, known.last_finish_us, known.jobs, known.best_score
+        )
 
 
 def yardsticks(
@@ -155,10 +181,7 @@ def yardsticks(
     return Yardsticks(
         equivalent_nodes=equivalent,
         t_fwd_s=t_fwd_s,
-        dedicated=Total(
-            (1 - part) * low.samples + part * high.samples,
-            low.last_finish_us if part < 0.5 else high.last_finish_us,
-        ),
+        dedicated=replace(low if part < 0.5 else high, samples=(1 - part) * low.samples + part * high.samples),
         known=known,
     )
 
@@ -194,11 +217,10 @@ def _dedicated(
 ) -> Total:
     """What the jobs come to on ``n_nodes`` dedicated nodes."""
     if n_nodes == 0:
-        return Total(0.0, None)
+        return Total(0.0, None, {}, None)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     return _total(Engine(dedicated_events(n_nodes, *window_us), jobs, policy, settings, Recorder.nowhere()))
 
 
 def _total(engine: Engine) -> Total:
-    samples = engine.run().samples
-    return Total(samples, engine.outcomes.last_finish_us)
+    return Total.of(engine, engine.run().samples)

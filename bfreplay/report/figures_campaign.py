@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.outputs import written_whole
 from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, plain_tick
 from bfreplay.report.look import OKABE_ITO
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from bfreplay.answers.nodes_over_time import NodesOverTime
     from bfreplay.answers.story import Step
 
-FORMATS = ("png", "svg")
 _BLUE, _RED = OKABE_ITO[:2]
 _PALE_BLUE = "#9CC9E8"
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "++", "oo")
@@ -41,6 +37,12 @@ class Span:
     end_us: int
     is_relative: bool = False
 
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Span:
+        """That of the run with this ``run.json``."""
+        config, metadata = record["config"], record["inputs"]["events"]["metadata"]
+        return cls(config["window_start_us"], config["window_end_us"], metadata.get("time_origin") == "relative")
+
     def days(self, time_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
         return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / _DAY_US
@@ -53,6 +55,13 @@ class StackedNodes:
     edge_us: NDArray[np.float64]
     labels: tuple[str, ...]
     mean: NDArray[np.float64]
+
+
+def title_of(record: Mapping[str, Any], *words: str) -> str:
+    """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
+    source = record["inputs"]["jobs"].get("source") or {}
+    cluster = record["inputs"]["events"]["metadata"].get("cluster")
+    return ", ".join(word for word in (*words, source.get("name"), record["config"]["policy"]["name"], cluster) if word)
 
 
 def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Span) -> StackedNodes:
@@ -143,38 +152,6 @@ def draw_job(nodes: NodesOverTime, steps: Sequence[Step], span: Span, title: str
     axes.set_title(title, fontsize=11, loc="left", parse_math=False)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
-
-
-def save_picture(figure: Figure, file: Path, *, overwrite: bool = False) -> None:
-    """Write a figure: PNG or SVG, by the ending of ``file``; whole, or not at all.
-
-    The same figure gives the same bytes, with the same release of matplotlib.
-
-    Raises
-    ------
-    OutputExistsError
-        The file is there and ``overwrite`` is false.
-    InputError
-        Another ending, or the folder is not there or may not be written to.
-    """
-    import matplotlib
-
-    ending = check_picture(file, overwrite=overwrite)
-    # the ids inside an SVG are hashes with this salt; without one they differ from run to run
-    with matplotlib.rc_context({"svg.hashsalt": "bfreplay"}), written_whole([file], overwrite) as (part,):
-        figure.savefig(part, format=ending, dpi=150, metadata={"Date": None} if ending == "svg" else None)
-
-
-def check_picture(file: Path, *, overwrite: bool = False) -> str:
-    """Return the format of ``file``; raises what ``save_picture`` would of its name, before anything is drawn."""
-    ending = file.suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise InputError("pictures have another ending", file=file, expected=".png or .svg")
-    if file.exists() and not overwrite:
-        raise OutputExistsError(
-            f"{file} is there already; choose another name, or replace it with --force (Python: overwrite=True)"
-        )
-    return ending
 
 
 def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Span) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError
-from bfreplay.outputs import written_whole
 from bfreplay.report.idleness_axes import dress, log_tick, new_figure, powers_of_two
 from bfreplay.report.look import LINES, OKABE_ITO
+from bfreplay.report.picture_file import check_picture, save_picture
 from bfreplay.scalability import Choice, name_of
 
 if TYPE_CHECKING:
@@ -168,26 +167,9 @@ def fit_figure(name: str, choice: Choice) -> Figure:
 
 
 def draw_fit(name: str, choice: Choice, file: Path, *, overwrite: bool = False) -> None:
-    """Draw the fit of one curve into ``file``; the same fit gives the same bytes, with the same release of matplotlib.
-
-    Raises
-    ------
-    OutputExistsError
-        The file is there and ``overwrite`` is false.
-    InputError
-        The name of the file ends in neither ``.png`` nor ``.svg``, or its folder is not there.
-    """
-    import matplotlib
-
-    ending = file.suffix.lower().removeprefix(".")
-    if ending not in ("png", "svg"):
-        raise InputError(
-            "pictures have another format", file=file, value=file.name, expected="a name ending in .png or .svg"
-        )
-    figure = fit_figure(name, choice)
-    # the ids inside an SVG are hashes with this salt; without one they differ from run to run
-    with matplotlib.rc_context({"svg.hashsalt": "bfreplay"}), written_whole([file], overwrite) as (temporary,):
-        figure.savefig(temporary, format=ending, dpi=150, metadata={"Date": None} if ending == "svg" else None)
+    """Draw the fit of one curve into ``file``; raises as ``save_picture``."""
+    check_picture(file, overwrite=overwrite)
+    save_picture(fit_figure(name, choice), file, overwrite=overwrite)
 
 
 def _title(name: str, curves: FitCurves) -> str:

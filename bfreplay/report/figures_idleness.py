@@ -34,6 +34,7 @@ from bfreplay.report.idleness_curves import (
     width_curves,
 )
 from bfreplay.report.look import OKABE_ITO
+from bfreplay.report.picture_file import FORMATS, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -270,22 +271,18 @@ def draw_idleness(
     InputError
         The folder cannot be made, or may not be written to; or another format.
     """
-    import matplotlib
-
     files = _files(folder, formats)
     try:
         fresh = make_folder(folder)
     except OSError as error:
         raise _no_folder(folder, error.strerror or str(error)) from error
     try:
-        # the ids inside an SVG are hashes with this salt; without one they differ from run to run
-        with matplotlib.rc_context({"svg.hashsalt": "bfreplay"}), written_whole(files, overwrite) as temporary:
+        with written_whole(files, overwrite) as temporary:
             parts = iter(temporary)
             for draw in PICTURES.values():
                 figure = draw(idleness)
                 for ending in formats:
-                    metadata = {"Date": None} if ending == "svg" else None
-                    figure.savefig(next(parts), format=ending, dpi=150, metadata=metadata)
+                    write_figure(figure, next(parts), ending)
     except BaseException:
         remove_empty(fresh)
         raise
@@ -305,7 +302,7 @@ def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, 
 
 def _files(folder: Path, formats: Sequence[str]) -> list[Path]:
     for ending in formats:
-        if ending not in ("png", "svg"):
+        if ending not in FORMATS:
             raise InputError("pictures have another format", value=ending, expected="'png' or 'svg'")
     return [folder / f"{name}.{ending}" for name in PICTURES for ending in formats]
 

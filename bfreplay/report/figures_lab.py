@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.look import Look, looks
+from bfreplay.report.picture_file import FORMATS, write_figure
 from bfreplay.result_folders import LAB, ResultTables, read_documents
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ def draw_lab(folder: Path) -> list[Path]:
     InputError
         It is no lab folder, or lacks a table.
     """
-    import matplotlib
-
     lab = SavedLab(folder)
     n_decisions = int(lab.record["sampling"]["taken"])
     figures = {
@@ -184,10 +183,9 @@ def draw_lab(folder: Path) -> list[Path]:
     }
     written = []
     for name, figure in figures.items():
-        for ending, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        for ending in FORMATS:
             written.append(folder / f"{name}.{ending}")
-            with matplotlib.rc_context({"svg.hashsalt": "bfreplay"}):  # the same bytes each time
-                figure.savefig(written[-1], **options)
+            write_figure(figure, written[-1], ending)
     return written
 
 

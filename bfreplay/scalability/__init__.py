@@ -9,6 +9,7 @@ from bfreplay.scalability.fitting import FittedLaw, fit, fit_law
 from bfreplay.scalability.gustafson import Gustafson
 from bfreplay.scalability.law import Law, Parameter, Scaling
 from bfreplay.scalability.measurements import Measurements
+from bfreplay.scalability.outliers import Outlier, outliers
 from bfreplay.scalability.power import PowerLaw
 from bfreplay.scalability.quick_fit import quick_usl
 from bfreplay.scalability.tabulated import TabulatedCurve
@@ -26,6 +27,7 @@ __all__ = [
     "Law",
     "LeftOut",
     "Measurements",
+    "Outlier",
     "Parameter",
     "PowerLaw",
     "Scaling",
@@ -40,5 +42,6 @@ __all__ = [
     "laws_for",
     "means_as_points",
     "name_of",
+    "outliers",
     "quick_usl",
 ]

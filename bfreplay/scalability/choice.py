@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from bfreplay.errors import check_whole
+from bfreplay import checks
 from bfreplay.scalability.catalogue import laws_for, name_of
 from bfreplay.scalability.curve import Curve
-from bfreplay.scalability.fitting import FittedLaw, fit_law, why_not
+from bfreplay.scalability.fitting import FittedLaw, fit_law, needs, too_few, why_not
 from bfreplay.scalability.law import Floats, Law, Scaling
 from bfreplay.scalability.measurements import Measurements
+from bfreplay.scalability.outliers import Outlier, outliers
 from bfreplay.scalability.tabulated import TabulatedCurve
 
 TIED_WITHIN = 2.0
@@ -24,10 +25,19 @@ _COUNTS_TO_TRY = 4096
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A law that was not fitted, and why."""
+    """A law that was not fitted, and why.
+
+    Parameters
+    ----------
+    law, reason
+        Its name, and the reason in a clause.
+    needs
+        Node counts and measurements that it needs, if these are too few; else ``None``.
+    """
 
     law: str
     reason: str
+    needs: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,8 @@ class Choice:
         Other laws that are as good; ``None`` if there are none.
     max_nodes
         Up to where the curve is to be used.
+    outliers
+        Measurements far from their repeats; the fits hold them all the same.
     """
 
     measurements: Measurements
@@ -85,6 +97,13 @@ class Choice:
     same_curve: tuple[str, ...]
     tie: Tie | None
     max_nodes: int
+    outliers: tuple[Outlier, ...] = ()
+
+    @property
+    def least_needs(self) -> tuple[int, int] | None:
+        """Node counts and measurements of the least demanding law, where these are too few for any; else ``None``."""
+        wants = [each.needs for each in self.left_out if each.needs is not None]
+        return min(wants) if wants and len(wants) == len(self.left_out) and not self.fits else None
 
     @property
     def curve(self) -> Curve:
@@ -99,11 +118,12 @@ class Choice:
             "means": self.measurements.means.tolist(),
             "repeats": self.measurements.repeats.tolist(),
             "max_nodes": self.max_nodes,
+            "outliers": [asdict(each) | {"siblings": list(each.siblings)} for each in self.outliers],
             "best": None if self.best is None else name_of(type(self.best.curve)),
             "same_curve": list(self.same_curve),
             "tie": None if self.tie is None else asdict(self.tie) | {"laws": list(self.tie.laws)},
             "fits": [_fit_dict(each) for each in self.fits],
-            "left_out": [asdict(each) for each in self.left_out],
+            "left_out": [asdict(each) | {"needs": each.needs and list(each.needs)} for each in self.left_out],
         }
 
 
@@ -140,18 +160,18 @@ def choose(
     With ``insist`` a law that does not fit is chosen where none does.
     """
     last = int(measurements.counts[-1]) if max_nodes is None else max_nodes
-    check_whole("max_nodes", last, 1)
-    left_out, fits = [], []
+    checks.whole("max_nodes", last, 1)
+    left_out, fits, far = [], [], outliers(measurements)
     for law in laws:
         refused = why_not(measurements, law)
         if refused is None:
             fits.append(fit_law(measurements, law))
         else:
-            left_out.append(LeftOut(name_of(law), refused.problem))
+            left_out.append(LeftOut(name_of(law), refused.problem, needs(law) if too_few(measurements, law) else None))
     fits.sort(key=_order)
     candidates = [each for each in fits if each.fits] or (fits if insist else [])
     if not candidates:
-        return Choice(measurements, tuple(fits), tuple(left_out), None, (), None, last)
+        return Choice(measurements, tuple(fits), tuple(left_out), None, (), None, last, far)
     best = candidates[0]
     counts = _counts(last)
     others = [each for each in candidates[1:] if each.aicc - best.aicc <= TIED_WITHIN or math.isinf(best.aicc)]
@@ -159,7 +179,7 @@ def choose(
     rivals = [each for each in others if each not in same]
     names = tuple(name_of(type(each.curve)) for each in same)
     tie = _tie(best, rivals, counts) if rivals else None
-    return Choice(measurements, tuple(fits), tuple(left_out), best, names, tie, last)
+    return Choice(measurements, tuple(fits), tuple(left_out), best, names, tie, last, far)
 
 
 def means_as_points(measurements: Measurements) -> TabulatedCurve:
@@ -179,7 +199,7 @@ def _fit_dict(fitted: FittedLaw) -> dict[str, object]:
         },
         "scatter": fitted.scatter,
         "aicc": _finite(fitted.aicc),
-        "misfit": fitted.misfit,
+        "lack_of_fit_p": fitted.lack_of_fit_p,
         "fits": fitted.fits,
     }
 

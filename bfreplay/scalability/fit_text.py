@@ -41,7 +41,8 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
     scaling
         How it was measured, where that is known.
     """
-    blocks = [textwrap.wrap(f"{name}: {headline(choice)}", WIDTH, break_on_hyphens=False)]
+    blocks = [_warning(f"{name}: {each}") for each in of_outliers(choice)]
+    blocks.append(textwrap.wrap(f"{name}: {headline(choice)}", WIDTH, break_on_hyphens=False))
     if choice.fits:
         blocks.append(_table(choice))
     if choice.best is not None:
@@ -51,10 +52,7 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
         textwrap.wrap(f"{each.law} is left out: {each.reason}.", WIDTH, break_on_hyphens=False)
         for each in choice.left_out
     ]
-    blocks += [
-        textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        for each in warnings(choice)
-    ]
+    blocks += [_warning(each) for each in warnings(choice)]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
@@ -66,7 +64,8 @@ def headline(choice: Choice) -> str:
         f"from {counts[0]:,} to {counts[-1]:,}"
     )
     if choice.best is None:
-        return f"{measured}; no law fits: the means as points are used"
+        why = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
+        return f"{measured}; {why}: the means as points are used"
     law = choice.best.curve
     values = ", ".join(f"{each.name} {_digits(value)}" for each, value in zip(law.parameters, law.values, strict=True))
     return f"{measured}; {name_of(type(law))} is used, {law.formula} with {values}"
@@ -82,11 +81,40 @@ def remarks(choice: Choice) -> list[str]:
             f"{each.name}: {_digits(low)} to {_digits(high)} ({each.meaning})"
             for each, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
         ]
-    return [*lines, *(f"warning: {each}" for each in warnings(choice))]
+    return [*lines, *(f"warning: {each}" for each in [*of_outliers(choice), *warnings(choice)])]
+
+
+def of_outliers(choice: Choice) -> list[str]:
+    """What a reader has to know before a law is chosen: measurements far from their repeats, count by count."""
+    said = []
+    for nodes in dict.fromkeys(each.nodes for each in choice.outliers):
+        bad = [each for each in choice.outliers if each.nodes == nodes]
+        if len(bad[0].siblings) == 1:
+            low, high = sorted(bad, key=lambda each: each.rate)
+            what = (
+                f"the two measurements at {count(nodes, 'node')} lie far apart, {_digits(low.rate)} samples/s "
+                f"(row {low.row}) and {_digits(high.rate)} (row {high.row}), {high.rate / low.rate:.1f} times that"
+            )
+            again = "Measure a third time there to see which one is wrong"
+        else:
+            what = f"at {count(nodes, 'node')} " + ", ".join(
+                f"{_digits(each.rate)} samples/s (row {each.row}) is {_off(each.rate, each.middle)} the "
+                f"{_digits(each.middle)} of its repeats"
+                for each in bad
+            )
+            again = "Measure there again"
+        said.append(
+            f"{what}; repeats scatter by {bad[0].scatter:.1%} here. {again}, or drop the row of a run that was "
+            "disturbed: the fits hold it, and it sways the choice."
+        )
+    return said
 
 
 def warnings(choice: Choice) -> list[str]:
-    """What a reader has to know before the curve is used, each in a sentence or two; none if all is well."""
+    """What a reader has to know before the curve is used, each in a sentence or two; none if all is well.
+
+    Without what `of_outliers` says, which comes before.
+    """
     said = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
     if choice.measurements.pure_error[1] == 0:
         said.append(
@@ -98,12 +126,22 @@ def warnings(choice: Choice) -> list[str]:
 
 def _of_no_law(choice: Choice) -> str:
     last = int(choice.measurements.counts[-1])
-    why = (
-        "every law misses the means by more than the repeats scatter"
-        if choice.fits
-        else "there are too few measurements for any law, or no law can follow them"
+    if choice.fits:
+        why = "every law misses the means by more than the repeats scatter"
+    elif choice.least_needs is None:
+        why = "no law can follow the measurements"
+    else:
+        measured = choice.measurements
+        why = (
+            f"there are too few measurements for any law: {len(measured.nodes)} at "
+            f"{count(len(measured.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, 8, ... "
+            "nodes, each at least twice"
+        )
+    ends = (
+        f" They end at {count(last, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
+        if choice.max_nodes > last
+        else ""
     )
-    ends = f" They end at {last:,} nodes: jobs cannot have more." if choice.max_nodes > last else ""
     return f"{why}. The curve is the mean at each measured count, with straight lines between.{ends}"
 
 
@@ -112,13 +150,13 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
     name, last = name_of(type(best.curve)), int(choice.measurements.counts[-1])
     if not best.fits:
         said.append(
-            f"{name} does not fit: it misses the means by more than the repeats scatter (p = {best.misfit:.2g}). It is "
-            "used because it was asked for; without --law the choice is free."
+            f"{name} does not fit: it misses the means by more than the repeats scatter "
+            f"(p = {best.lack_of_fit_p:.2g}). It is used because it was asked for; without --law the choice is free."
         )
-    if best.misfit is None and best.scatter > _LARGE_SCATTER:
+    if best.lack_of_fit_p is None and best.scatter > _LARGE_SCATTER:
         said.append(
             f"the measurements scatter by {best.scatter:.0%} around {name}: it may not fit. Repeats would tell scatter "
-            "from misfit."
+            "from a lack of fit."
         )
     loose = [
         each.name
@@ -135,7 +173,8 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
         rate = float(best.curve.rates([choice.max_nodes])[0])
         said.append(
             f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {_digits(rate)} samples/s "
-            f"there (95 % band {_digits(float(low[0]))} to {_digits(float(high[0]))}) if it holds that far."
+            f"there (95 % band {_digits(float(low[0]))} to {_digits(float(high[0]))}) if it holds that far. "
+            f"Measure at {choice.max_nodes:,} nodes to know."
         )
     return said
 
@@ -151,9 +190,10 @@ def _of_tie(choice: Choice) -> list[str]:
         else f"their AICc lie within {TIED_WITHIN:g}"
     )
     there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {tie.apart_there:.1%}"
+    first = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [
-        f"{names} cannot be told apart: {why}. At {tie.max_nodes:,} nodes they differ by up to {tie.apart:.1%}. "
-        f"Measure next at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
+        f"{names} cannot be told apart: {why}. At {count(tie.max_nodes, 'node')} they differ by up to {tie.apart:.1%}. "
+        f"{first} at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
     ]
 
 
@@ -191,7 +231,7 @@ def _table(choice: Choice) -> list[str]:
 def _verdict(choice: Choice, fitted: FittedLaw) -> str:
     best, name = choice.best, name_of(type(fitted.curve))
     if not fitted.fits:
-        return f"does not fit (p = {fitted.misfit:.1g})"
+        return f"does not fit (p = {fitted.lack_of_fit_p:.1g})"
     if best is None or fitted is best:
         return "best"
     if name in choice.same_curve:
@@ -199,6 +239,19 @@ def _verdict(choice: Choice, fitted: FittedLaw) -> str:
     if choice.tie is not None and name in choice.tie.laws:
         return "as good"
     return "worse"
+
+
+def _least(needs: tuple[int, int]) -> str:
+    return f"{needs[1]} at {needs[0]} counts or more are needed"
+
+
+def _off(rate: float, middle: float) -> str:
+    apart = rate / middle - 1.0
+    return f"{abs(apart):.0%} {'below' if apart < 0 else 'above'}"
+
+
+def _warning(text: str) -> list[str]:
+    return textwrap.wrap(f"Warning: {text}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _digits(value: float) -> str:

@@ -15,7 +15,7 @@ from bfreplay.scalability.measurements import Measurements
 from bfreplay.scalability.region import Region, snapped, spread
 
 CONFIDENCE = 0.95
-MISFIT_LEVEL = 0.01
+LACK_OF_FIT_LEVEL = 0.01
 """A law does not fit if a lack of fit as large as its own has less than this probability."""
 _EXACT = 1e-9
 _FINEST_SCATTER = 1e-4
@@ -38,7 +38,7 @@ class FittedLaw:
         Residual standard deviation of the log rates: 0.04 is about 4 %.
     aicc
         Akaike's criterion, corrected for few measurements; infinite where they are too few for it.
-    misfit
+    lack_of_fit_p
         Probability of a lack of fit at least as large if the law is right; ``None`` where nothing tests it: no count
         was measured twice, or there are as many counts as parameters.
     """
@@ -48,13 +48,13 @@ class FittedLaw:
     intervals: tuple[tuple[float, float], ...]
     scatter: float
     aicc: float
-    misfit: float | None
+    lack_of_fit_p: float | None
     _region: Region = field(repr=False, compare=False)
 
     @property
     def fits(self) -> bool:
         """The measurements do not contradict the law."""
-        return self.misfit is None or self.misfit >= MISFIT_LEVEL
+        return self.lack_of_fit_p is None or self.lack_of_fit_p >= LACK_OF_FIT_LEVEL
 
     @property
     def residuals(self) -> Floats:
@@ -109,6 +109,17 @@ def fit(nodes: Sequence[float] | Floats, rates: Sequence[float] | Floats, law: s
     return fit_law(Measurements(nodes, rates), law_named(law) if isinstance(law, str) else law)
 
 
+def needs(law: type[Law]) -> tuple[int, int]:
+    """Node counts and measurements that this law needs: as many as parameters, and one more."""
+    return len(law.parameters), len(law.parameters) + 1
+
+
+def too_few(measurements: Measurements, law: type[Law]) -> bool:
+    """Whether these are fewer node counts or measurements than the law needs."""
+    counts, number = needs(law)
+    return len(measurements.counts) < counts or len(measurements.nodes) < number
+
+
 def why_not(measurements: Measurements, law: type[Law]) -> InputError | None:
     """Why this law cannot be fitted to these measurements; ``None`` if it can.
 
@@ -118,7 +129,7 @@ def why_not(measurements: Measurements, law: type[Law]) -> InputError | None:
         The rates fall over the whole range: nothing can be fitted to them.
     """
     p, counts = len(law.parameters), measurements.counts
-    if len(counts) < p or len(measurements.nodes) <= p:
+    if too_few(measurements, law):
         return InputError(
             f"{law.law} has {p} parameters: too many for {len(measurements.nodes)} measurements at {len(counts)} "
             "node counts",
@@ -185,7 +196,7 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
     make: Callable[..., Law] = law
     return FittedLaw(
         make(math.exp(best[0]), *(float(value) for value in best[1:])), measurements, tuple(reach),
-        math.sqrt(squares / (n - p)), _aicc(squares, n, p + 1), _misfit(measurements, squares, p), region,
+        math.sqrt(squares / (n - p)), _aicc(squares, n, p + 1), _lack_of_fit_p(measurements, squares, p), region,
     )  # fmt: skip
 
 
@@ -196,7 +207,7 @@ def _aicc(squares: float, n: int, k: int) -> float:
     return n * math.log(max(squares / n, _EXACT**2)) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
 
 
-def _misfit(measurements: Measurements, squares: float, p: int) -> float | None:
+def _lack_of_fit_p(measurements: Measurements, squares: float, p: int) -> float | None:
     """F test of the lack of fit against the scatter of repeats (Bates and Watts, 1988)."""
     from scipy.special import fdtrc
 

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 LAST_NODES = 1_000_000
 """Node counts above any machine's. A law holds beyond it; its table is not asked for."""
 
+LARGEST_RATE = 1e30
+"""Of samples, or of whatever a job is worth, per second: sums over jobs and times stay far from the end of floats."""
+
 
 class Scaling(StrEnum):
     """What stays the same while nodes are added."""
@@ -48,7 +51,7 @@ class Parameter:
     meaning: str
 
 
-RATE_1 = Parameter("rate_1", 0.0, 1e30, "rate of one node, samples/s")
+RATE_1 = Parameter("rate_1", 0.0, LARGEST_RATE, "rate of one node, samples/s")
 
 
 class Law(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Measurements:
         What was measured there, samples/s, above 0.
     name
         Of the curve, for messages.
+    rows
+        Where each measurement stands in its file, for messages; counted from 1 where left out.
 
     Raises
     ------
@@ -42,9 +44,14 @@ class Measurements:
     nodes: tuple[int, ...]
     rates: tuple[float, ...]
     name: str = ""
+    rows: tuple[int | str, ...] = field(default=(), compare=False)
 
     def __init__(
-        self, nodes: Sequence[float] | NDArray[Any], rates: Sequence[float] | NDArray[Any], name: str = ""
+        self,
+        nodes: Sequence[float] | NDArray[Any],
+        rates: Sequence[float] | NDArray[Any],
+        name: str = "",
+        rows: Sequence[int | str] | None = None,
     ) -> None:
         if len(nodes) != len(rates):
             raise InputError(
@@ -67,6 +74,7 @@ class Measurements:
         object.__setattr__(self, "nodes", tuple(int(nodes[i]) for i in order))
         object.__setattr__(self, "rates", tuple(float(rates[i]) for i in order))
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "rows", tuple(i + 1 if rows is None else rows[i] for i in order.tolist()))
 
     @property
     def counts(self) -> NDArray[np.int64]:

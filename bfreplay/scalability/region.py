@@ -10,8 +10,11 @@ import numpy as np
 
 from bfreplay.scalability.law import Floats
 
-_SLACK = 1e-3
+_ON_LIMIT = 1e-6
+_STATIONARY = 1e-2
 _STEPS = 100
+_STARTS = (1.0, 0.5, 0.0, 0.1, 2.0)
+_DOUBLINGS = 40
 _CLOSE = 1e-6
 
 
@@ -49,8 +52,8 @@ class Region:
 
         low, high = (self._furthest(value, lambda _: gradient, sign) for sign in (-1.0, 1.0))
         return (
-            float(self.low[i]) if low is None else float(low[i]),
-            float(self.high[i]) if high is None else float(high[i]),
+            self._profile_end(i, -1.0) if low is None else float(low[i]),
+            self._profile_end(i, 1.0) if high is None else float(high[i]),
         )
 
     def of_function(
@@ -77,31 +80,91 @@ class Region:
         room = self.limit - self.least
         limit: Any = {
             "type": "ineq",
-            "fun": lambda z: (self.limit - _squares(self.residuals(self.best + z * unit))) / room,
+            "fun": lambda z: -self._excess(self.best + z * unit),
             "jac": lambda z: (
                 -2.0 * (self.residuals(self.best + z * unit) @ self.jacobian(self.best + z * unit)) * unit / room
             ),
         }
         linearised = sign * (covariance @ slope) / size / unit
-        found: list[tuple[float, Floats]] = []
-        for start in (linearised, 0.5 * linearised, np.zeros(len(unit))):
+        for factor in _STARTS:
             with np.errstate(all="ignore"):  # trial steps may go far out; what comes back is checked
                 result = minimise(
                     lambda z: -sign * value(self.best + z * unit) / size,
-                    np.clip(start, low, high),
+                    np.clip(factor * linearised, low, high),
                     jac=lambda z: -sign * gradient(self.best + z * unit) * unit / size,
                     method="SLSQP",
                     bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
                     constraints=limit,
                     options={"ftol": 1e-9, "maxiter": _STEPS},
                 )
-            x = snapped(self.best + result.x * unit, unit, self.low, self.high)
-            excess = (_squares(self.residuals(x)) - self.limit) / room
-            if np.isfinite(x).all() and excess <= _SLACK:
-                found.append((sign * value(x), x))
-                if result.success:
-                    break
-        return max(found, key=lambda each: each[0])[1] if found else None
+                x = snapped(self.best + result.x * unit, unit, self.low, self.high)
+                if self._is_end(x, sign * gradient(x) * unit, unit):
+                    return x
+        return None
+
+    def _profile_end(self, i: int, sign: float) -> float:
+        """Where the sum of squares, least over all other parameters, first meets the limit; a bound, if not before it.
+
+        Slower than `_furthest`, but it follows long, bent regions to their end.
+        """
+        from scipy.optimize import brentq, least_squares
+
+        others = np.arange(len(self.best)) != i
+        bound = float((self.low if sign < 0 else self.high)[i])
+        near = self.best
+
+        def along(fixed: float) -> Floats:
+            def whole(free: Floats) -> Floats:
+                x = np.empty(len(self.best))
+                x[i], x[others] = fixed, free
+                return x
+
+            def residuals(free: Floats) -> Floats:
+                return self.residuals(whole(free))
+
+            def jacobian(free: Floats) -> Floats:
+                return np.asarray(self.jacobian(whole(free))[:, others], dtype=np.float64)
+
+            box = (self.low[others], self.high[others])
+            return whole(least_squares(residuals, near[others], jac=jacobian, bounds=box, x_scale="jac").x)
+
+        width = float(np.sqrt(spread(self.jacobian(self.best))[i, i] * (self.limit - self.least))) or 1.0
+        inside = float(self.best[i])
+        for doubling in range(_DOUBLINGS):
+            outside = inside + sign * width * 2.0**doubling
+            outside = max(outside, bound) if sign < 0 else min(outside, bound)
+            x = along(outside)
+            if not self._excess(x) <= 0:
+                end = brentq(lambda fixed: self._excess(along(fixed)), inside, outside, rtol=_ON_LIMIT)
+                return float(end)
+            if outside == bound:
+                return bound
+            inside, near = outside, x
+        return bound
+
+    def _excess(self, x: Floats) -> float:
+        """Sum of squares above the limit, over what the limit leaves above the least: 0 on the region's boundary."""
+        return (_squares(self.residuals(x)) - self.limit) / (self.limit - self.least)
+
+    def _is_end(self, x: Floats, slope: Floats, unit: Floats) -> bool:
+        """Whether nothing in the region lies further up ``slope`` than ``x``, to first order (Karush, Kuhn, Tucker).
+
+        ``slope`` has to be a sum, none of its factors negative, of the outward normals of what holds ``x`` back: the
+        bounds that it lies on, and the limit where its sum of squares is that.
+        """
+        from scipy.optimize import nnls
+
+        excess = self._excess(x)
+        if not (np.isfinite(slope).all() and excess <= _ON_LIMIT):  # false for what is no number, too
+            return False
+        axes = np.eye(len(x))
+        normals = [*(-axes[x == self.low]), *axes[x == self.high]]
+        if excess >= -_ON_LIMIT:
+            outward = self.residuals(x) @ self.jacobian(x) * unit
+            normals.append(outward / (np.linalg.norm(outward) or 1.0))
+        if not normals:
+            return False
+        return bool(nnls(np.stack(normals, axis=1), slope)[1] <= _STATIONARY * np.linalg.norm(slope))
 
 
 def spread(jacobian: Floats) -> Floats:

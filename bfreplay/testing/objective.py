@@ -39,7 +39,6 @@ class ObjectiveContract(PolicyContract):
         assert json.loads(json.dumps(described, allow_nan=False))["spec"] == made.spec
         again = objective_of(made.spec)
         assert again.describe() == described
-        assert again.is_separable == made.is_separable
         for state in jobs_of_every_kind():
             assert _same(made.problem(state, T_FWD_S), again.problem(state, T_FWD_S)), "its spec makes another one"
 

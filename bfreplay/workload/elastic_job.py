@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve
-
-_LARGEST_RATE = 1e30
-"""Sums over jobs, times and nodes stay far from the end of floating-point numbers."""
+from bfreplay.scalability import Curve, Law
+from bfreplay.scalability.law import LARGEST_RATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +121,14 @@ class ElasticJob:
                 )
             before = samples
         for column, curve in (("throughput", self.throughput), ("objective", self.objective)):
+            if isinstance(curve, Law) and curve.last_nodes < self.max_nodes:
+                self._refuse(
+                    f"max_nodes {self.max_nodes} is above any machine's, up to which a law is tabulated",
+                    "max_nodes",
+                    self.max_nodes,
+                    f"at most {curve.last_nodes:,} nodes",
+                    "lower max_nodes to the most nodes that the job can use",
+                )
             if curve is not None and curve.last_nodes < self.max_nodes:
                 self._refuse(
                     f"the {column} curve ends at {curve.last_nodes} nodes, below max_nodes {self.max_nodes}",
@@ -137,9 +143,9 @@ class ElasticJob:
             ("objective", self.objective_curve, self.weight),
         ):
             largest = factor * float(curve.table(self.max_nodes).max())
-            if not largest <= _LARGEST_RATE:
+            if not largest <= LARGEST_RATE:
                 self._refuse(
-                    f"the {column} is too large to calculate with", column, largest, f"at most {_LARGEST_RATE:g}"
+                    f"the {column} is too large to calculate with", column, largest, f"at most {LARGEST_RATE:g}"
                 )
 
     def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:

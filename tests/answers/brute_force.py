@@ -12,14 +12,14 @@ from bfreplay.milp.verify import objective_of
 
 
 def all_decisions(problem: AllocationProblem) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Every feasible answer with its worth."""
+    """Every feasible answer with its objective."""
     choices = [np.flatnonzero(np.isfinite(row)).tolist() for row in problem.value]
     for counts in itertools.product(*choices):
-        worth = objective_of(problem, np.array(counts, dtype=np.int64))
-        if np.isfinite(worth):
-            yield counts, worth
+        objective = objective_of(problem, np.array(counts, dtype=np.int64))
+        if np.isfinite(objective):
+            yield counts, objective
 
 
 def best(problem: AllocationProblem, allowed=lambda counts: True) -> float | None:
-    """Worth of the best answer that ``allowed`` lets pass; ``None`` where there is none."""
-    return max((worth for counts, worth in all_decisions(problem) if allowed(counts)), default=None)
+    """Objective of the best answer that ``allowed`` lets pass; ``None`` where there is none."""
+    return max((objective for counts, objective in all_decisions(problem) if allowed(counts)), default=None)

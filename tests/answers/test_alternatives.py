@@ -33,12 +33,12 @@ def problems(draw: st.DrawFn) -> AllocationProblem:
     )  # fmt: skip
 
 
-def check(found, worth, problem, allowed) -> None:
-    """``worth`` by brute force; whole numbers, so that equal is equal."""
-    if worth is None:
+def check(found, objective, problem, allowed) -> None:
+    """``objective`` by brute force; whole numbers, so that equal is equal."""
+    if objective is None:
         assert found is None
         return
-    assert found.worth == worth == objective_of(problem, found.counts)
+    assert found.objective == objective == objective_of(problem, found.counts)
     assert allowed(found.counts.tolist())
 
 

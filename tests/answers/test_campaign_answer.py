@@ -6,14 +6,21 @@ import json
 
 import pytest
 
-from bfreplay.answers.campaign import campaign_answer
+from bfreplay.answers.campaign import EARLY, campaign_answer
 from bfreplay.answers.jobs import job_answers
 from bfreplay.answers.models import model_answers
+from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
 from bfreplay.answers.run_text import render_run
+from bfreplay.answers.story import job_story
+from bfreplay.campaigns.budget import Budget
+from bfreplay.campaigns.parts import TrialState
+from bfreplay.campaigns.retries import Retries
+from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, replay_log
-from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
+from bfreplay.workload import Ending, JobSet
+from tests.answers.little_source import LittleHalving, Scripted
+from tests.campaigns.small_campaigns import campaign, source
 from tests.replay.tiny import job, log
 
 
@@ -75,9 +82,50 @@ def test_a_plain_set_is_a_campaign_without_scores():
 
 def test_all_of_it_is_json_and_text(run, answer):
     told = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    assert told["n_trials"] == 4
+    assert told["n_jobs"] == 4
     assert told["best"]["score"] == [0.5, 1.0, 4.5, 5.0, 8.0]
     text = render_run(run, model_answers(job_answers(run)), answer)
     for words in ("4 jobs of 1 model", "pruned", "8 (higher is better) of t2", "1 failed (", "node hours:"):
         assert words in text
     assert "waiting" not in text
+
+
+def test_every_ending_is_an_early_one():
+    assert set(EARLY) == set(Ending)
+
+
+@pytest.mark.parametrize(("source_of_none", "n_decisions"), [(Scripted([job("a")], start_s=99), 1), (Scripted(), 0)])
+def test_a_campaign_that_begins_after_the_window_has_no_job(source_of_none, n_decisions):
+    run = replay_log(log(2, [], 60, [0, 1]), source_of_none, EqualSharePolicy(), with_efficiency=False)
+    assert len(run.decisions) == n_decisions
+    answers = job_answers(run)
+    models, answer = model_answers(answers), campaign_answer(run, answers)
+    assert (len(answers), len(models)) == (0, 0)
+    one = replay_log(log(1, [], 30, [0]), JobSet([job("a")]), EqualSharePolicy(), with_efficiency=False)
+    assert models.columns.tolist() == model_answers(job_answers(one)).columns.tolist()
+    assert (answer.by_status, answer.ended_s.tolist(), answer.early_node_hours) == ({}, [], 0.0)
+    assert nodes_over_time_by_model(run) == {}
+    with pytest.raises(InputError, match="the run has no such job") as caught:
+        job_story(run, "a", jobs=source_of_none)
+    assert "a job of a run that has some" in str(caught.value)
+    text = render_run(run, models, answer)
+    assert text.startswith("no job from 1970-01-01T00:00:00Z to ")
+    assert "Finished     no job" in text
+    assert "queue:" not in text
+    json.dumps(answer.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_a_budget_of_failed_trials_counts_those_that_failed_for_good(most):
+    made = source(
+        campaign(30, retries=Retries(0.4, most), budget=Budget(failed_trials=29), name="c-retry-1"), [1.0] * 30
+    )
+    run = replay_log(log(8, [], 4000, range(8)), made, EqualSharePolicy(), with_efficiency=False)
+    for_good = sum(trial.state is TrialState.FAILED for trial in made.trials)
+    crashed = int((run.jobs["status"] == "failed").sum())
+    assert for_good > 0
+    assert (for_good < crashed) == (most > 0)
+    answer = campaign_answer(run, job_answers(run))
+    assert answer.budget == {"failed_trials": {"limit": 29.0, "used": float(for_good)}}
+    text = render_run(run, model_answers(job_answers(run)), answer)
+    assert f"failed trials: {for_good} (" in text

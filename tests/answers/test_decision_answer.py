@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.recorded import recorded_decisions
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobSet, Verdict
 from tests.answers.brute_force import all_decisions, best
-from tests.answers.little_source import LittleHalving
+from tests.answers.little_source import LittleHalving, Scripted, pausing_job
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 T_FWD_S = 60.0
@@ -39,20 +40,20 @@ def test_a_job_that_shrinks_for_another():
     a = explained(run, "a", 12, events, jobs)
     assert (a.decision, a.time, a.trigger, a.n_idle, a.n_jobs) == (1, "1970-01-01T00:00:10Z", "arrival", 3, 2)
     assert (a.held, a.reclaimed, a.before, a.after) == (3, 0, 3, 1)
-    assert (a.gain_before, a.gain_after, a.gained, a.rescale_loss, a.net) == (1800, 600, -1200, 60, -1260)
+    assert (a.value_before, a.value_after, a.value_gained, a.rescale_loss, a.value_net) == (1800, 600, -1200, 60, -1260)
     assert (a.rescale_cost_samples, a.preempt_cost_samples) == (60.0, 0.0)
     assert (a.free_before, a.free_after) == (0, 0)
     assert a.others == (Change("b", 0, 0, 0, 2),)
-    assert (a.chosen_worth, a.is_optimal, a.optimum) == (4140.0, True, None)  # 3600 + 600 - 60
+    assert (a.chosen_objective, a.is_optimal, a.optimum) == (4140.0, True, None)  # 3600 + 600 - 60
     # none for a: 3600 - 60; two for a and one for b: 1800 + 1200 - 60
-    assert (a.runner_up.nodes, a.runner_up.worth, a.runner_up.difference) == (0, 3540.0, 600.0)
+    assert (a.runner_up.nodes, a.runner_up.objective, a.runner_up.difference) == (0, 3540.0, 600.0)
     assert a.runner_up.difference_percent == pytest.approx(100 * 600 / 4140)
     assert a.runner_up.counts == {"a": 0, "b": 2}
-    assert (a.as_it_was.nodes, a.as_it_was.worth) == (3, 1800.0)
+    assert (a.as_it_was.nodes, a.as_it_was.objective) == (3, 1800.0)
     text = render_decision(a)
     for words in (
         "a at 1970-01-01T00:00:10Z: shrunk from 3 to 1 node", "b  0 to 2", "60 samples charged",
-        "no decision is worth more (exact)", "600 less (14.5 %)", "left as it was",
+        "no decision has more (exact)", "600 less (14.5 %)", "left as it was",
     ):  # fmt: skip
         assert words in text, text
 
@@ -80,7 +81,7 @@ def test_a_job_below_its_minimum_could_not_be_left_as_it_was():
     wide = explained(run, "wide", 20, events, jobs)
     assert (wide.held, wide.reclaimed, wide.before, wide.after) == (3, 1, 2, 0)
     assert (wide.as_it_was, wide.runner_up) == (None, None)
-    assert (wide.gain_before, wide.gained, wide.rescale_loss) == (0.0, 0.0, 0.0)
+    assert (wide.value_before, wide.value_gained, wide.rescale_loss) == (0.0, 0.0, 0.0)
     assert any("cannot run on the 2 nodes left to it (min_nodes 3)" in note for note in wide.notes)
     assert "runner-up: none" in render_decision(wide)
 
@@ -93,8 +94,8 @@ def test_a_policy_without_an_objective_is_measured_by_the_jobs_own_curves():
         explained(run, "slow", 5, events, jobs)
     slow = explained(run, "slow", 5, events, jobs, t_fwd_s=10.0)
     chosen = 10.0 * {2: 2.0, 1: 51.0}[slow.after]
-    assert (slow.chosen_worth, slow.is_optimal) == (chosen, False)
-    assert (slow.optimum.worth, slow.optimum.counts) == (900.0, {"slow": 0, "fast": 2})
+    assert (slow.chosen_objective, slow.is_optimal) == (chosen, False)
+    assert (slow.optimum.objective, slow.optimum.counts) == (900.0, {"slow": 0, "fast": 2})
     assert slow.optimum.difference == chosen - 900.0
     text = render_decision(slow)
     for words in ("'equal-share' does not look for the optimum", "not the best (equal-share)", "best of all", "more ("):
@@ -149,14 +150,75 @@ def test_a_time_at_which_the_job_was_not_there_is_refused_with_when_it_was():
         assert says in str(caught.value)
 
 
+def refused(run, name, at_s, events, jobs) -> str:
+    with pytest.raises(InputError) as caught:
+        explained(run, name, at_s, events, jobs)
+    return str(caught.value)
+
+
 def test_a_paused_trial_was_not_active():
+    # t0 is at the rung at 2.5 s and is pruned there at 8.75 s; t2 is paused and resumed at 8.75 s
     events, source = log(4, [], 60, range(4)), LittleHalving()
+    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False)
+
+    def of(name, at_s):
+        return explained(run, name, at_s, events, source, t_fwd_s=T_FWD_S)
+
+    assert of("t0", 0).after == 4
+    for at_s, time in ((2.5, "00:00:02.500000Z"), (8, "00:00:08Z")):
+        with pytest.raises(InputError) as caught:
+            of("t0", at_s)
+        says = str(caught.value)
+        assert (
+            "not active at this time: it was paused at 1970-01-01T00:00:02.500000Z, and not admitted again before "
+            f"1970-01-01T{time}" in says
+        )
+        assert "admitted at 1970-01-01T00:00:00Z, paused at 1970-01-01T00:00:02.500000Z, there until " in says
+        assert "1970-01-01T00:00:08.750000Z (pruned)" in says
+    assert (of("t2", 8.75).after, of("t2", 20).after) == (2, 2)
+
+
+def test_a_job_that_paused_alone_was_paused():
+    events = log(4, [], 60, range(4))
+    source = Scripted([pausing_job()], pausing=["a"], resume={20: ["a"]})
     run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False)
-    paused = run.frame("reports").query("verdict == 'paused'").iloc[0]
-    at_s = paused["time"].timestamp()
-    with pytest.raises(InputError, match="not active at this time"):
-        explained(run, paused["job"], at_s, events, source)
-    assert explained(run, paused["job"], 0, events, source).job == paused["job"]
+    assert (
+        "it was paused at 1970-01-01T00:00:02.500000Z, and not admitted again before 1970-01-01T00:00:19Z"
+        in refused(run, "a", 19, events, source)
+    )
+    assert explained(run, "a", 20, events, source).after == 4
+
+
+def test_a_job_paused_while_no_node_is_idle_was_paused_until_it_was_admitted_again():
+    # paused at 2.5 s; no node is idle from 5 to 30 s; resumed at 20 s
+    down = [(5, node, False) for node in range(4)]
+    events = log(4, [*down, (30, 0, True)], 60, range(4))
+    source = Scripted([pausing_job(), job("b", submit_s=1)], pausing=["a"], resume={20: ["a"]})
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False)
+    assert run.frame("reports")["verdict"].astype(str).tolist() == ["paused"]
+    paused = run.frame("reports")["time"].iloc[0].timestamp()
+    assert paused < 5
+    for at_s in (5, 15):
+        assert "and not admitted again before" in refused(run, "a", at_s, events, source)
+        assert isinstance(explained(run, "b", at_s, events, source), EmptyPool)
+    for at_s in (20, 25):
+        assert isinstance(explained(run, "a", at_s, events, source), EmptyPool)
+
+
+def test_many_pauses_are_told_with_how_many_more_there_were():
+    events = log(1, [], 300, [0])
+    marks = tuple(100.0 * k for k in range(1, 8))
+    again = {20 * k: ["a"] for k in range(1, 8)}
+
+    class Often(Scripted):
+        def tell(self, report):
+            return Verdict(pause=not report.is_finished)
+
+    source = Often([replace(job("a", work=800.0), report_at_samples=marks)], resume=again)
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False)
+    says = refused(run, "a", 299, events, source)
+    assert "paused at 1970-01-01T00:00:10Z, 1970-01-01T00:00:30Z, 1970-01-01T00:00:50Z and 4 times more, there" in says
+    assert "until 1970-01-01T00:02:30Z (finished)" in says
 
 
 POLICIES = {
@@ -184,18 +246,20 @@ def test_runner_up_and_margins_are_those_that_trying_all_decisions_finds(events,
             optimum = best(problem)
             without = best(problem, lambda counts, j=j, after=after: counts[j] != after)
             as_it_was = best(problem, lambda counts, j=j, before=before: counts[j] == before)
-            assert told.is_optimal == (told.chosen_worth is not None and agrees(told.chosen_worth, optimum, scale))
+            assert told.is_optimal == (
+                told.chosen_objective is not None and agrees(told.chosen_objective, optimum, scale)
+            )
             assert (told.runner_up is None) == (without is None)
             if without is not None:
-                assert told.runner_up.worth == pytest.approx(without, rel=1e-9, abs=1e-6)
+                assert told.runner_up.objective == pytest.approx(without, rel=1e-9, abs=1e-6)
                 assert told.runner_up.nodes != after
                 assert tuple(told.runner_up.counts.values()) in {counts for counts, _ in all_decisions(problem)}
-                margin = told.chosen_worth - told.runner_up.worth
+                margin = told.chosen_objective - told.runner_up.objective
                 assert told.runner_up.difference == pytest.approx(margin, rel=1e-12, abs=1e-12 * scale)
             if before != after:
                 assert (told.as_it_was is None) == (as_it_was is None)
             if told.as_it_was is not None:
-                assert told.as_it_was.worth == pytest.approx(as_it_was, rel=1e-9, abs=1e-6)
+                assert told.as_it_was.objective == pytest.approx(as_it_was, rel=1e-9, abs=1e-6)
                 assert told.as_it_was.nodes == before != after
             assert (told.optimum is None) == told.is_optimal
             if told.is_optimal and told.runner_up is not None:

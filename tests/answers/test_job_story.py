@@ -23,8 +23,8 @@ from bfreplay.answers.story import (
 from bfreplay.answers.story_text import render_job
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
-from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
+from bfreplay.workload import Ending, JobSet
+from tests.answers.little_source import LittleHalving, Scripted
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 
@@ -99,9 +99,36 @@ def test_trials_pause_and_go_on_or_are_pruned():
 def test_a_job_that_was_never_admitted_has_a_short_story():
     events, jobs = log(1, [], 30, [0]), JobSet([job("a"), job("b"), job("late", submit_s=99)])
     run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False)
-    for name in ("b", "late"):
+    rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
+    for name, steps in (("b", [("submitted", 0, 0), ("window end", 0, 0)]), ("late", [("window end", 0, 0)])):
         for story in (job_story(run, name, events=events, jobs=jobs), job_story_from_tables(run, name)):
-            assert [(s.reason, s.before, s.after) for s in story.steps] == [("submitted", 0, 0), ("window end", 0, 0)]
+            assert [(s.reason, s.before, s.after) for s in story.steps] == steps
+            is_late = "it was to be submitted at 1970-01-01T00:01:39Z" in render_job(rows[name], story, 60)
+            assert is_late == (name == "late")
+
+
+def test_a_job_stopped_before_it_was_to_be_submitted_was_never_submitted():
+    events = log(1, [], 60, [0])
+    jobs = [job("a"), job("early", submit_s=30), job("due", submit_s=10)]
+    source = Scripted(jobs, stop={10: {"due": Ending.STOPPED, "early": Ending.STOPPED}})
+    run = replay_log(events, source, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False)
+    rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
+    for story in (job_story(run, "early", events=events, jobs=source), job_story_from_tables(run, "early")):
+        assert told(story) == [(10, "stopped", 0, 0, 0.0)]
+        assert "never started: it was to be submitted at 1970-01-01T00:00:30Z" in render_job(rows["early"], story, 60)
+    assert [step[:2] for step in told(job_story(run, "due", events=events, jobs=source))] == [
+        (10, "submitted"), (10, "stopped"),
+    ]  # fmt: skip
+
+
+def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
+    events = log(2, [(10, 0, False)], 60, [0, 1])
+    source = Scripted([job("a", down_s=2.0)], stop={10: {"a": Ending.STOPPED}})
+    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False)
+    assert run.jobs["n_preempted"].tolist() == [1]
+    assert told(job_story(run, "a", events=events, jobs=source))[2:] == [
+        (0, STARTED, 0, 2, 0.0), (10, "stopped", 2, 0, 0.0),
+    ]  # fmt: skip
 
 
 def _waking(on: Trigger):

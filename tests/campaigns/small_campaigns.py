@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfreplay.campaigns.campaign import Campaign, TrialModel
-from bfreplay.campaigns.proposers import SeededProposer
+from bfreplay.campaigns.proposers import RandomSearch
 from bfreplay.campaigns.pruners.no_pruner import NoPruner
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.scalability import TabulatedCurve
@@ -50,5 +50,5 @@ def source(
     made = made or campaign(len(finals))
     finals = [*finals, *[0.0] * (made.trials - len(finals))]
     return CampaignSource(
-        made, proposer or SeededProposer(None, made.seed), pruner or NoPruner(), Scores(finals, made.epochs)
+        made, proposer or RandomSearch(None, made.seed), pruner or NoPruner(), Scores(finals, made.epochs)
     )

@@ -80,7 +80,7 @@ def test_the_least_that_a_campaign_needs(tmp_path):
 def test_every_key_reaches_its_place(tmp_path):
     text = (
         '[campaign]\nname = "n"\nkind = "hpo"\ntrials = 3\nseed = 5\nparallel = 2\narrival = "poisson"\nper_hour = 6\n'
-        'start_after_s = 60\nhigher_is_better = false\nproposer = "seeded"\n'
+        'start_after_s = 60\nhigher_is_better = false\nproposer = "random"\n'
         "[campaign.budget]\nnode_hours = 4\nsamples = 1e6\nhours = 5\nfailed_trials = 2\n"
         + TRIAL
         + 'weight = 2\ndeadline_after_s = 100\nmodel = "net"\nobjective_curve = "0:0 8:1"\n'
@@ -160,8 +160,8 @@ def test_scores_follow_a_users_function(tmp_path, monkeypatch):
 
 def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeypatch):
     (tmp_path / "own_proposer.py").write_text(
-        "from bfreplay.campaigns.proposers import SeededProposer\n"
-        "class Mine(SeededProposer):\n"
+        "from bfreplay.campaigns.proposers import RandomSearch\n"
+        "class Mine(RandomSearch):\n"
         "    @classmethod\n"
         "    def from_campaign(cls, setting, options):\n"
         "        made = cls(None, setting.seed)\n"
@@ -246,7 +246,7 @@ def changed(old, new, text=LEAST):
         (changed("trials = 6", 'trials = 6\nhigher_is_better = "yes"'), "[campaign]", "higher_is_better", "true"),
         (changed("trials = 6", 'trials = 6\narrival = "every"'), "[campaign]", "every_s", "add every_s"),
         (changed("trials = 6", "trials = 6\nevery_s = 3"), "[campaign]", "every_s", "drop"),
-        (changed("trials = 6", 'trials = 6\nproposer = "sedeed"'), "[campaign]", "proposer", "'seeded'"),
+        (changed("trials = 6", 'trials = 6\nproposer = "randon"'), "[campaign]", "proposer", "'random'"),
         (changed("trials = 6", 'trials = 6\nproposer = "optuna"'), "[campaign]", "proposer", "add one"),
         (changed("trials = 6", "trials = 6\nbudget = 3"), "[campaign.budget]", None, "[campaign.budget]"),
         (changed("[trial]", "[campaign.budget]\nhours = -2\n[trial]"), "[campaign.budget]", "hours", "> 0"),
@@ -289,7 +289,7 @@ def changed(old, new, text=LEAST):
         (changed("max_nodes = 4", "max_node = 4", MODELS), "[[model]] 2", "max_node", "'max_nodes'"),
         (changed('kind = "nas"', 'kind = "hpo"', MODELS), "[[model]] 1", None, "move its keys"),
         (
-            changed("[trial]", 'proposer = "seeded"\n[trial]') + SEARCH + "[optuna]\n",
+            changed("[trial]", 'proposer = "random"\n[trial]') + SEARCH + "[optuna]\n",
             "[campaign]",
             "proposer",
             "drop [optuna]",

@@ -24,7 +24,7 @@ arrival = "poisson"
 per_hour = 6
 start_after_s = 60
 higher_is_better = false
-proposer = "seeded"
+proposer = "random"
 [campaign.budget]
 node_hours = 4
 samples = 1e6

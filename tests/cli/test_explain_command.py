@@ -147,7 +147,7 @@ def test_every_change_of_a_job_by_a_decision_can_be_explained(runs, name):
         assert told["runner_up"]["difference"] >= 0
         assert told["rescale_cost_samples"] == step["cost_samples"]
         assert told["is_believed"] == (name == "learned")
-        assert told["objective"] == ("speed-up" if name == "learned" else "own")
+        assert told["objective_spec"] == ("speed-up" if name == "learned" else "own")
 
 
 def test_a_time_may_be_iso_epoch_seconds_or_seconds_since_the_start(runs):

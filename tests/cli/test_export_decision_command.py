@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
@@ -113,7 +114,8 @@ def test_the_decision_in_force_at_a_time_can_be_asked_for(runs, tmp_path):
     table = bfreplay.RunResult.load(runs / "exact").decisions
     index = _decidable(runs / "exact")[5]
     between = table["time"][index] + (table["time"][index + 1] - table["time"][index]) / 2
-    for at in (between.isoformat(), str(between.timestamp())):
+    since_start = (between - pd.Timestamp(WINDOW[1], tz="UTC")).total_seconds()
+    for at in (between.isoformat(), str(between.timestamp()), f"+{since_start}"):
         result = _export(runs / "exact", "--at", at, "--out", tmp_path, "--force")
         assert result.exit_code == 0, result.output
         assert f"decision-{index:06d}.json" in result.stdout
@@ -137,6 +139,7 @@ def test_the_same_decision_gives_the_same_bytes(runs, tmp_path):
         (("--decision", -1), "expected: 0 to "),
         (("--at", "2024-06-01"), "no decision of the run is in force"),
         (("--at", "noon"), "--at"),
+        (("--at", "+soon"), "+SECONDS after the start"),
         (("--decision", 3, "--formulation", "choises"), "did you mean 'choices'"),
         (
             (

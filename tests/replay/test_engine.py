@@ -345,9 +345,9 @@ def test_jobs_that_need_a_node_type_are_refused_because_logs_do_not_tell_types_a
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"max_parallel": 0}, "max_parallel is out of range"),
-        ({"max_parallel": 2.5}, "max_parallel is out of range"),
-        ({"seed": -1}, "seed is out of range"),
+        ({"max_parallel": 0}, "max_parallel is below 1"),
+        ({"max_parallel": 2.5}, "max_parallel is no whole number"),
+        ({"seed": -1}, "seed is below 0"),
         ({"semantics": "magic"}, "unknown semantics"),
     ],
 )

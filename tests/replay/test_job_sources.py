@@ -80,7 +80,8 @@ def test_a_job_reports_at_the_exact_instant_and_its_end_is_told():
     row = by_name(run)["a"]
     assert (row["status"], row["n_reports"], row["last_score"], row["best_score"]) == ("finished", 3, 400.0, 400.0)
     assert run.summary["scores"] == {
-        "n_reports": 3, "best_score": 400.0, "best_job": "a", "best_params": {}, "best_time_us": 10 * SECOND
+        "n_reports": 3, "best_score": 400.0, "best_job": "a", "best_params": {}, "best_time_us": 10 * SECOND,
+        "best_finished_score": 400.0, "best_finished_job": "a",
     }  # fmt: skip
 
 
@@ -90,6 +91,35 @@ def test_what_sets_a_job_apart_is_on_record():
     assert run.tables["jobs"]["params"].to_pylist() == ['{"layers": 3, "lr": 0.1}', None]
     assert run.summary["scores"]["best_params"] == {"lr": 0.1, "layers": 3}
     assert "with lr 0.1, layers 3" in render(run)
+
+
+def test_the_best_score_of_all_may_be_another_than_the_best_last_score_of_a_finished_job():
+    verdicts = {
+        ("a", 100.0): Verdict(0.9), ("a", 400.0): Verdict(0.5), ("b", 400.0): Verdict(0.7),
+        ("c", 100.0): Verdict(0.8, Ending.PRUNED),
+    }  # fmt: skip
+    jobs = (reporting("a", 100.0), reporting("b"), reporting("c", 100.0))
+    run = replayed(idle_for(90), Scripted([Orders(jobs)], verdicts))
+    scores = run.summary["scores"]
+    assert (scores["best_score"], scores["best_job"]) == (0.9, "a")
+    assert (scores["best_finished_score"], scores["best_finished_job"]) == (0.7, "b")
+    assert "the best last score of a finished one: 0.7 by b" in render(run)
+
+
+def test_a_sources_jobs_on_dedicated_nodes_are_told_and_not_divided_by():
+    orders = [Orders((reporting("a", 100.0), reporting("b", 100.0)))]
+    source = Scripted(orders, {("b", 100.0): Verdict(0.1, Ending.PRUNED), ("a", 400.0): Verdict(0.5)})
+    run = replay_log(idle_for(60), source)
+    efficiency = run.summary["efficiency"]
+    assert run.u is None
+    assert efficiency["dedicated_jobs"] == {"finished": 1, "pruned": 1}
+    assert efficiency["dedicated_best_score"] == 100.0  # a's first report scores its samples
+    told = "Dedicated   on 4 dedicated nodes: 500 samples, 1 finished, 1 pruned, best score 100, over after"
+    assert told in render(run)
+
+
+def test_a_campaign_without_a_job_says_so():
+    assert "none was submitted in the window" in render(replayed(idle_for(9), Scripted([])))
 
 
 def test_params_that_no_record_can_hold_are_refused():

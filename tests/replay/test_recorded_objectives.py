@@ -129,9 +129,9 @@ def test_a_policy_that_learns_is_explained_by_what_it_believed():
     believed = explain_decision(run, "a", 20 * SECOND, events=events, jobs=jobs)
     true = explain_decision(known, "a", 20 * SECOND, events=events, jobs=jobs)
     assert (believed.is_believed, true.is_believed) == (True, False)
-    assert true.gain_after == 11.5 * T_FWD_S
-    assert believed.gain_before == 11.0 * T_FWD_S  # it has seen 2 nodes make 11 samples/s
-    assert believed.gain_after != true.gain_after  # it can only guess what 3 will make
+    assert true.value_after == 11.5 * T_FWD_S
+    assert believed.value_before == 11.0 * T_FWD_S  # it has seen 2 nodes make 11 samples/s
+    assert believed.value_after != true.value_after  # it can only guess what 3 will make
 
 
 def test_a_run_made_before_objectives_could_be_chosen_has_the_jobs_own():

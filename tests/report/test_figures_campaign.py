@@ -14,21 +14,20 @@ from bfreplay.answers.campaign import campaign_answer
 from bfreplay.answers.jobs import job_answers
 from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
 from bfreplay.answers.story import job_story_from_tables
-from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import replay_log
 from bfreplay.report.figures_campaign import (
     Span,
     best_steps,
     busy_span,
-    check_picture,
     counting_steps,
     draw_campaign,
     draw_job,
     life_span,
-    save_picture,
     stacked_nodes,
+    title_of,
 )
+from bfreplay.report.picture_file import save_picture
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, job, log
@@ -154,21 +153,26 @@ def test_pictures_are_drawn_as_png_and_svg(trials, tmp_path, is_relative):
         assert axes.get_xlabel() == ("seconds since the start of the log" if is_relative else "time (UTC)")
 
 
-def test_a_picture_that_is_there_or_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "run.png").write_text("mine")
-    with pytest.raises(OutputExistsError, match="--force"):
-        check_picture(tmp_path / "run.png")
-    assert check_picture(tmp_path / "run.png", overwrite=True) == "png"
-    assert check_picture(tmp_path / "new.SVG") == "svg"
-    with pytest.raises(InputError, match=r"\.png or \.svg"):
-        check_picture(tmp_path / "run.pdf")
-    assert (tmp_path / "run.png").read_text() == "mine"
+def test_a_picture_is_named_by_what_was_run_where(trials, plain):
+    assert title_of(trials.record, "t0") == "t0, little halving, equal-share"
+    inputs = plain.record["inputs"]
+    somewhere = {**inputs, "events": {"metadata": {**inputs["events"]["metadata"], "cluster": "somewhere"}}}
+    assert title_of({**plain.record, "inputs": somewhere}) == "equal-share, somewhere"
+
+
+def test_the_span_of_a_run_is_its_window(plain):
+    start_us, end_us = plain.record["config"]["window_start_us"], plain.record["config"]["window_end_us"]
+    assert Span.of_record(plain.record) == Span(start_us, end_us)
+    assert start_us < end_us
+    relative = {**plain.record, "inputs": {"events": {"metadata": {"time_origin": "relative"}}}}
+    assert Span.of_record(relative) == Span(start_us, end_us, is_relative=True)
 
 
 CODE = """
 import sys
 from pathlib import Path
-from bfreplay.report.figures_campaign import Span, draw_job, save_picture
+from bfreplay.report.figures_campaign import Span, draw_job
+from bfreplay.report.picture_file import save_picture
 from bfreplay.answers.nodes_over_time import NodesOverTime
 from bfreplay.answers.story import Step
 assert "matplotlib" not in sys.modules

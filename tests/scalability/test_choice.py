@@ -78,11 +78,11 @@ def test_where_no_law_fits_the_means_are_used_and_it_is_said():
     assert chosen.curve.nodes == (0, 1, 2, 4, 8, 16, 32)
     assert chosen.curve.values[3] == pytest.approx(28.0, rel=1e-3)
     assert "no law fits: the means as points" in headline(chosen)
-    assert "They end at 32 nodes" in warnings(chosen)[0]
+    assert "They end at 32 nodes: jobs cannot have more. Measure at 64 nodes." in warnings(chosen)[0]
     assert {fit.fits for fit in chosen.fits} == {False}
 
 
-def test_a_law_that_is_insisted_on_is_used_and_its_misfit_said():
+def test_a_law_that_is_insisted_on_is_used_and_its_lack_of_fit_said():
     measured = Measurements([1, 2, 4, 8, 16, 32] * 2, STEPS * np.repeat([1.01, 0.99], 6))
     chosen = choose(measured, [Amdahl], insist=True)
     assert chosen.best.curve.law == "amdahl"
@@ -125,7 +125,12 @@ def test_two_measurements_are_no_law_but_points():
     chosen = fit_all([1, 2], [10.0, 19.0])
     assert chosen.fits == ()
     assert chosen.curve.values == pytest.approx((0.0, 10.0, 19.0))
-    assert "amdahl has 2 parameters: too many for 2 measurements" in render("x", chosen)
+    said = " ".join(render("x", chosen).split())
+    assert "amdahl has 2 parameters: too many for 2 measurements" in said
+    assert "too few for any law (3 at 2 counts or more are needed): the means as points" in said
+    assert "too few measurements for any law: 2 at 2 node counts" in said
+    assert "Measure 1, 2, 4, 8, ... nodes, each at least twice" in said
+    assert "no law fits" not in said
 
 
 def test_a_law_beyond_the_measurements_comes_with_its_band_there():
@@ -133,6 +138,7 @@ def test_a_law_beyond_the_measurements_comes_with_its_band_there():
     low, high = chosen.best.band(np.array([256.0]))
     said = " ".join(warnings(chosen))
     assert "256 nodes lie beyond the 64 measured" in said
+    assert "Measure at 256 nodes to know" in said
     assert f"{low[0]:.4g} to {high[0]:.4g}" in said
     assert not any("beyond" in each for each in warnings(fit_all(DESIGN, Amdahl(10.0, 0.02).rates(DESIGN))))
 

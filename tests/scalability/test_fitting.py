@@ -136,7 +136,7 @@ def test_a_law_that_the_repeats_contradict_does_not_fit():
 
 def test_the_lack_of_fit_of_a_true_law_is_evenly_spread():
     chances = [
-        fit(DESIGN, noisy(TRUE["amdahl"], DESIGN, 0.04, np.random.default_rng(seed)), "amdahl").misfit
+        fit(DESIGN, noisy(TRUE["amdahl"], DESIGN, 0.04, np.random.default_rng(seed)), "amdahl").lack_of_fit_p
         for seed in range(100)
     ]
     assert 0.35 < np.mean(chances) < 0.65
@@ -145,7 +145,7 @@ def test_the_lack_of_fit_of_a_true_law_is_evenly_spread():
 
 def test_without_repeats_nothing_tests_a_law():
     found = fit(COUNTS, TRUE["usl"].rates(COUNTS), "power")
-    assert found.misfit is None
+    assert found.lack_of_fit_p is None
     assert found.fits
     assert found.scatter > 0.05
 

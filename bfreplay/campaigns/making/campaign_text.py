@@ -24,7 +24,7 @@ _CAMPAIGN: Sequence[Line] = (
     ("per_hour", "trials an hour on average", None),
     ("start_after_s", "seconds from the window's start to the campaign's", 3600),
     ("higher_is_better", "of scores: true for an accuracy, false for a loss", None),
-    ("proposer", "seeded: random search; or optuna, or package.module:Class", None),
+    ("proposer", "random, optuna, or package.module:Class", None),
 )
 _BUDGET: Sequence[Line] = (
     ("node_hours", "of all trials together", 500),

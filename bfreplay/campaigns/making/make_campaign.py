@@ -13,7 +13,7 @@ from bfreplay.campaigns.campaign import HPO, NAS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import campaign_text
 from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_curves
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.curve_points import inline_text, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import LAW_KEY
@@ -211,7 +211,7 @@ def _put_curve(each: NamedCurve, cells: dict[str, Any], curves: dict[str, Any], 
 
 
 def _with_defaults(tables: Mapping[str, Any], kind: str, file: Path) -> dict[str, Any]:
-    campaign = {"name": file.stem, "proposer": "seeded", **tables["campaign"], "kind": kind}
+    campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
     return {**tables, "campaign": campaign}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.making.make_campaign import arrival_of, chosen_curve
 from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.errors import InputError

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.parts import Pruner
 from bfreplay.registry import Registry, made
 

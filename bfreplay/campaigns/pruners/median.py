@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.campaigns.parts import Advice, Released, TrialState
 
 BEST, LAST = "best", "last"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bfreplay.campaigns import checks
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 

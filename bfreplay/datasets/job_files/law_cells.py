@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.errors import InputError
 from bfreplay.scalability import Law, law_named, name_of

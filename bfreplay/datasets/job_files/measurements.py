@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.hints import did_you_mean, kind_of_table, near_name
+from bfreplay.checks import near_name
+from bfreplay.datasets.hints import did_you_mean, kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE
 from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.datasets.job_files.tables import JobTable
@@ -15,10 +16,15 @@ from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.errors import InputError
 from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
+from bfreplay.wording import count as amount_of
 
 REQUIRED = ("nodes", RATE_COLUMN)
 OPTIONAL = ("repeat", "curve")
 _COLUMNS = (*REQUIRED, *OPTIONAL)
+_OTHER_WORDS = {
+    "nodes": ("n", "node", "nnodes", "count", "workers", "hosts", "ranks"),
+    RATE_COLUMN: ("rate", "rates", "throughput", "samples", "speed", "images", "ips", "sps"),
+}
 
 
 def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
@@ -65,7 +71,8 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
                 raise InputError(
-                    f"two measurements at {count:g} nodes are the same repeat (the other one: row {first_row[label]})",
+                    f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
+                    f"(the other one: row {first_row[label]})",
                     file=file,
                     row=row,
                     column="repeat",
@@ -80,7 +87,7 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     measured = {}
     for curve, counts in nodes.items():
         try:
-            measured[curve] = Measurements(counts, rates[curve], curve)
+            measured[curve] = Measurements(counts, rates[curve], curve, rows_of[curve])
         except InputError as error:
             rows = rows_of[curve]
             raise located(error, file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}") from error
@@ -97,16 +104,40 @@ def _check_columns(table: JobTable) -> None:
     if hint is None and unknown:
         near = near_name(unknown[0], _COLUMNS)
         hint = f"did you mean {near!r}?" if near else None
+    problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
+    if unknown and missing:
+        named = " and ".join(repr(name) for name in missing)
+        problem = f"the column{'s' if len(missing) > 1 else ''} {named} {'are' if len(missing) > 1 else 'is'} missing"
+        problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
+        if hint is None or len(missing) > 1:
+            hint = _renaming(unknown, missing) or hint
     raise InputError(
-        f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing",
+        problem,
         file=table.file,
-        column=(unknown or missing)[0],
+        column=(missing or unknown)[0],
         value=list(table.columns),
         expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
-        else hint or ("drop the column" if unknown else "add the column"),
+        else hint or ("add the column" if missing else "drop the column"),
     )
+
+
+def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
+    """Which unknown columns hold the missing ones, by the words that people use for them; ``None`` for no guess."""
+    meant = {name: column for name in unknown for column in missing if _means(name, column)}
+    if len(set(meant.values())) < len(meant):
+        return None
+    if len(missing) == len(unknown) == len(meant) + 1:  # of two columns the other is the other
+        (rest,) = (name for name in unknown if name not in meant)
+        meant[rest] = next(column for column in missing if column not in meant.values())
+    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in meant.items())
+    return f"rename {pairs}, if that is what they hold" if pairs else None
+
+
+def _means(name: str, column: str) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
+    return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
 def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Any]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bfreplay.datasets.hints import kind_of_table, near_name
+from bfreplay.checks import near_name
+from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import is_law, law_of

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.checks import near_name
 from bfreplay.datasets.arrow_columns import Column
-from bfreplay.datasets.hints import did_you_mean, kind_of_table, near_name, refuse_other_separators
+from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, is_usable_name, unusable_name
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.sources import RowChunk

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.hints import near_name
+from bfreplay.checks import near_name
 from bfreplay.errors import InputError
 
 CATALOGUE = Path(str(files("bfreplay.datasets.public_logs") / "catalogue.toml"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from bfreplay import defaults
-from bfreplay.errors import check_whole
+from bfreplay import checks, defaults
 from bfreplay.milp.isolation import GRACE_S
 
 
@@ -48,4 +48,4 @@ class LabSettings:
 
     def __post_init__(self) -> None:
         for column, least in (("sample", 1), ("seed", 0)):
-            check_whole(column, getattr(self, column), least)
+            checks.whole(column, getattr(self, column), least, math.inf)

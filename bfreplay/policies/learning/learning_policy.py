@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError, check_whole
+from bfreplay import checks
+from bfreplay.errors import InputError
 from bfreplay.policies.learning.believed_tables import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
 from bfreplay.policies.policy import Decision, Policy, PolicyState, Trigger
@@ -62,7 +63,7 @@ class LearningPolicy:
                 "the time that a measurement takes is not positive",
                 column="measure_s", value=measure_s, expected="seconds > 0", fix="30 s is the default",
             )  # fmt: skip
-        check_whole("seed", seed, 0)
+        checks.whole("seed", seed, 0, math.inf)
         self.inner = inner
         self.noise = float(noise)
         self.seed = seed

@@ -7,10 +7,10 @@ from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OwnObjective
+from bfreplay.policies.objectives.own import OWN, OwnObjective
 from bfreplay.policies.objectives.parameters import T_FWD_S, parameters_of, settings_of
 from bfreplay.policies.objectives.separable import SeparableObjective
-from bfreplay.policies.objectives.spec import Part, parsed
+from bfreplay.policies.objectives.spec import TermSpec, parsed
 from bfreplay.policies.objectives.terms import Term
 from bfreplay.policies.objectives.whole import WholeObjective
 from bfreplay.registry import Registry, made, one_line
@@ -22,7 +22,7 @@ OBJECTIVES = Registry(
     group="bfreplay.objectives",
     needs=("problem",),
     built_in={
-        "own": f"{_HERE}.own:own",
+        OWN: f"{_HERE}.own:own",
         "throughput": f"{_HERE}.throughput:throughput",
         "speed-up": f"{_HERE}.speed_up:speed_up",
         "priority": f"{_HERE}.priority:priority",
@@ -45,7 +45,7 @@ def objective_of(spec: str) -> Objective:
         It cannot be read, or names what there is not; or a sum has a term that is no sum over jobs.
     """
     parts = parsed(spec)
-    if parts == (Part("own"),):
+    if parts == (TermSpec(OWN),):
         return OwnObjective()
     found = [OBJECTIVES.load(part.name) for part in parts]
     if len(parts) == 1 and isinstance(found[0], type):
@@ -53,14 +53,14 @@ def objective_of(spec: str) -> Objective:
     return SeparableObjective(tuple(_term(part, each) for part, each in zip(parts, found, strict=True)))
 
 
-def _term(part: Part, function: Any) -> Term:
+def _term(part: TermSpec, function: Any) -> Term:
     if isinstance(function, type):
         raise _not_in_a_sum(part)
     known = _known_parameters(part, function, 2)
     return Term(part, function, settings_of(part, known), T_FWD_S in known)
 
 
-def _whole(part: Part, joint: type[Any]) -> WholeObjective:
+def _whole(part: TermSpec, joint: type[Any]) -> WholeObjective:
     if part.weight is not None:
         raise _not_in_a_sum(part)
     settings = settings_of(part, _known_parameters(part, joint, 0))
@@ -68,7 +68,7 @@ def _whole(part: Part, joint: type[Any]) -> WholeObjective:
     return WholeObjective(part, objective, settings)
 
 
-def _known_parameters(part: Part, found: Any, n_given: int) -> dict[str, inspect.Parameter]:
+def _known_parameters(part: TermSpec, found: Any, n_given: int) -> dict[str, inspect.Parameter]:
     try:
         return parameters_of(found, n_given)
     except ValueError as error:  # some functions written in C do not say
@@ -79,7 +79,7 @@ def _known_parameters(part: Part, found: Any, n_given: int) -> dict[str, inspect
         ) from error
 
 
-def _not_in_a_sum(part: Part) -> InputError:
+def _not_in_a_sum(part: TermSpec) -> InputError:
     return InputError(
         f"the objective {part.name!r} has no weight and is no term of a sum: it looks at all jobs together, and does "
         "not say what one of them is worth by itself",

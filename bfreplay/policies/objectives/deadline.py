@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.policies.objectives.curves import best_rate, in_units_of
-from bfreplay.policies.objectives.parameters import check_at_least
 from bfreplay.policies.policy import NO_DEADLINE_US, PolicyState
 
 
@@ -17,7 +17,7 @@ def deadline(state: PolicyState, counts: NDArray[np.int64], *, background: float
     worth a full weight; beyond it, only as ``background`` work. So is a job without a deadline or without an end, and
     one that is late: its deadline has passed, or not even ``max P`` would meet it. Use it when jobs have due times.
     """
-    check_at_least("background", background, 0.0)
+    checks.number("background", background, least=0.0)
     best = best_rate(state, counts)
     left = state.work - state.progress
     # as floats: a time before 1970 and no deadline are further apart than int64 reaches

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.policies.objectives.curves import first_node_rate, in_units_of
 from bfreplay.policies.objectives.objective import Rates
-from bfreplay.policies.objectives.parameters import check_at_least
 from bfreplay.policies.policy import PolicyState
 
 
@@ -30,7 +30,7 @@ def energy(
     rescaling job gives up what it makes, less the energy between ``busy_w`` and ``wait_w`` that it saves. Use it when
     power is what is short: jobs that scale badly keep few nodes, as with ``cost``, but pay less for waiting ones.
     """
-    check_at_least("price", price, 0.0)
+    checks.number("price", price, least=0.0)
     if not 0.0 <= idle_w <= wait_w <= busy_w or not idle_w < busy_w:
         raise InputError(
             "the powers of a node are out of order",

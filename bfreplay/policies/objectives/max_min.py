@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError
+from bfreplay import checks
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.curves import best_rate
+from bfreplay.policies.objectives.objective import problem_from
 from bfreplay.policies.objectives.service import log_service, service
 from bfreplay.policies.policy import PolicyState
 
@@ -39,9 +40,7 @@ class MaxMin:
     """
 
     def __init__(self, slack: float = 0.0) -> None:
-        if not 0.0 <= slack <= 1.0:
-            raise InputError("slack is out of range", column="slack", value=slack, expected="a fraction, 0 to 1")
-        self.slack = float(slack)
+        self.slack = checks.number("slack", slack, least=0.0, most=1.0)
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """The decision as gains. They hold what rescaling costs already, so nothing is lost beside them."""
@@ -60,15 +59,8 @@ class MaxMin:
         value -= value[:, :1]
         is_enough = (served >= level) | ~can_gain[:, None]
         least = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
-        return AllocationProblem(
-            current=np.ascontiguousarray(state.current),
-            min_nodes=np.ascontiguousarray(state.min_nodes),
-            max_nodes=np.ascontiguousarray(state.max_nodes),
-            gain=np.where(is_enough, value, value - _penalty(np.where(allowed, value, -np.inf), least)),
-            scale_up_loss=np.zeros(state.n_jobs),
-            scale_down_loss=np.zeros(state.n_jobs),
-            capacity=state.n_idle,
-        )
+        gain = np.where(is_enough, value, value - _penalty(np.where(allowed, value, -np.inf), least))
+        return problem_from(state, gain, np.zeros(state.n_jobs))
 
 
 def service_after(state: PolicyState, t_fwd_s: float) -> NDArray[np.float64]:

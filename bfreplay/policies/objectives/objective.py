@@ -28,6 +28,32 @@ class Rates:
     given_up: NDArray[np.float64]
 
 
+def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArray[np.float64]) -> AllocationProblem:
+    """Pose ``state`` as a decision.
+
+    Parameters
+    ----------
+    state
+        The J active jobs and the idle nodes.
+    gain : (J, K + 1) float64
+        What each job on each number of nodes is worth until the next decision.
+    given_up : (J,) float64
+        What it gives up per second while it rescales from its ``current`` nodes. If these are fewer than ``min_nodes``
+        it gives up nothing: so a start from zero is free.
+    """
+    current: NDArray[np.int64] = np.ascontiguousarray(state.current)
+    given_up = np.where(current >= state.min_nodes, given_up, 0.0)
+    return AllocationProblem(
+        current=current,
+        min_nodes=np.ascontiguousarray(state.min_nodes),
+        max_nodes=np.ascontiguousarray(state.max_nodes),
+        gain=gain,
+        scale_up_loss=given_up * state.scale_up_cost_s,
+        scale_down_loss=given_up * state.scale_down_cost_s,
+        capacity=state.n_idle,
+    )
+
+
 class RateFunction(Protocol):
     """A separable objective: what each job on each number of nodes is worth per second.
 
@@ -71,11 +97,6 @@ class Objective(Protocol):
     @property
     def spec(self) -> str:
         """Text that makes it again: ``objective_of(spec)``."""
-        ...
-
-    @property
-    def is_separable(self) -> bool:
-        """Whether it is a sum of what each job is worth by itself."""
         ...
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:

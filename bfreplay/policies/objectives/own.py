@@ -6,7 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.policies.objectives.objective import problem_from
 from bfreplay.policies.policy import PolicyState
+
+OWN = "own"
+"""Its name, and the spec of the default."""
 
 
 def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -21,8 +25,7 @@ def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
 class OwnObjective:
     """``own`` by itself, the default: its numbers were checked when the jobs came in, and are not checked again."""
 
-    spec = "own"
-    is_separable = True
+    spec = OWN
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """``gain_j(n) = t_fwd_s * O_j(n)``.
@@ -30,19 +33,9 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        current: NDArray[np.int64] = np.ascontiguousarray(state.current)
-        rate_now = state.objective[np.arange(state.n_jobs), current]
-        rate_now = np.where(current >= state.min_nodes, rate_now, 0.0)
-        return AllocationProblem(
-            current=current,
-            min_nodes=np.ascontiguousarray(state.min_nodes),
-            max_nodes=np.ascontiguousarray(state.max_nodes),
-            gain=t_fwd_s * state.objective,
-            scale_up_loss=rate_now * state.scale_up_cost_s,
-            scale_down_loss=rate_now * state.scale_down_cost_s,
-            capacity=state.n_idle,
-        )
+        rate_now = state.objective[np.arange(state.n_jobs), state.current]
+        return problem_from(state, t_fwd_s * state.objective, rate_now)
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""
-        return {"spec": self.spec, "terms": [{"name": "own", "weight": 1.0, "parameters": {}}]}
+        return {"spec": self.spec, "terms": [{"name": OWN, "weight": 1.0, "parameters": {}}]}

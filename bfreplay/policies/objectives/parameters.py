@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.spec import Part
+from bfreplay.policies.objectives.spec import TermSpec
 
 T_FWD_S = "t_fwd_s"
 """The parameter that the policy sets."""
@@ -32,7 +32,7 @@ def parameters_of(function: Callable[..., Any], n_given: int) -> dict[str, inspe
     return kept
 
 
-def settings_of(part: Part, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
+def settings_of(part: TermSpec, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
     """Every parameter with its value: what ``part`` sets, and the defaults of the others; without ``t_fwd_s``.
 
     Raises
@@ -72,18 +72,12 @@ def settings_of(part: Part, known: dict[str, inspect.Parameter]) -> dict[str, An
     return settings
 
 
-def recorded(settings: dict[str, Any]) -> dict[str, Any]:
+def json_ready(settings: dict[str, Any]) -> dict[str, Any]:
     """``settings`` as JSON takes them: numbers that are not finite as text."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in settings.items()
     }
-
-
-def check_at_least(name: str, value: float, least: float) -> None:
-    """Raise ``InputError`` unless ``value`` is a finite number of at least ``least``."""
-    if not (math.isfinite(value) and value >= least):
-        raise InputError(f"{name} is out of range", column=name, value=value, expected=f"a finite number >= {least:g}")
 
 
 def _is_number(value: object) -> bool:

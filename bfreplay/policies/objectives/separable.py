@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.policies.objectives.objective import Rates
-from bfreplay.policies.objectives.parameters import recorded
+from bfreplay.policies.objectives.objective import Rates, problem_from
+from bfreplay.policies.objectives.parameters import json_ready
 from bfreplay.policies.objectives.spec import written
 from bfreplay.policies.objectives.terms import Term
 from bfreplay.policies.policy import PolicyState
@@ -24,8 +23,6 @@ class SeparableObjective:
     says), never less than 0, and nothing if it holds fewer than ``min_nodes``.
     """
 
-    is_separable = True
-
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms = terms
         self.spec = written(tuple(term.part for term in terms))
@@ -33,18 +30,8 @@ class SeparableObjective:
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """Gains over ``t_fwd_s`` seconds, and what rescaling gives up."""
         rates = self.rates(state, t_fwd_s)
-        current: NDArray[np.int64] = np.ascontiguousarray(state.current)
-        given_up = np.maximum(rates.given_up[np.arange(state.n_jobs), current], 0.0)
-        given_up = np.where(current >= state.min_nodes, given_up, 0.0)
-        return AllocationProblem(
-            current=current,
-            min_nodes=np.ascontiguousarray(state.min_nodes),
-            max_nodes=np.ascontiguousarray(state.max_nodes),
-            gain=t_fwd_s * rates.value,
-            scale_up_loss=given_up * state.scale_up_cost_s,
-            scale_down_loss=given_up * state.scale_down_cost_s,
-            capacity=state.n_idle,
-        )
+        given_up = np.maximum(rates.given_up[np.arange(state.n_jobs), state.current], 0.0)
+        return problem_from(state, t_fwd_s * rates.value, given_up)
 
     def rates(self, state: PolicyState, t_fwd_s: float) -> Rates:
         """``V (J, K + 1)``, and what of it a rescaling job gives up."""
@@ -69,7 +56,7 @@ class SeparableObjective:
         return {
             "spec": self.spec,
             "terms": [
-                {"name": term.part.name, "weight": term.weight, "parameters": recorded(term.settings)}
+                {"name": term.part.name, "weight": term.weight, "parameters": json_ready(term.settings)}
                 for term in self.terms
             ],
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from bfreplay.errors import InputError
+from bfreplay.scalability.law import LARGEST_RATE
 
 GRAMMAR = "NAME, NAME(key=value, ...), package.module:function(...), or a sum: 0.7*NAME + 0.3*NAME(key=value)"
 
@@ -17,7 +18,6 @@ _TOKEN = re.compile(
     rf"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>{_NAME})"
     r"|(?P<text>'[^']*'|\"[^\"]*\")|(?P<sign>\S)|(?P<end>$))"
 )
-_LARGEST = 1e30
 _WORDS: dict[str, Value] = {"true": True, "false": False, "True": True, "False": False}
 _FIXES = {
     "-": "weights are positive: what less of is better is an objective of its own (cost, energy)",
@@ -27,7 +27,7 @@ _FIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TermSpec:
     """One term of an objective: ``weight*name(key=value, ...)``; a weight that is not written is ``None``."""
 
     name: str
@@ -41,12 +41,12 @@ class Part:
         return text if self.weight is None else f"{_value_text(self.weight)}*{text}"
 
 
-def written(parts: tuple[Part, ...]) -> str:
+def written(parts: tuple[TermSpec, ...]) -> str:
     """The spec of ``parts``, which ``parsed`` reads back."""
     return " + ".join(map(str, parts))
 
 
-def parsed(text: str) -> tuple[Part, ...]:
+def parsed(text: str) -> tuple[TermSpec, ...]:
     """Read the terms of an objective.
 
     Raises
@@ -77,7 +77,7 @@ class _Reader:
         self._end = 0
         self._next()
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TermSpec, ...]:
         found = [self._part()]
         while self._kind != "end":
             if self._token != "+":
@@ -87,7 +87,7 @@ class _Reader:
             found.append(self._part())
         return tuple(found)
 
-    def _part(self) -> Part:
+    def _part(self) -> TermSpec:
         weight: float | None = None
         if self._kind == "number":
             weight = self._number()
@@ -101,7 +101,7 @@ class _Reader:
             self._refuse(f"a name is missing {f'before {self._token!r}' if self._token else 'at the end'}")
         name = self._token
         self._next()
-        return Part(name, self._parameters() if self._token == "(" else (), weight)
+        return TermSpec(name, self._parameters() if self._token == "(" else (), weight)
 
     def _parameters(self) -> tuple[tuple[str, Value], ...]:
         found: dict[str, Value] = {}
@@ -141,7 +141,7 @@ class _Reader:
 
     def _number(self) -> float | int:
         number: float | int = int(self._token) if self._token.isdecimal() else float(self._token)
-        if not number <= _LARGEST:
+        if not number <= LARGEST_RATE:
             self._refuse("a number is too large")
         return number
 

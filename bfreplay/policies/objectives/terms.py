@@ -13,12 +13,10 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies.objectives.objective import Rates
 from bfreplay.policies.objectives.parameters import T_FWD_S
-from bfreplay.policies.objectives.spec import Part
+from bfreplay.policies.objectives.spec import TermSpec
 from bfreplay.policies.policy import PolicyState
 from bfreplay.registry import one_line
-
-LARGEST = 1e30
-"""What a job may be worth per second: sums over jobs and times stay far from the end of floating-point numbers."""
+from bfreplay.scalability.law import LARGEST_RATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Term:
         It has a parameter ``t_fwd_s``.
     """
 
-    part: Part
+    part: TermSpec
     function: Callable[..., Any]
     settings: dict[str, Any]
     wants_t_fwd: bool
@@ -84,7 +82,7 @@ class Term:
                 fix="is a return missing?" if said is None else None,
             )
         table: NDArray[np.float64] = said.astype(np.float64, copy=False)
-        wrong = ~(np.abs(table) <= LARGEST) & (counts <= state.max_nodes[:, None])
+        wrong = ~(np.abs(table) <= LARGEST_RATE) & (counts <= state.max_nodes[:, None])
         if wrong.any():
             row, count = np.argwhere(wrong)[0].tolist()
             raise InputError(
@@ -93,6 +91,7 @@ class Term:
                 row=f"job number {int(state.job[row])}, from 0",
                 column=f"{count} nodes",
                 value=float(table[row, count]),
-                expected=f"finite numbers up to {LARGEST:g} for 0 to {int(state.max_nodes[row])} nodes, its max_nodes",
+                expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row])} nodes, its "
+                "max_nodes",
             )
         return table

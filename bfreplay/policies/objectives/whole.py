@@ -8,8 +8,8 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.objective import JointObjective
-from bfreplay.policies.objectives.parameters import recorded
-from bfreplay.policies.objectives.spec import Part
+from bfreplay.policies.objectives.parameters import json_ready
+from bfreplay.policies.objectives.spec import TermSpec
 from bfreplay.policies.policy import PolicyState
 from bfreplay.registry import one_line
 
@@ -17,9 +17,7 @@ from bfreplay.registry import one_line
 class WholeObjective:
     """A joint objective with its spec, and the check of what it poses."""
 
-    is_separable = False
-
-    def __init__(self, part: Part, joint: JointObjective, settings: dict[str, Any]) -> None:
+    def __init__(self, part: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
         self.spec = str(part)
         self._name = part.name
         self._joint = joint
@@ -60,5 +58,5 @@ class WholeObjective:
         """Spec, and its only term with all its parameters."""
         return {
             "spec": self.spec,
-            "terms": [{"name": self._name, "weight": 1.0, "parameters": recorded(self._settings)}],
+            "terms": [{"name": self._name, "weight": 1.0, "parameters": json_ready(self._settings)}],
         }

@@ -272,8 +272,8 @@ def test_pictures_that_fail_leave_no_folder(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"sample": 0}, "sample is out of range"),
-        ({"seed": -1}, "seed is out of range"),
+        ({"sample": 0}, "sample is below 1"),
+        ({"seed": -1}, "seed is below 0"),
         ({"time_limit_s": 0.0}, "time limit"),
         ({"t_fwd_s": -1.0}, "forward-looking time"),
         ({"max_parallel": 0}, "max_parallel"),

@@ -53,7 +53,6 @@ class SaysAnotherSpec:
     """Made by hand, and its spec makes another one."""
 
     spec = "speed-up"
-    is_separable = True
 
     def __init__(self):
         self.inner = objective_of("throughput")

@@ -7,21 +7,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.spec import Part, parsed, written
+from bfreplay.policies.objectives.spec import TermSpec, parsed, written
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("own", (Part("own"),)),
-        ("  speed-up ", (Part("speed-up"),)),
-        ("cost(price=0.4)", (Part("cost", (("price", 0.4),)),)),
-        ("a.b:c.d( x = 1 ,y=-2e-3 )", (Part("a.b:c.d", (("x", 1), ("y", -0.002))),)),
+        ("own", (TermSpec("own"),)),
+        ("  speed-up ", (TermSpec("speed-up"),)),
+        ("cost(price=0.4)", (TermSpec("cost", (("price", 0.4),)),)),
+        ("a.b:c.d( x = 1 ,y=-2e-3 )", (TermSpec("a.b:c.d", (("x", 1), ("y", -0.002))),)),
         ("f(a=true, b=False, c=word, d='two words', e=\"it's\")",
-         (Part("f", (("a", True), ("b", False), ("c", "word"), ("d", "two words"), ("e", "it's"))),)),
-        ("0.7*throughput + .3*speed-up", (Part("throughput", (), 0.7), Part("speed-up", (), 0.3))),
-        ("2*a+b+1e-3*c(k=1)", (Part("a", (), 2), Part("b"), Part("c", (("k", 1),), 0.001))),
-        ("__main__:mine", (Part("__main__:mine"),)),
+         (TermSpec("f", (("a", True), ("b", False), ("c", "word"), ("d", "two words"), ("e", "it's"))),)),
+        ("0.7*throughput + .3*speed-up", (TermSpec("throughput", (), 0.7), TermSpec("speed-up", (), 0.3))),
+        ("2*a+b+1e-3*c(k=1)", (TermSpec("a", (), 2), TermSpec("b"), TermSpec("c", (("k", 1),), 0.001))),
+        ("__main__:mine", (TermSpec("__main__:mine"),)),
     ],
 )  # fmt: skip
 def test_what_a_spec_says(text, parts):
@@ -38,14 +38,14 @@ values = numbers | numbers.map(lambda n: -n) | st.booleans() | st.text("ab '=,()
 @given(
     st.lists(
         st.builds(
-            Part, names,
+            TermSpec, names,
             st.dictionaries(keys, values, max_size=3).map(lambda found: tuple(found.items())),
             st.none() | numbers,
         ),
         min_size=1, max_size=4,
     ).map(tuple)
 )  # fmt: skip
-@example((Part("f", (("x", "true"), ("y", True), ("z", ""))),))
+@example((TermSpec("f", (("x", "true"), ("y", True), ("z", ""))),))
 def test_what_is_written_is_read_back(parts):
     again = parsed(written(parts))
     assert again == parts

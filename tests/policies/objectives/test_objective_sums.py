@@ -14,14 +14,15 @@ from bfreplay.policies.objectives.catalogue import OBJECTIVES, objective_of
 from tests.policies.small_states import allocations, state_of, states
 
 T_FWD_S = 60.0
-SEPARABLE = [name for name in OBJECTIVES.names() if objective_of(name).is_separable]
+SEPARABLE = [name for name in OBJECTIVES.names() if name != "max-min"]
 SUM = "0.7*throughput + 0.2*cost(price=0.9) + deadline"
 
 
-def test_all_objectives_but_max_min_are_sums_over_jobs():
-    assert set(OBJECTIVES.names()) - set(SEPARABLE) == {"max-min"}
-    assert not objective_of("max-min(slack=0.1)").is_separable
-    assert objective_of(SUM).is_separable
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_what_a_job_is_worth_depends_on_the_other_jobs_with_max_min_alone(name):
+    together, alone = state_of([[0, 10, 15], [0, 8, 9]], 2), state_of([[0, 10, 15]], 2)
+    rows = [objective_of(name).problem(state, T_FWD_S).gain[0].tolist() for state in (together, alone)]
+    assert (rows[0] == rows[1]) == (name in SEPARABLE)
 
 
 def test_each_term_of_a_sum_is_measured_by_its_largest_value_over_the_decision():

@@ -9,11 +9,12 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.header import NODES, PROCESSORS, Header
-from bfreplay.errors import InputError, check_whole
+from bfreplay.errors import InputError
 from bfreplay.wording import count
 
 NOT_WHOLE = (
@@ -66,7 +67,7 @@ def machine_of(header: Header, options: ReadOptions, file: str, peak: Callable[[
     """
     for name, value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
         if value is not None:
-            check_whole(name, value, 1)
+            checks.whole(name, value, 1)
     per_node = options.procs_per_node
     processors = header.number(PROCESSORS)
     n_nodes = header.number(NODES) if options.n_nodes is None else options.n_nodes

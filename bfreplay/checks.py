@@ -1,27 +1,27 @@
-"""Values that a user gave, checked: what is wrong with one, what was expected, and what to do."""
+"""Values that a user gave, checked: what is wrong with one, what was expected, what was meant, and what to do."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 from collections.abc import Iterable, Sequence
 
-from bfreplay.datasets.hints import near_name
 from bfreplay.errors import InputError
 
 LARGEST = 2**53
 """Whole numbers up to here are exact as floating-point numbers too."""
 
 
-def whole(key: str, value: object, least: int, most: int = LARGEST) -> int:
-    """Return a whole number within bounds.
+def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
+    """Return a whole number within bounds; ``most`` may be infinite.
 
     Raises
     ------
     InputError
         It is something else: text, a truth value, a fraction, or out of bounds.
     """
-    expected = f"a whole number >= {least}" if most == LARGEST else f"a whole number from {least} to {most}"
+    expected = f"a whole number >= {least}" if most >= LARGEST else f"a whole number from {least} to {most}"
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -125,3 +125,9 @@ def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
             expected=f"{key} with {setting} only",
             fix=f"drop {key}, or write {setting}",
         )
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a misspelt one is most like, whatever its case and the spaces around it."""
+    near = difflib.get_close_matches(name.strip().lower(), list(known), n=1)
+    return near[0] if near else None

@@ -1,0 +1,70 @@
+"""Values of a user, checked: what comes back, and what is said of those that will not do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bfreplay import checks
+from bfreplay.errors import InputError
+
+
+def test_whole_numbers_of_every_kind_come_back_as_python_has_them():
+    for value in (3, np.int64(3), np.uint8(3)):
+        found = checks.whole("n", value, 1)
+        assert (found, type(found)) == (3, int)
+    assert checks.whole("n", 1, 1, 1) == 1
+    assert checks.whole("seed", 2**70, 0, math.inf) == 2**70
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "problem", "expected"),
+    [
+        (0, checks.LARGEST, "n is below 1", "a whole number >= 1"),
+        (2**53 + 1, checks.LARGEST, f"n is above {2**53}", "a whole number >= 1"),
+        (9, 8, "n is above 8", "a whole number from 1 to 8"),
+        (-1, math.inf, "n is below 1", "a whole number >= 1"),
+        (2.0, 8, "n is no whole number", "a whole number from 1 to 8"),
+        (True, 8, "n is no whole number", "a whole number from 1 to 8"),
+        ("3", 8, "n is no whole number", "a whole number from 1 to 8"),
+        (None, 8, "n is no whole number", "a whole number from 1 to 8"),
+    ],
+)
+def test_other_values_are_no_whole_numbers_within_bounds(value, most, problem, expected):
+    with pytest.raises(InputError) as caught:
+        checks.whole("n", value, 1, most)
+    assert (caught.value.problem, caught.value.column, caught.value.expected) == (problem, "n", expected)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "expected"),
+    [
+        (-0.1, {"least": 0.0}, "a finite number >= 0"),
+        (0, {"above": 0.0}, "a finite number > 0"),
+        (1.5, {"least": 0.0, "most": 1.0}, "a finite number >= 0 and <= 1"),
+        (math.inf, {}, "a finite number"),
+        (math.nan, {"least": 0.0}, "a finite number >= 0"),
+        ("1", {}, "a finite number"),
+        (False, {"least": 0.0}, "a finite number >= 0"),
+    ],
+)
+def test_numbers_are_finite_and_within_bounds(value, bounds, expected):
+    with pytest.raises(InputError, match=r"^price is (out of range|not finite|no number)") as caught:
+        checks.number("price", value, **bounds)
+    assert caught.value.expected == expected
+
+
+def test_bounds_themselves_are_allowed_and_whole_numbers_become_floats():
+    found = checks.number("price", 1, least=1.0, most=1.0)
+    assert (found, type(found)) == (1.0, float)
+
+
+def test_a_misspelt_key_is_answered_with_the_nearest():
+    checks.known_keys(["eta"], ("eta", "first_epochs"), "the pruner")
+    with pytest.raises(InputError, match=r"the pruner has no key 'eat'(.|\n)*did you mean 'eta'"):
+        checks.known_keys(["eta", "eat"], ("eta", "first_epochs"), "the pruner")
+    assert checks.near_name(" Bset", ("best", "last")) == "best"
+    assert checks.near_name("zzz", ("best", "last")) is None
