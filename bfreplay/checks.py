@@ -63,7 +63,15 @@ def number(
 
 
 def text(key: str, value: object) -> str:
-    """Return text that is not empty; InputError for anything else."""
+    """Return text of one line that is not empty; InputError for anything else."""
+    if isinstance(value, str) and not value.isprintable():
+        raise InputError(
+            f"{key} has a line break or another control character",
+            column=key,
+            value=value,
+            expected="text of one line",
+            fix="take it out",
+        )
     if not isinstance(value, str) or not value.strip():
         fix = "put it in quotes" if not isinstance(value, str) else "write something between the quotes"
         raise InputError(f"{key} is no text", column=key, value=value, expected="text", fix=fix)

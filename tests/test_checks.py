@@ -68,3 +68,9 @@ def test_a_misspelt_key_is_answered_with_the_nearest():
         checks.known_keys(["eta", "eat"], ("eta", "first_epochs"), "the pruner")
     assert checks.near_name(" Bset", ("best", "last")) == "best"
     assert checks.near_name("zzz", ("best", "last")) is None
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "a\ttab", "a\x1b[31mcolour"])
+def test_text_with_control_characters_is_refused(value):
+    with pytest.raises(InputError, match="control character"):
+        checks.text("name", value)

@@ -26,6 +26,8 @@ from bfreplay.datasets.registry import check_is_file
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
+_OPTUNA_PARALLEL = 10
+"""Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _TABLES = ("campaign", "trial", "model", "retries", "scores", "pruner", "proposer", "search", "optuna", "curves")
 _CAMPAIGN_KEYS = (
     "name", "kind", "trials", "seed", "parallel", "arrival", "every_s", "per_hour", "start_after_s",
@@ -175,6 +177,9 @@ class _Reader:
         report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
         choice = trial.text("model_choice", IN_TURN)
         others = table.given("seed", "parallel", "start_after_s", "higher_is_better")
+        proposer = self._proposer_name(table)
+        if proposer == OPTUNA and not table.has("parallel"):
+            others["parallel"] = _OPTUNA_PARALLEL
         campaign = with_place(
             table,
             lambda: Campaign(
@@ -184,13 +189,16 @@ class _Reader:
         )  # fmt: skip
         if choice != IN_TURN:
             campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
-        proposer = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
-        if "optuna" in self._tables and proposer != OPTUNA:
+        return campaign, proposer
+
+    def _proposer_name(self, table: TomlTable) -> str:
+        name = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
+        if "optuna" in self._tables and name != OPTUNA:
             raise table.error(
                 "[optuna] has no effect with another proposer", "proposer", repr(OPTUNA),
                 f'write proposer = "{OPTUNA}", or drop [optuna]',
             )  # fmt: skip
-        return campaign, proposer
+        return name
 
     def _budget(self, campaign: TomlTable) -> Budget:
         table = TomlTable.of(self._file, "[campaign.budget]", campaign.cells.get("budget", {}), _BUDGET_KEYS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import cast
@@ -48,7 +48,7 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
             raise InputError(
                 "curves were given, and a job source makes its own", value=str(curves), fix="leave the curves out"
             )
-        return cast(JobSource, JOB_SOURCES.make(str(jobs)))
+        return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs))))
     return load_campaign(path, curves) if is_campaign(path) else load_jobs(path, curves)
 
 
@@ -70,7 +70,14 @@ def workload_of(
             expected="a job source, which is an object",
             fix=f"make one: {jobs.__name__}()",
         )
-    if isinstance(jobs, JobSet | JobSource):
+    if isinstance(jobs, JobSet):
+        return jobs
+    if isinstance(jobs, JobSource):
+        if not isinstance(jobs.sources, Sequence):
+            raise InputError(
+                f"the job source {jobs.name!r} has no list of files", column="sources", value=jobs.sources,
+                expected="pairs of a file's name and its SHA-256, () for none",
+            )  # fmt: skip
         return jobs
     missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
     if hasattr(jobs, "ask"):

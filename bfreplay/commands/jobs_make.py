@@ -63,7 +63,12 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
         [
             click.option("--trials", type=int, default=trials, help="Trials at most."),
             click.option("--name", default=None, help="Of the campaign.  [default: the file's name]"),
-            click.option("--parallel", type=int, default=None, help="Trials in flight, at most.  [default: no limit]"),
+            click.option(
+                "--parallel",
+                type=int,
+                default=None,
+                help="Trials in flight, at most.  [default: no limit; 10 with --proposer optuna]",
+            ),
             _arrival("at-once"),
             click.option(
                 "--pruner",
@@ -140,7 +145,10 @@ def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, pro
 
     _check_output(out, force)
     known = None if curves_file is None else curves_of_file(curves_file)
-    tables = _tables(options, usual_pruner="optuna" if proposer == "optuna" else "asha")
+    is_optuna = proposer == "optuna"
+    if is_optuna and options["parallel"] is None:
+        options["parallel"] = 10  # of many trials proposed at once, none could learn from another
+    tables = _tables(options, usual_pruner="optuna" if is_optuna else "asha")
     tables["campaign"]["proposer"] = proposer
     _write(out, force, hpo_text(tables, curve, known, out), f"{count(options['trials'], 'trial')} of one model")
 

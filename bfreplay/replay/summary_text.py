@@ -6,6 +6,7 @@ from typing import Any
 
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.times import iso_utc
+from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import amount, count, duration
 
@@ -55,7 +56,7 @@ def _header(record: dict[str, Any]) -> list[str]:
     details = [policy["name"]]
     if "solver" in policy:
         details += [f"decided by {policy['solver']['name']}", f"T_fwd {policy['t_fwd_s']:g} s"]
-    if policy.get("objective", {}).get("spec", "own") != "own":
+    if policy.get("objective", {}).get("spec", OWN) != OWN:
         details.append(f"objective {policy['objective']['spec']}")
     if "learning" in policy:
         details.append("curves learned " + ("by model" if policy["learning"]["share"] == "model" else "job by job"))

@@ -88,7 +88,7 @@ def fit(nodes: Sequence[float] | Floats, rates: Sequence[float] | Floats, law: s
     least 95 of 100 cases. They are the projections of the joint likelihood region, that is, of the parameters with
     S <= S_min (1 + p/(N-p) F), F the 95 % point of the F distribution of p and N-p degrees of freedom (D. M. Bates and
     D. G. Watts, Nonlinear Regression Analysis and Its Applications, 1988). The region holds the truth in 95 of 100
-    cases, hence its projections in more: 97 to 99 (benchmarks/bench_fit_coverage.py). Profile-likelihood intervals
+    cases, hence its projections in more: 97 to 99.8 (benchmarks/bench_fit_coverage.py). Profile-likelihood intervals
     after Bonferroni are 8 to 14 % narrower, but hold all parameters in 95.5 to 96.3 cases only. The region follows the
     curvature of the law and stops at the bounds of parameters, where symmetric t intervals would not; and the band
     of the fitted curve (`FittedLaw.band`) comes from the same region.

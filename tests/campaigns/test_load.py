@@ -183,6 +183,13 @@ def test_an_optuna_table_makes_optuna_the_proposer_and_a_pruner_in_it_prunes(tmp
     assert {trial.state for trial in made.trials} == {"finished", "pruned"}
 
 
+@pytest.mark.parametrize(("given", "parallel"), [("", 10), ("parallel = 60\n", 60)])
+def test_optuna_gets_ten_trials_in_flight_unless_told_otherwise(tmp_path, given, parallel):
+    pytest.importorskip("optuna")
+    text = LEAST.replace("trials = 6\n", "trials = 60\n" + given) + SEARCH + '[optuna]\nsampler = "random"\n'
+    assert loaded(tmp_path, text).campaign.parallel == parallel
+
+
 @pytest.mark.parametrize("kind", ["none", "asha", "successive-halving", "median"])
 def test_optuna_proposes_beside_every_pruner(tmp_path, kind):
     pytest.importorskip("optuna")

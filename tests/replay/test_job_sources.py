@@ -321,6 +321,10 @@ def test_a_class_or_a_source_without_a_description_is_refused():
     with pytest.raises(InputError, match="Scripted is a class"):
         replay_log(idle_for(9), Scripted)  # type: ignore[arg-type]
     source = Scripted([])
+    source.sources = None  # type: ignore[assignment]  # the mistake that is tested
+    with pytest.raises(InputError, match="has no list of files"):
+        replay_log(idle_for(9), source)
+    source = Scripted([])
     source.describe = lambda: None  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(InputError, match="describes itself by NoneType"):
         replay_log(idle_for(9), source)

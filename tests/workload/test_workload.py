@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.scalability import TabulatedCurve
+from bfreplay.scalability import Amdahl, TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 
 JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 4.0]))
@@ -23,6 +23,7 @@ JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 
         ({"min_nodes": 1.5}, "min_nodes", "no whole number"),
         ({"submit_us": 0.5}, "submit_us", "no whole number"),
         ({"max_nodes": 8}, "throughput", "ends at 4 nodes, below max_nodes 8"),
+        ({"throughput": Amdahl(9.0, 0.1), "max_nodes": 10**9}, "max_nodes", "fix: +lower max_nodes"),
         ({"scale_up_cost_s": -1.0}, "scale_up_cost_s", "negative"),
         ({"scale_down_cost_s": math.inf}, "scale_down_cost_s", "negative or no number"),
         ({"work_samples": 0.0}, "work_samples", "not positive"),

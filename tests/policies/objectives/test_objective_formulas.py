@@ -103,6 +103,14 @@ def test_deadline_is_the_part_of_the_needed_rate_and_some_background():
     assert values("deadline(background=0)", state) == pytest.approx(2 * np.array([[0, 2 / 6, 4 / 6, 1]]))
 
 
+def test_a_margin_asks_for_more_than_the_needed_rate_and_never_for_more_than_the_best():
+    state = state_of([[0, 2, 4, 8]], 3, work=[1000], progress=[400], due_s=[200])  # 3 samples/s are needed
+    assert values("deadline(margin=2, background=0)", state) == pytest.approx(np.array([[0, 2 / 6, 4 / 6, 1]]))
+    assert values("deadline(margin=9, background=0)", state) == pytest.approx(np.array([[0, 2 / 8, 4 / 8, 1]]))
+    with pytest.raises(InputError, match="margin"):
+        values("deadline(margin=0.9)", state)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
