@@ -66,4 +66,5 @@ if __name__ == "__main__":
     search = Bisection()
     run = bfreplay.replay_log(log, search)
     best = math.pow(10, (search.low + search.high) / 2)
-    print(f"U = {run.u:.3f}; {run.summary['jobs']}; learning rate near {best:.2g}")
+    hours = run.summary["ledger"]["node_hours"]["useful"]
+    print(f"Used {hours:.1f} idle node-hours for {run.summary['jobs']['finished']} jobs; learning rate near {best:.2g}")
