@@ -6,6 +6,7 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from typing import SupportsIndex
 
 from bfreplay.errors import InputError
 
@@ -23,9 +24,9 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
     """
     expected = f"a whole number >= {least}" if most >= LARGEST else f"a whole number from {least} to {most}"
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]  # whatever it is
+        number = operator.index(value)
     except TypeError:
         fix = "write it without quotes" if isinstance(value, str) and value.isdigit() else "give a whole number"
         raise InputError(f"{key} is no whole number", column=key, value=value, expected=expected, fix=fix) from None

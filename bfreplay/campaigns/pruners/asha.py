@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
 
 from bfreplay.campaigns.parts import Advice, Released, TrialState
-from bfreplay.campaigns.pruners.rungs import checked_rungs, n_best, rung_epochs
+from bfreplay.campaigns.pruners.rungs import Rungs, n_best
 
 
-class Asha:
+class Asha(Rungs):
     """A trial that reaches a rung goes on if it is among the best ``1 / eta`` of those that have reached it so far.
 
     Nobody waits: early trials are compared with few others, so more of them go on than in the synchronous form. Of
@@ -21,32 +20,14 @@ class Asha:
 
     Ties: a trial goes on if fewer than ``max(1, n // eta)`` of the n scores at the rung, its own among them, are
     strictly better; of equal scores all go on.
-
-    Parameters
-    ----------
-    eta
-        Reduction factor, a whole number >= 2.
-    first_epochs
-        Epochs of the first rung, >= 1; the others are at ``first_epochs * eta**k``, below the end of a trial.
-
-    Raises
-    ------
-    InputError
-        A parameter that is no such number.
     """
 
-    def __init__(self, eta: int = 3, first_epochs: int = 1) -> None:
-        self.eta, self.first_epochs = checked_rungs(eta, first_epochs)
-        self.begin(higher_is_better=True)
+    kind = "asha"
 
     def begin(self, higher_is_better: bool) -> None:
         """Forget all scores."""
-        self._sign = -1.0 if higher_is_better else 1.0
+        super().begin(higher_is_better)
         self._costs: dict[int, list[float]] = {}  # at each rung, in ascending order: the smaller, the better
-
-    def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Epochs of the rungs; InputError if there is none."""
-        return rung_epochs(self.eta, self.first_epochs, epochs)
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
         """Compare it with all scores at this rung so far, its own included."""
@@ -62,7 +43,3 @@ class Asha:
     def released(self, n_under_way: int) -> Released:
         """No trial ever waits."""
         return Released()
-
-    def describe(self) -> dict[str, object]:
-        """Its parameters."""
-        return {"kind": "asha", "eta": self.eta, "first_epochs": self.first_epochs}

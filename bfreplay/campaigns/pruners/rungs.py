@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
 
-def checked_rungs(eta: object, first_epochs: object) -> tuple[int, int]:
-    """Return both as whole numbers, ``eta >= 2`` and ``first_epochs >= 1``; InputError for anything else."""
-    return checks.whole("eta", eta, 2), checks.whole("first_epochs", first_epochs, 1)
+class Rungs:
+    """Parameters of a pruner that compares trials at rungs.
+
+    Parameters
+    ----------
+    eta
+        Reduction factor, a whole number >= 2.
+    first_epochs
+        Epochs of the first rung, >= 1; the others are at ``first_epochs * eta**k``, below the end of a trial.
+
+    Raises
+    ------
+    InputError
+        A parameter that is no such number.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, eta: int = 3, first_epochs: int = 1) -> None:
+        self.eta = checks.whole("eta", eta, 2)
+        self.first_epochs = checks.whole("first_epochs", first_epochs, 1)
+        self.begin(higher_is_better=True)
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Note which scores are the better ones; a pruner also forgets what it has heard."""
+        self._sign = -1.0 if higher_is_better else 1.0
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """Epochs of the rungs; InputError if there is none."""
+        return rung_epochs(self.eta, self.first_epochs, epochs)
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters."""
+        return {"kind": self.kind, "eta": self.eta, "first_epochs": self.first_epochs}
 
 
 def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:

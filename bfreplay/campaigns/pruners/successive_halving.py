@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bfreplay.campaigns.parts import Advice, Released, TrialState
-from bfreplay.campaigns.pruners.rungs import checked_rungs, n_best, rung_epochs
+from bfreplay.campaigns.pruners.rungs import Rungs, n_best
 
 
-class SuccessiveHalving:
+class SuccessiveHalving(Rungs):
     """A trial that reaches a rung gives up its nodes and waits; when no trial is under way, the best ``1 / eta`` go on.
 
     Trials still to be proposed are under way too, so all of a campaign's trials meet at the first rung. A trial that
@@ -19,32 +17,14 @@ class SuccessiveHalving:
     ``floor(n / eta)`` of the n trials at a rung.
 
     Ties: of equal scores, the trial with the lower number goes first. At least one trial goes on from a rung.
-
-    Parameters
-    ----------
-    eta
-        Reduction factor, a whole number >= 2.
-    first_epochs
-        Epochs of the first rung, >= 1; the others are at ``first_epochs * eta**k``, below the end of a trial.
-
-    Raises
-    ------
-    InputError
-        A parameter that is no such number.
     """
 
-    def __init__(self, eta: int = 3, first_epochs: int = 1) -> None:
-        self.eta, self.first_epochs = checked_rungs(eta, first_epochs)
-        self.begin(higher_is_better=True)
+    kind = "successive-halving"
 
     def begin(self, higher_is_better: bool) -> None:
         """Forget all scores."""
-        self._sign = -1.0 if higher_is_better else 1.0
+        super().begin(higher_is_better)
         self._waiting: dict[int, float] = {}
-
-    def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Epochs of the rungs; InputError if there is none."""
-        return rung_epochs(self.eta, self.first_epochs, epochs)
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
         """Wait for the others."""
@@ -63,7 +43,3 @@ class SuccessiveHalving:
         keep = n_best(len(order), self.eta)
         self._waiting.clear()
         return Released(promoted=tuple(order[:keep]), pruned=tuple(order[keep:]))
-
-    def describe(self) -> dict[str, object]:
-        """Its parameters."""
-        return {"kind": "successive-halving", "eta": self.eta, "first_epochs": self.first_epochs}

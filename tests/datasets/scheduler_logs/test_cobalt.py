@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import MISMATCH, ScheduleRecord
+from bfreplay.datasets.occupancy.record import MISMATCH
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.cobalt import CobaltReader
 from bfreplay.datasets.scheduler_logs.cobalt.jobs import (
@@ -22,12 +22,11 @@ from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import ZONE_UNLIKELY
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
-from tests.datasets.scheduler_logs.what_was_read import balances, dropped, intervals
+from tests.datasets.scheduler_logs.what_was_read import balances, dropped, intervals, record_of
 
 SECOND = 1_000_000
 HEADER = (
@@ -51,9 +50,7 @@ def us(text):
 
 
 def read_files(*paths, **options):
-    record = ScheduleRecord()
-    CobaltReader().read([LogFile(path) for path in paths], record, ReadOptions(**options))
-    return record
+    return record_of(CobaltReader(), *paths, **options)
 
 
 @pytest.fixture

@@ -6,10 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.table import TableReader
 from bfreplay.datasets.scheduler_logs.table.examples import EXPORTS
 from bfreplay.datasets.scheduler_logs.table.jobs import (
@@ -23,15 +20,14 @@ from bfreplay.datasets.scheduler_logs.table.jobs import (
 from bfreplay.datasets.scheduler_logs.table.open_tables import CUT_END
 from bfreplay.datasets.scheduler_logs.table.units import unit_in_name
 from bfreplay.errors import InputError
+from tests.datasets.scheduler_logs.what_was_read import record_of
 
 SECOND = 1_000_000
 GERMAN = "%d.%m.%Y %H:%M:%S"
 
 
 def read_files(*paths, **options):
-    record = ScheduleRecord()
-    TableReader().read([LogFile(path) for path in paths], record, ReadOptions(**options))
-    return record
+    return record_of(TableReader(), *paths, **options)
 
 
 @pytest.fixture

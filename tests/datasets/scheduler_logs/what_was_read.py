@@ -7,6 +7,13 @@ from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.errors import BfreplayError
 
 
+def record_of(reader, *paths, **options):
+    """What a reader makes of files."""
+    record = ScheduleRecord()
+    reader.read([LogFile(path) for path in paths], record, ReadOptions(**options))
+    return record
+
+
 def intervals(record, unit_us=1):
     """(start, end or None, nodes held, names listed) of all jobs, in order, times in ``unit_us``."""
     found = []

@@ -1,0 +1,135 @@
+"""A contract that nothing can break is none: what that of a formulation asks for is broken, one thing at a time."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bfreplay.milp.formulations.choices import Choices
+from bfreplay.milp.formulations.node_level import NodeLevel
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.testing import FormulationContract
+
+
+class Nameless(Choices):
+    name = ""
+
+
+class HidesItsSets(NodeLevel):
+    needs_sos = False
+
+
+class HidesItsContinuousColumns(NodeLevel):
+    needs_continuous = False
+
+
+class NamesColumnsTwice(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, column_names=("y",) * model.n_columns)
+
+
+class NamesRowsTwice(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, row_names=("row",) * model.n_rows)
+
+
+class PutsAnEntryTwice(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        twice = {
+            name: np.append(getattr(model, name), getattr(model, name)[:1]) for name in ("entry_row", "entry_column")
+        }
+        return replace(model, **twice, entry_value=np.append(model.entry_value, 0.0))
+
+
+class BuildsOtherSetsEachTime(NodeLevel):
+    made = itertools.count()
+
+    def build(self, problem):
+        model = super().build(problem)
+        moved = next(self.made)
+        return replace(model, sets=tuple(replace(each, weights=each.weights + moved) for each in model.sets))
+
+
+class ChangesTheDecision(Choices):
+    def build(self, problem):
+        problem.gain[:, 0] -= 1.0
+        return super().build(problem)
+
+
+class BuildsAnotherModelEachTime(Choices):
+    made = itertools.count()
+
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, objective=model.objective * (1 + next(self.made)))
+
+
+class StartsOutside(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, start=np.full(model.n_columns, 1.0))
+
+
+class ForgetsWhatRescalingCosts(Choices):
+    def build(self, problem):
+        free = np.zeros(problem.n_jobs)
+        return super().build(replace(problem, scale_up_loss=free, scale_down_loss=free))
+
+
+class AlwaysHasAnAnswer(Choices):
+    def build(self, problem):
+        model = super().build(problem)
+        return replace(model, row_lower=np.full(model.n_rows, -np.inf))
+
+
+def test_a_formulation_without_a_name_fails():
+    with pytest.raises(AssertionError):
+        contract(Nameless).test_it_is_made_without_arguments_and_says_what_it_is()
+
+
+@pytest.mark.parametrize(
+    ("formulation", "test", "corner", "why"),
+    [
+        (HidesItsSets, "test_models_are_well_formed_and_as_announced", "a dent in the curve", "needs_sos"),
+        (HidesItsContinuousColumns, "test_models_are_well_formed_and_as_announced", "all jobs alike", "continuous"),
+        (NamesColumnsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "same name"),
+        (NamesRowsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "two rows have the same"),
+        (PutsAnEntryTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "stands twice"),
+        (
+            BuildsOtherSetsEachTime,
+            "test_building_changes_nothing_and_is_repeatable",
+            "a dent in the curve",
+            "different",
+        ),
+        (ChangesTheDecision, "test_building_changes_nothing_and_is_repeatable", "all jobs alike", "changed gain"),
+        (BuildsAnotherModelEachTime, "test_building_changes_nothing_and_is_repeatable", "all jobs alike", "different"),
+        (StartsOutside, "test_a_start_is_feasible", "all jobs alike", "row one"),
+    ],
+)
+def test_a_broken_model_fails(formulation, test, corner, why):
+    with pytest.raises(AssertionError, match=why):
+        getattr(contract(formulation), test)(corner)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "corner", "why"),
+    [
+        (ForgetsWhatRescalingCosts, "rescaling costs more than it brings", "claims"),
+        (AlwaysHasAnAnswer, "no answer within the limit", "there is no answer"),
+    ],
+)
+def test_a_wrong_optimum_fails(formulation, corner, why):
+    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError, match=why):
+        contract(formulation).test_it_has_the_optimum_of_the_decision(corner, worker)
+
+
+def contract(formulation) -> FormulationContract:
+    theirs = FormulationContract()
+    theirs.formulation = formulation
+    return theirs
