@@ -44,8 +44,6 @@ PRUNERS = {
 class TestCampaigns(JobSourceContract):
     @pytest.fixture(autouse=True)
     def _choose(self, kind, tmp_path_factory):
-        if kind == "optuna":
-            pytest.importorskip("optuna")
         self.file = tmp_path_factory.mktemp("campaign") / "campaign.toml"
         self.file.write_text(CAMPAIGN + PRUNERS[kind])
 

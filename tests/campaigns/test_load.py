@@ -175,7 +175,6 @@ def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeyp
 
 @pytest.mark.parametrize("more", ["", '[pruner]\nkind = "optuna"\n'])
 def test_an_optuna_table_makes_optuna_the_proposer_and_a_pruner_in_it_prunes(tmp_path, more):
-    pytest.importorskip("optuna")
     table = '[optuna]\nsampler = "random"\npruner = "median"\n' + more
     made = loaded(tmp_path, LEAST.replace("= 6", "= 20") + SEARCH + table)
     assert made._proposer is made._pruner
@@ -185,14 +184,12 @@ def test_an_optuna_table_makes_optuna_the_proposer_and_a_pruner_in_it_prunes(tmp
 
 @pytest.mark.parametrize(("given", "parallel"), [("", 10), ("parallel = 60\n", 60)])
 def test_optuna_gets_ten_trials_in_flight_unless_told_otherwise(tmp_path, given, parallel):
-    pytest.importorskip("optuna")
     text = LEAST.replace("trials = 6\n", "trials = 60\n" + given) + SEARCH + '[optuna]\nsampler = "random"\n'
     assert loaded(tmp_path, text).campaign.parallel == parallel
 
 
 @pytest.mark.parametrize("kind", ["none", "asha", "successive-halving", "median"])
 def test_optuna_proposes_beside_every_pruner(tmp_path, kind):
-    pytest.importorskip("optuna")
     text = LEAST + SEARCH + f'[optuna]\nsampler = "random"\n[pruner]\nkind = "{kind}"\n'
     made = loaded(tmp_path, text)
     drive(made, 0, 10**13)

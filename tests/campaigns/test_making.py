@@ -107,7 +107,6 @@ def test_made_up_curves_are_labelled_and_come_from_the_seed(tmp_path):
 
 
 def test_optuna_gets_a_search_space_to_begin_with(tmp_path):
-    pytest.importorskip("optuna")
     made = read_back(tmp_path, hpo_text(tables(proposer="optuna"), None, None, tmp_path / "made.toml"))
     drive(made, 0, 10**13)
     assert set(made.trials[0].params) == {"learning_rate", "batch_size"}

@@ -12,8 +12,6 @@ from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.errors import BfreplayError, InputError
 from tests.campaigns.little_campaign import FILE, study
 
-pytest.importorskip("optuna")
-
 SMALL = SearchSpace.from_table(
     {"layers": {"low": 2, "high": 4, "whole": True}, "activation": {"choices": ["relu", "gelu"]}}, FILE
 )

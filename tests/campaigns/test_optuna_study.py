@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
 
 from bfreplay.campaigns.optuna_study import OptunaStudy
@@ -18,8 +19,6 @@ from bfreplay.campaigns.parts import Advice, Released, TrialState
 from bfreplay.campaigns.response import ResponseSurface
 from bfreplay.errors import InputError
 from tests.campaigns.little_campaign import EPOCHS, SPACE, history, study
-
-optuna = pytest.importorskip("optuna")
 
 ROOT = Path(__file__).resolve().parents[2]
 LITTLE = ROOT / "tests" / "campaigns" / "little_campaign.py"
