@@ -9,6 +9,8 @@ from typing import Any, Protocol, cast
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.objectives.parameters import parameters_of, settings_of
+from bfreplay.policies.objectives.spec import TermSpec, parsed
 from bfreplay.policies.policy import Policy
 from bfreplay.registry import Registry, made
 
@@ -16,10 +18,11 @@ from bfreplay.registry import Registry, made
 class PolicyFactory(Protocol):
     """What a policy's class must offer to be named on the command line.
 
-    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``.
+    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. Further
+    keywords are the policy's own parameters, set in brackets after its name.
     """
 
-    def from_options(self, *, t_fwd_s: float, solver: Solver) -> Policy:
+    def from_options(self, *, t_fwd_s: float | str, solver: Solver) -> Policy:
         """Make one from what a user can set; a policy takes what it needs of it."""
         ...
 
@@ -31,30 +34,60 @@ POLICIES = Registry(
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
+        "foresight": "bfreplay.policies.look_ahead.foresight:ForesightPolicy",
+        "look-ahead": "bfreplay.policies.look_ahead.look_ahead_policy:LookAheadPolicy",
     },
 )
 
+_OF_THE_RUN = ("t_fwd_s", "solver", "objective")
 
-def policy_of(name: str, *, t_fwd_s: float, solver: Solver, objective: Objective | str | None = None) -> Policy:
-    """Make the policy called ``name``, or at ``package.module:Class``; those that optimise use the options.
+
+def policy_of(spec: str, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None) -> Policy:
+    """Make the policy that ``spec`` names: ``"bftrainer"``, ``"foresight(events=3)"``, ``"package.module:Class"``.
+
+    Those that optimise use the options.
 
     Raises
     ------
     InputError
-        There is no such policy; the message lists those there are. Or it takes no ``objective``, and one is given.
+        There is no such policy; the message lists those there are. It has no such parameter. Or it takes no
+        ``objective``, and one is given.
     """
-    factory = cast(PolicyFactory, POLICIES.load(name))
-    chosen: dict[str, Any] = {} if objective is None else {"objective": objective}
+    part = policy_named(spec)
+    factory = cast(PolicyFactory, POLICIES.load(part.name))
+    known = parameters_of(factory.from_options, 0)
+    own = settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
+    chosen: dict[str, Any] = own if objective is None else {"objective": objective, **own}
     if objective is not None and not _takes(factory.from_options, "objective"):
         raise InputError(
-            f"the policy {name!r} takes no objective",
+            f"the policy {part.name!r} takes no objective",
             column="objective",
             value=objective if isinstance(objective, str) else objective.spec,
             expected="none with this policy: it decides by a rule of its own",
             fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
             "from_options has a parameter 'objective'",
         )
-    return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {name!r}")
+    return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
+
+
+def policy_named(spec: str) -> TermSpec:
+    """Name and parameters of a policy as a user wrote them.
+
+    Raises
+    ------
+    InputError
+        It is not ``NAME`` or ``NAME(key=value, ...)``.
+    """
+    try:
+        parts = parsed(spec)
+    except InputError as error:
+        raise InputError(f"--policy: {error.problem}", value=spec, expected=_GRAMMAR) from error
+    if len(parts) != 1 or parts[0].weight is not None:
+        raise InputError("there is one policy, without a weight", column="policy", value=spec, expected=_GRAMMAR)
+    return parts[0]
+
+
+_GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"
 
 
 def _takes(function: Callable[..., Any], keyword: str) -> bool:

@@ -71,17 +71,21 @@ class Decision:
     assigned
         A policy that places nodes itself gives, for each job, the node numbers; the replay's placement rule is
         used otherwise.
+    t_fwd_s
+        Forward-looking time that the question was posed with, where one was.
     """
 
     counts: NDArray[np.int64]
     solution: Solution | None = None
     assigned: tuple[NDArray[np.int64], ...] | None = None
+    t_fwd_s: float | None = None
 
 
 class Policy(Protocol):
     """Decides what runs now: ``decide``, and data on when it wants to be asked.
 
-    To be named on the command line a policy's class also has a ``from_options`` (see ``catalogue.PolicyFactory``).
+    To be named on the command line a policy's class also has a ``from_options`` (see ``catalogue.PolicyFactory``). One
+    that measures what a forecast would be worth may have ``foresee(events)``: it is shown the log before the replay.
     """
 
     @property
@@ -101,8 +105,8 @@ class Policy(Protocol):
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready, for the run's record.
 
-        ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` a mapping with ``name``, and
-        ``objective`` one with ``spec``.
+        ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` and ``forward_time`` (in place of a
+        number) are mappings with ``name``, and ``objective`` is one with ``spec``.
         """
         ...
 

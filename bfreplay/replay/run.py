@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from bfreplay import defaults
+from bfreplay.bounds import upper_bound
 from bfreplay.campaigns.workloads import is_source_name, workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
@@ -37,6 +38,7 @@ def replay_log(
     unlimited_work: bool = False,
     with_efficiency: bool = True,
     dedicated_t_fwd_s: float = defaults.T_FWD_S,
+    with_bound: bool = True,
     with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -65,6 +67,8 @@ def replay_log(
         with known curves, and report what learning cost.
     dedicated_t_fwd_s
         Forward-looking time of the decisions there when the policy itself has none.
+    with_bound
+        Also tell how much anyone could have processed (``bounds.upper_bound``), for a set of jobs.
     with_tables
         Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
@@ -120,6 +124,9 @@ def replay_log(
                 measured = yardsticks(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
             compared_s = perf_counter() - comparing
             looping = perf_counter()
+            foresee = getattr(policy, "foresee", None)
+            if foresee is not None:
+                foresee(events)
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
             engine.outcomes.write()
@@ -129,7 +136,13 @@ def replay_log(
             if with_efficiency and measured is None:
                 measured = yardsticks(ledger.idle_node_us, events, anchored, policy, settings, t_fwd_s)
             compared_s += perf_counter() - comparing
-            record["summary"] = summary_of(events, engine, ledger, measured)
+            bounding = perf_counter()
+            bound = None
+            if with_bound and isinstance(anchored, JobSet):
+                is_over = engine.outcomes.last_finish_us is not None
+                bound = upper_bound(events, anchored, settings.max_parallel, with_finish=is_over)
+            bound_s = perf_counter() - bounding
+            record["summary"] = summary_of(events, engine, ledger, measured, bound)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
                 "seconds": {
@@ -138,6 +151,7 @@ def replay_log(
                     "loop_s": loop_s - known_s,
                     "write_s": recorder.write_s,
                     "dedicated_s": compared_s,
+                    "bound_s": bound_s,
                 },
                 "slowest_decision": engine.log.slowest,
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

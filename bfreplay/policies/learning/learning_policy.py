@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.believed_tables import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
@@ -104,6 +105,12 @@ class LearningPolicy:
         if _can_be_held(decision, state):
             self.decided(state, decision.counts)
         return decision
+
+    def foresee(self, events: NodeEvents) -> None:
+        """Let an inner policy that measures a forecast see the log."""
+        foresee = getattr(self.inner, "foresee", None)
+        if foresee is not None:
+            foresee(events)
 
     def describe(self) -> dict[str, object]:
         """The inner policy's parameters, and under ``learning`` those of this one."""

@@ -32,8 +32,10 @@ def parameters_of(function: Callable[..., Any], n_given: int) -> dict[str, inspe
     return kept
 
 
-def settings_of(part: TermSpec, known: dict[str, inspect.Parameter]) -> dict[str, Any]:
+def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
     """Every parameter with its value: what ``part`` sets, and the defaults of the others; without ``t_fwd_s``.
+
+    ``kind`` is what messages call the thing.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter]) -> dict[str
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             the_policys = "the policy's forward-looking time is used: --t-fwd" if key == T_FWD_S else None
             raise InputError(
-                f"the objective {part.name!r} has no parameter {key!r}",
+                f"the {kind} {part.name!r} has no parameter {key!r}",
                 column=key,
                 value=str(part),
                 expected=f"one of {', '.join(known)}" if known else f"{part.name}, without brackets",
@@ -56,14 +58,14 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter]) -> dict[str
         default = known[key].default
         if _is_number(default) and not _is_number(value):
             raise InputError(
-                f"{key!r} of the objective {part.name!r} is no number", column=key, value=value,
+                f"{key!r} of the {kind} {part.name!r} is no number", column=key, value=value,
                 expected=f"a number, such as the default {default!r}",
             )  # fmt: skip
     settings = {}
     for name, parameter in known.items():
         if name not in given and parameter.default is inspect.Parameter.empty:
             raise InputError(
-                f"the objective {part.name!r} needs {name!r}",
+                f"the {kind} {part.name!r} needs {name!r}",
                 column=name,
                 value=str(part),
                 expected=f"{part.name}({name}=VALUE)",

@@ -1,0 +1,5 @@
+"""How much anyone could have had: upper bounds on the samples of a replay, by those who know the future."""
+
+from bfreplay.bounds.upper_bound import Effort, Kind, UpperBound, upper_bound
+
+__all__ = ["Effort", "Kind", "UpperBound", "upper_bound"]

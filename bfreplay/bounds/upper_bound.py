@@ -1,0 +1,126 @@
+"""``upper_bound``: what nobody can exceed on a log with a set of jobs, whatever they know of the future."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
+from bfreplay.bounds.free_rescaling import best_rates
+from bfreplay.bounds.horizon import Horizon
+from bfreplay.bounds.job_classes import JobClass, job_classes
+from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
+from bfreplay.datasets import NodeEvents
+from bfreplay.milp.exact.every_capacity import node_prices
+from bfreplay.workload import JobSet
+
+_ROUNDING = 1e-9
+"""Bounds are raised by this part of themselves: more than sums of some 1e6 rounded products can be off."""
+
+
+class Effort(StrEnum):
+    """How hard to look for a low bound."""
+
+    QUICK = "quick"  # prices of the intervals' own optima
+    THOROUGH = "thorough"  # prices improved by a search: some minutes
+
+
+class Kind(StrEnum):
+    """What a bound takes into account beside nodes, bounds and curves."""
+
+    FREE_RESCALING = "free_rescaling"  # nothing
+    WORK = "work"  # the work of the jobs, when they are submitted, and how many may be active
+    PRICED = "priced"  # what rescaling costs, with a known future
+
+
+@dataclass(frozen=True, slots=True)
+class UpperBound:
+    """What nobody can exceed.
+
+    Parameters
+    ----------
+    samples
+        Nobody processes more in the window.
+    kind
+        What this takes into account.
+    free_rescaling_samples
+        Every interval at its optimum with free rescaling, all jobs of the set there from the start with work that
+        never ends; ``None`` where not all of them may be active at once.
+    earliest_finish_us
+        Nobody has done all work before; ``None`` when it cannot be done in the window, or was not asked for.
+    """
+
+    samples: float
+    kind: Kind
+    free_rescaling_samples: float | None
+    earliest_finish_us: int | None
+
+
+def upper_bound(
+    events: NodeEvents,
+    jobs: JobSet,
+    max_parallel: int,
+    *,
+    effort: Effort = Effort.QUICK,
+    with_finish: bool = False,
+    evaluations: int = 300,
+    progress: SearchProgress | None = None,
+) -> UpperBound:
+    """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
+
+    It holds for every policy of this replay, under both semantics: whatever counts and nodes it chooses, and even if it
+    knows the log. docs/design-choices.md has the proofs.
+
+    Parameters
+    ----------
+    events
+        The log.
+    jobs
+        With submit times since the epoch (``JobSet.anchored_at``), or without end (``JobSet.endless``).
+    max_parallel
+        Most jobs active at once.
+    effort
+        How hard to look.
+    with_finish
+        Also look for the earliest end of all work.
+    evaluations
+        Most evaluations of a thorough search.
+    progress
+        Called by a thorough search with (evaluations so far, at most so many).
+    """
+    horizon = Horizon.of(events)
+    classes = job_classes(jobs, horizon.most_idle)
+    if not classes:
+        return UpperBound(0.0, Kind.FREE_RESCALING, 0.0, None)
+    free = None
+    if sum(each.n_jobs for each in classes) <= max_parallel:
+        best = best_rates(classes, horizon.most_idle)
+        free = float((best[horizon.idle] * horizon.seconds).sum())
+        if _never_change(classes, horizon):
+            prices = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
+            if effort is Effort.THOROUGH:
+                prices = better_prices(prices, classes, horizon, evaluations, progress)
+            priced = bound_at(prices, classes, horizon)
+            kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
+            return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
+    admitted = jobs[: most_admitted(jobs, max_parallel, horizon)]
+    samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
+    kind = Kind.WORK
+    if free is not None and free < samples:
+        samples, kind = free, Kind.FREE_RESCALING
+    can_all_end = sum(each.n_jobs for each in classes) == len(jobs)
+    finish_us = earliest_end_us(classes, max_parallel, horizon) if with_finish and can_all_end else None
+    return UpperBound(_raised(samples), kind, None if free is None else _raised(free), finish_us)
+
+
+def _raised(samples: float) -> float:
+    return samples * (1 + _ROUNDING)
+
+
+def _never_change(classes: tuple[JobClass, ...], horizon: Horizon) -> bool:
+    """Whether all jobs are there from the start and never end: then decisions fall on pool events alone."""
+    start_us = int(horizon.start_us[0])
+    return all(
+        bool((each.submit_us <= start_us).all()) and math.isinf(float(each.work_samples.min())) for each in classes
+    )

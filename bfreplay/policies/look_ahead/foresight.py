@@ -1,0 +1,96 @@
+"""A policy that knows the next events of the log: what a forecast would be worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks, defaults
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.idleness.observe import observe
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.solver import Solver
+from bfreplay.policies.look_ahead.decider import Decider
+from bfreplay.policies.look_ahead.futures import Futures
+from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """The pool from the start of the window to its end."""
+
+    time_us: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    end_us: int
+
+
+class ForesightPolicy:
+    """Knows when the next ``events`` pool events come, and how many nodes are idle after each; not which nodes.
+
+    It is no policy for a machine: it measures what a perfect forecast of so many events would be worth. After the last
+    event that it sees it expects the pool to stay as it is for ``t_fwd_s``; with none in sight it decides as BFTrainer.
+
+    Parameters
+    ----------
+    events
+        Pool events that it knows, >= 0.
+    t_fwd_s
+        How long the last pool in sight is expected to last, seconds > 0.
+    solver
+        Answers each decision; the exact solver by default.
+
+    Raises
+    ------
+    InputError
+        A parameter makes no sense.
+    """
+
+    name = "foresight"
+    wakes_on = ANY_TRIGGER
+
+    def __init__(self, events: int = 10, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None) -> None:
+        checks.whole("events", events, 0, 100_000)
+        self.events = int(events)
+        self.t_fwd_s = float(t_fwd_s)
+        self.solver: Solver = ExactSolver() if solver is None else solver
+        self._decider = Decider(self.solver)
+        self._known: _Known | None = None
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float, solver: Solver, events: int = 10) -> ForesightPolicy:
+        """All options matter."""
+        return cls(events, t_fwd_s, solver)
+
+    def foresee(self, events: NodeEvents) -> None:
+        """Learn the log that is about to be replayed."""
+        pool = observe(events).pool
+        self._known = _Known(pool.time_us, pool.idle, pool.end_us)
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Counts that are best for the events in sight."""
+        return self._decider.decide(state, self._in_sight(state.time_us))
+
+    def _in_sight(self, now_us: int) -> Futures:
+        known = self._known
+        if known is None or self.events == 0:
+            return Futures.none(self.t_fwd_s)
+        first = int(np.searchsorted(known.time_us, now_us, side="right"))
+        begins = np.append(now_us, known.time_us[first : first + self.events])
+        is_all = first + self.events >= known.time_us.size
+        last_us = known.end_us if is_all else int(begins[-1]) + round(self.t_fwd_s * 1e6)
+        seconds = np.diff(begins, append=last_us) * 1e-6
+        idle = np.append(0, known.idle[first : first + self.events])
+        return Futures(idle[None, :], seconds[None, :])
+
+    def describe(self) -> dict[str, object]:
+        """How far it sees, and its solver."""
+        return {
+            "name": self.name, "events": self.events, "t_fwd_s": self.t_fwd_s, "solver": self.solver.describe()
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Close the solver, forget the log."""
+        self._known = None
+        self._decider.close()
