@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     from bfreplay.datasets.scheduler_logs.ingest import ingest
     from bfreplay.datasets.scheduler_logs.options import ReadOptions
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
+    from bfreplay.experiments.regret import regret
+    from bfreplay.experiments.run_comparison import compare_runs
+    from bfreplay.experiments.run_options import RunOptions
+    from bfreplay.experiments.sweep import sweep
     from bfreplay.milp import AllocationProblem, Solution, Solver, solve, solver_of
     from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
     from bfreplay.policies.learning import LearningPolicy
+    from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
     from bfreplay.policies.objectives.catalogue import objective_of
     from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
     from bfreplay.scalability import TabulatedCurve, fit_all
@@ -39,10 +44,12 @@ __all__ = [
     "Decision",
     "ElasticJob",
     "EqualSharePolicy",
+    "ForesightPolicy",
     "InputError",
     "JobSet",
     "LearningPolicy",
     "LedgerError",
+    "LookAheadPolicy",
     "NodeEvents",
     "OccupancyRules",
     "OutputExistsError",
@@ -50,6 +57,7 @@ __all__ = [
     "PolicyState",
     "ReadOptions",
     "ReplaySettings",
+    "RunOptions",
     "RunResult",
     "Semantics",
     "Solution",
@@ -57,18 +65,22 @@ __all__ = [
     "SolverUnavailableError",
     "TabulatedCurve",
     "__version__",
+    "compare_runs",
     "fit_all",
     "ingest",
     "load_campaign",
     "load_events",
     "load_jobs",
     "objective_of",
+    "regret",
     "replay_log",
     "sample_events_path",
     "sample_jobs_path",
     "show_versions",
     "solve",
     "solver_of",
+    "sweep",
+    "tune",
     "write_events",
     "write_jobs",
 ]
@@ -81,10 +93,12 @@ _MODULE_OF = {
     "Decision": "bfreplay.policies",
     "ElasticJob": "bfreplay.workload",
     "EqualSharePolicy": "bfreplay.policies",
+    "ForesightPolicy": "bfreplay.policies.look_ahead",
     "InputError": "bfreplay.errors",
     "JobSet": "bfreplay.workload",
     "LearningPolicy": "bfreplay.policies.learning",
     "LedgerError": "bfreplay.errors",
+    "LookAheadPolicy": "bfreplay.policies.look_ahead",
     "NodeEvents": "bfreplay.datasets",
     "OccupancyRules": "bfreplay.datasets.occupancy.rules",
     "OutputExistsError": "bfreplay.errors",
@@ -92,24 +106,29 @@ _MODULE_OF = {
     "PolicyState": "bfreplay.policies",
     "ReadOptions": "bfreplay.datasets.scheduler_logs.options",
     "ReplaySettings": "bfreplay.replay",
+    "RunOptions": "bfreplay.experiments.run_options",
     "RunResult": "bfreplay.replay",
     "Semantics": "bfreplay.replay",
     "Solution": "bfreplay.milp",
     "Solver": "bfreplay.milp",
     "SolverUnavailableError": "bfreplay.errors",
     "TabulatedCurve": "bfreplay.scalability",
+    "compare_runs": "bfreplay.experiments.run_comparison",
     "fit_all": "bfreplay.scalability",
     "ingest": "bfreplay.datasets.scheduler_logs.ingest",
     "load_campaign": "bfreplay.campaigns",
     "load_events": "bfreplay.datasets",
     "load_jobs": "bfreplay.datasets",
     "objective_of": "bfreplay.policies.objectives.catalogue",
+    "regret": "bfreplay.experiments.regret",
     "replay_log": "bfreplay.replay",
     "sample_events_path": "bfreplay.datasets.bundled",
     "sample_jobs_path": "bfreplay.datasets.bundled",
     "show_versions": "bfreplay.versions",
     "solve": "bfreplay.milp",
     "solver_of": "bfreplay.milp",
+    "sweep": "bfreplay.experiments.sweep",
+    "tune": "bfreplay.experiments.tuning",
     "write_events": "bfreplay.datasets",
     "write_jobs": "bfreplay.datasets",
 }

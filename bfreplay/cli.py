@@ -17,8 +17,11 @@ from bfreplay.commands.explain import explain
 from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.ingest import ingest
 from bfreplay.commands.jobs import jobs
+from bfreplay.commands.regret import regret
 from bfreplay.commands.replay import replay
 from bfreplay.commands.solvers import solvers
+from bfreplay.commands.sweep import sweep
+from bfreplay.commands.tune import tune
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
 
 _BAD_INPUT = (InputError, OutputExistsError, SolverUnavailableError)
@@ -67,6 +70,10 @@ def main() -> None:
     How does my training scale?   bfreplay jobs fit MEASUREMENTS
     A campaign of trials:         bfreplay jobs make hpo -o campaign.toml
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
+    What if? Many at once:        bfreplay sweep SPEC.toml --out SWEEP
+    Which options suit my log?    bfreplay tune EVENTS --jobs JOBS
+    Is this run better, and why?  bfreplay compare runs RUN RUN
+    What was left to gain?        bfreplay regret RUN...
     Why did a job get its nodes?  bfreplay explain RUN --job JOB --at TIME
     Which solvers work here?      bfreplay solvers
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
@@ -75,7 +82,9 @@ def main() -> None:
     """
 
 
-for command in (ingest, describe, jobs, replay, explain, compare, solvers, export_decision, datasets):
+for command in (
+    ingest, describe, jobs, replay, sweep, tune, explain, compare, regret, solvers, export_decision, datasets,
+):  # fmt: skip
     main.add_command(command)
 
 

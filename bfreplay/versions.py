@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 
 _PACKAGES = (
-    "bfreplay", "numpy", "pandas", "pyarrow", "numba", "click", "matplotlib",
+    "bfreplay", "numpy", "pandas", "pyarrow", "numba", "click", "matplotlib", "scipy", "arch", "distributed",
     "mip", "cbcbox", "pulp", "highspy", "gurobipy", "pyscipopt", "ortools",
 )  # fmt: skip
 

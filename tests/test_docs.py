@@ -27,6 +27,8 @@ TO_FOLLOW = {
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
+    ROOT / "docs" / "regret.md": {"bfreplay"},
+    ROOT / "docs" / "sweeps.md": {"python", "bfreplay"},
     ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
     ROOT / "docs" / "tables-of-jobs.md": {"bfreplay"},
 }

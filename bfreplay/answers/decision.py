@@ -203,7 +203,7 @@ def _is_limited(policy: Mapping[str, Any]) -> bool:
 def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
     config, answered = run.record["config"], found.about["answer"]
     policy, notes = config["policy"], []
-    if "t_fwd_s" not in policy:
+    if "t_fwd_s" not in policy and "forward_time" not in policy:
         notes.append(
             f"the policy {policy['name']!r} does not look for the optimum of an objective: the decision is measured by "
             f"the jobs' own curves over {found.about['t_fwd_s']:g} s"

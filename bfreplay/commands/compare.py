@@ -12,6 +12,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.backend_options import backend_options, solver_options
+from bfreplay.commands.compare_runs import runs
 from bfreplay.commands.inputs import check_failures_folder, or_bundled, restricted
 from bfreplay.commands.lab_progress import lab_progress
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
@@ -20,7 +21,10 @@ from bfreplay.commands.progress import warm_up_loops
 
 @click.group()
 def compare() -> None:
-    """Compare formulations and solvers on the same decisions."""
+    """Compare finished runs, or formulations and solvers on the same decisions."""
+
+
+compare.add_command(runs)
 
 
 @compare.command()

@@ -11,26 +11,16 @@ from bfreplay.outputs import make_folder, remove_empty
 
 def or_bundled(path: Path, what: str) -> Path:
     """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
-    if path != Path("sample") or path.exists():
-        return path
-    from bfreplay.datasets import bundled
+    from bfreplay.datasets import named_inputs  # not before it is asked for: it brings numpy
 
-    return bundled.sample_events_path() if what == "events" else bundled.sample_jobs_path()
+    return named_inputs.or_bundled(path, what)
 
 
 def restricted(log: Any, window: tuple[str, str] | None) -> Any:
     """The part of ``log`` between two times as the user typed them."""
-    if window is None:
-        return log
-    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+    from bfreplay.datasets import named_inputs
 
-    bounds = []
-    for text in window:
-        try:
-            bounds.append(parse_time_us(text))
-        except ValueError as error:
-            raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
-    return log.between(*bounds)
+    return named_inputs.restricted(log, window)
 
 
 def time_in_window(text: str, start_us: int, option: str) -> int:

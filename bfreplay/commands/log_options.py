@@ -13,6 +13,21 @@ from bfreplay import defaults
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+class _ForwardTime(click.ParamType[float | str]):
+    """A number of seconds, or the word 'auto'."""
+
+    name = "seconds|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Whether the number makes sense is checked where it is used."""
+        if value == "auto":
+            return "auto"
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number of seconds nor 'auto'.", param, ctx)
+
+
 def events_argument(command: _Command) -> _Command:
     """Add EVENTS, the log."""
     return click.argument("events", type=click.Path(path_type=Path))(command)
@@ -63,7 +78,8 @@ def allocation_options(command: _Command) -> _Command:
     return click.option(
         "--t-fwd",
         "t_fwd_s",
-        type=float,
+        type=_ForwardTime(),
         default=defaults.T_FWD_S,
-        help="Forward-looking time in seconds: how long a decision is expected to last.",
+        help="Forward-looking time in seconds: how long a decision is expected to last; or 'auto', which learns it "
+        "from the events as they come.",
     )(command)

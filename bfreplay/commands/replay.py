@@ -6,14 +6,13 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Literal
 
 import rich_click as click
 from click.core import ParameterSource
 
-from bfreplay.commands.backend_options import OF_BACKENDS, backend_options, solver_options
-from bfreplay.commands.inputs import check_failures_folder, or_bundled, refuse_existing_early, restricted
+from bfreplay.commands.backend_options import OF_BACKENDS, solver_options
+from bfreplay.commands.inputs import check_failures_folder, refuse_existing_early
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -83,6 +82,12 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     default=True,
     help="Also replay the jobs on dedicated nodes and report U; and with known curves under --learn-curves.",
 )
+@click.option(
+    "--bound/--no-bound",
+    "with_bound",
+    default=True,
+    help="Also report how much anyone could have processed, and which share of it the run has.",
+)
 @click.option("--record-nodes", is_flag=True, help="Also write who held which node when (nodes.parquet).")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Run folder to write.  [default: write nothing]"
@@ -96,8 +101,8 @@ def replay(
     events: Path, jobs_file: Path, curves_file: Path | None, policy: str, objective: str | None, t_fwd_s: float,
     max_parallel: int, learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str,
     formulation: str | None, fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None,
-    unlimited_work: bool, seed: int, with_efficiency: bool, record_nodes: bool, out: Path | None, force: bool,
-    as_json: bool, quiet: bool, **of_backend: Any,
+    unlimited_work: bool, seed: int, with_efficiency: bool, with_bound: bool, record_nodes: bool, out: Path | None,
+    force: bool, as_json: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS and report what they got.
 
@@ -118,45 +123,28 @@ def replay(
       bfreplay replay sample --jobs sample --learn-curves model --measurement-noise 0.05
       bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50 --out run
     """
-    started = perf_counter()
-    from bfreplay import load_events
-    from bfreplay.campaigns.workloads import is_source_name, load_workload
-    from bfreplay.milp.catalogue import solver_of
-    from bfreplay.policies.catalogue import policy_of
-    from bfreplay.policies.learning import LearningPolicy
-    from bfreplay.replay import ReplaySettings, Semantics, replay_log
+    from bfreplay.experiments.run_options import RunOptions
     from bfreplay.replay.summary_text import render
 
     if not quiet:
         _note_options_without_effect(context)
     refuse_existing_early(out, force)
     check_failures_folder(of_backend["save_failures"], out)
-    events, jobs_file = or_bundled(events, "events"), or_bundled(jobs_file, "jobs")
-    log = restricted(load_events(events), window)
-    jobs = load_workload(jobs_file, curves_file)
-    files = {
-        name: str(file if name == "jobs" and is_source_name(file) else file.absolute())
-        for name, file in (("events", events), ("jobs", jobs_file), ("curves", curves_file))
-        if file is not None
-    }
-    made = solver_of(solver, formulation, fallback=fallback, **backend_options(of_backend))
-    chosen = policy_of(policy, t_fwd_s=t_fwd_s, solver=made, objective=objective)
-    if learn_curves is not None:
-        chosen = LearningPolicy(chosen, share=learn_curves, noise=measurement_noise, seed=seed)
-    loaded_s = perf_counter() - started
+    options = RunOptions(
+        events=events, jobs=jobs_file, curves=curves_file, window=window, policy=policy, objective=objective,
+        t_fwd=t_fwd_s, max_parallel=max_parallel, unlimited_work=unlimited_work, learn_curves=learn_curves,
+        measurement_noise=measurement_noise, solver=solver, formulation=formulation, fallback=fallback,
+        semantics=semantics, seed=seed, record_nodes=record_nodes, efficiency=with_efficiency, bound=with_bound,
+        time_limit=of_backend["time_limit_s"], gap=of_backend["relative_gap"], threads=of_backend["threads"],
+        solver_seed=of_backend["solver_seed"], warm_start=of_backend["warm_start"],
+        reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],
+    )  # fmt: skip
+    run = options.prepare(save_failures=of_backend["save_failures"])
     warm_up_loops(quiet=quiet)
-    with replay_progress(log.window_start_us, log.window_end_us, hidden=quiet) as progress:
-        result = replay_log(
-            log, jobs, chosen,
-            ReplaySettings(max_parallel, Semantics(semantics), seed, record_nodes),
-            unlimited_work=unlimited_work, with_efficiency=with_efficiency, dedicated_t_fwd_s=t_fwd_s,
-            with_tables=False, out=out, overwrite=force, progress=progress,
-            session={
-                "command": shlex.join(["bfreplay", *sys.argv[1:]]),
-                "load_s": loaded_s,
-                "files": files,
-            },
-        )  # fmt: skip
+    with replay_progress(run.log.window_start_us, run.log.window_end_us, hidden=quiet) as progress:
+        result = run.replay(
+            out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
+        )
     if as_json:
         click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
     else:

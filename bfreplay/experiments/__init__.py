@@ -1,5 +1,33 @@
-"""Experiments: many decisions or replays, compared."""
+"""Experiments: many decisions or replays, compared.
 
-from bfreplay.experiments.formulation_lab import LabResult, LabSettings, compare_formulations
+Sweeps, tuning and regret are imported from their own packages: ``bfreplay.experiments.sweep`` and so on; or from
+``bfreplay`` itself.
+"""
 
-__all__ = ["LabResult", "LabSettings", "compare_formulations"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.formulation_lab import LabResult, LabSettings, compare_formulations
+    from bfreplay.experiments.run_comparison import RunComparison, compare_runs
+
+__all__ = ["LabResult", "LabSettings", "RunComparison", "compare_formulations", "compare_runs"]
+
+# imported when first used: a worker of a sweep needs none of them
+_MODULE_OF = {
+    "LabResult": "bfreplay.experiments.formulation_lab",
+    "LabSettings": "bfreplay.experiments.formulation_lab",
+    "RunComparison": "bfreplay.experiments.run_comparison",
+    "compare_formulations": "bfreplay.experiments.formulation_lab",
+    "compare_runs": "bfreplay.experiments.run_comparison",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'bfreplay.experiments' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value

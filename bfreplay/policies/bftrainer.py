@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from bfreplay import defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OWN, OwnObjective
@@ -28,7 +27,8 @@ class BFTrainerPolicy:
     Parameters
     ----------
     t_fwd_s
-        Forward-looking time: how long a decision is expected to last, > 0. Small values make rescaling dear.
+        Forward-looking time: how long a decision is expected to last, > 0. Small values make rescaling dear. ``"auto"``
+        learns it from the events as they come (``AutoForwardTime``); or a ``ForwardTime`` of your own.
     solver
         Answers each decision; the exact solver by default. A solver without an answer leaves every job as it is.
     objective
@@ -37,23 +37,19 @@ class BFTrainerPolicy:
     Raises
     ------
     InputError
-        ``t_fwd_s`` is not positive, or there is no such solver or objective.
+        ``t_fwd_s`` is no time, or there is no such solver or objective.
     """
 
     name = "bftrainer"
     wakes_on = ANY_TRIGGER
 
     def __init__(
-        self, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None, objective: Objective | str = OWN
+        self,
+        t_fwd_s: float | str | ForwardTime = defaults.T_FWD_S,
+        solver: Solver | None = None,
+        objective: Objective | str = OWN,
     ) -> None:
-        if not (math.isfinite(t_fwd_s) and t_fwd_s > 0):
-            raise InputError(
-                "the forward-looking time is not a positive number",
-                column="t_fwd_s",
-                value=t_fwd_s,
-                expected="seconds > 0",
-                fix="120 s is a good start; the best value depends on how often nodes are reclaimed",
-            )
+        self.forward_time = forward_time_of(t_fwd_s)
         if solver is not None and not hasattr(solver, "solve"):
             raise InputError("this is no solver", value=solver, expected="a solver", fix="make one: solver_of('cbc')")
         if not (isinstance(objective, str) or hasattr(objective, "problem")):
@@ -61,32 +57,40 @@ class BFTrainerPolicy:
                 "this is no objective", value=objective, expected="an objective, or its spec as text",
                 fix="name a function of your own by its module: 'my_objective:quick'",
             )  # fmt: skip
-        self.t_fwd_s = float(t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
         self.objective: Objective = objective_of(objective) if isinstance(objective, str) else objective
 
     @classmethod
     def from_options(
-        cls, *, t_fwd_s: float, solver: Solver, objective: Objective | str | None = None
+        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None
     ) -> BFTrainerPolicy:
         """All options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective)
 
+    @property
+    def t_fwd_s(self) -> float | None:
+        """Forward-looking time of all decisions; ``None`` where they differ."""
+        return self.forward_time.t_fwd_s if isinstance(self.forward_time, FixedForwardTime) else None
+
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the solver, or the current ones where it has none."""
-        solution = self.solver.solve(self.objective.problem(state, self.t_fwd_s))
-        counts = solution.counts
-        return Decision(state.current.copy() if counts is None else counts, solution)
+        t_fwd_s = self.forward_time.seconds(state)
+        solution = self.solver.solve(self.objective.problem(state, t_fwd_s))
+        counts = state.current.copy() if solution.counts is None else solution.counts
+        self.forward_time.decided(state, counts)
+        return Decision(counts, solution, t_fwd_s=t_fwd_s)
 
     def describe(self) -> dict[str, object]:
-        """Forward-looking time, solver and objective."""
+        """Forward-looking time, solver and objective; ``t_fwd_s`` only where it is one number."""
+        t_fwd_s = self.t_fwd_s
         return {
             "name": self.name,
-            "t_fwd_s": self.t_fwd_s,
+            **({"forward_time": self.forward_time.describe()} if t_fwd_s is None else {"t_fwd_s": t_fwd_s}),
             "solver": self.solver.describe(),
             "objective": self.objective.describe(),
         }
 
     def close(self) -> None:
-        """Close the solver."""
+        """Close the solver, and forget what was learnt."""
         self.solver.close()
+        self.forward_time.close()

@@ -78,10 +78,13 @@ def policy_named(spec: str) -> TermSpec:
     InputError
         It is not ``NAME`` or ``NAME(key=value, ...)``.
     """
+    if not isinstance(spec, str):
+        raise InputError("a policy is named by a text", column="policy", value=spec, expected=_GRAMMAR)
     try:
         parts = parsed(spec)
-    except InputError as error:
-        raise InputError(f"--policy: {error.problem}", value=spec, expected=_GRAMMAR) from error
+    except InputError as error:  # the grammar is that of an objective, and so are its messages
+        problem = error.problem.replace("the objective", "the policy", 1)
+        raise InputError(problem, column=error.column, value=spec, expected=_GRAMMAR) from error
     if len(parts) != 1 or parts[0].weight is not None:
         raise InputError("there is one policy, without a weight", column="policy", value=spec, expected=_GRAMMAR)
     return parts[0]

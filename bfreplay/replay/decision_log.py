@@ -88,7 +88,8 @@ class DecisionLog:
             (
                 at.now_us, _TRIGGER_WORDS[at.trigger], at.n_idle, happened.joined, happened.left, at.n_jobs,
                 outcome.running, happened.preempted, outcome.grown, outcome.shrunk, outcome.nodes_used, at.counts,
-                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preempt_cost, *verdict,
+                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preempt_cost,
+                None if decision is None else decision.t_fwd_s, *verdict,
             )
         )  # fmt: skip
         self._timings.append((at.now_us, build_s, solve_s, decide_s))

@@ -15,6 +15,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Trigger
+from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.own import OWN
@@ -31,7 +32,7 @@ class Poser:
     run
         The run.
     t_fwd_s
-        Forward-looking time of the questions; that of the run's policy by default.
+        Forward-looking time of the questions; by default what the run's policy took for each of them.
 
     Raises
     ------
@@ -42,18 +43,27 @@ class Poser:
     def __init__(self, run: RunResult, t_fwd_s: float | None) -> None:
         config = run.record["config"]
         policy = config["policy"]
-        of_run = policy.get("t_fwd_s")
-        if t_fwd_s is None and of_run is None:
+        # of a decision that none was recorded for: an older run, or one that the policy was not asked about
+        self._else = policy.get("t_fwd_s", policy.get("forward_time", {}).get("start_s"))
+        self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
+        if self._given is None and self._else is None:
             raise InputError(
                 f"the policy {policy.get('name')!r} of the run has no forward-looking time, and a decision is "
                 "posed with one",
                 column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )  # fmt: skip
-        self.t_fwd_s = BFTrainerPolicy(of_run if t_fwd_s is None else t_fwd_s).t_fwd_s  # checked there
-        self._checked_with = of_run if policy.get("name") == BFTrainerPolicy.name else None
+        self._is_bftrainers = policy.get("name") == BFTrainerPolicy.name
         self._objective = objective_of(policy.get("objective", {}).get("spec", OWN))
         self._learner = _learner_of(run)
         self._is_seeded = config["semantics"] == Semantics.PUBLISHED
+
+    def t_fwd_s(self, moment: Moment) -> float:
+        """Forward-looking time of the question: the given one, or that of the run's policy."""
+        return self._of_run(moment) if self._given is None else self._given
+
+    def _of_run(self, moment: Moment) -> float:
+        recorded = moment.row.get("t_fwd_s")
+        return float(self._else if recorded is None else recorded)
 
     def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
         """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
@@ -65,7 +75,7 @@ class Poser:
         )
         recorded = moment.row["objective"]
         # 'keep' counts a job below its minimum as if it had nothing
-        is_checked = self._checked_with is not None and recorded is not None and moment.row["solver"] != "keep"
+        is_checked = self._is_bftrainers and recorded is not None and moment.row["solver"] != "keep"
         state = moment.state
         if self._learner is not None and (is_asked or is_wanted):
             learner = self._learner if is_asked else deepcopy(self._learner)
@@ -73,13 +83,12 @@ class Poser:
             if is_asked:
                 learner.decided(moment.state, moment.counts)
         if is_checked:
-            assert self._checked_with is not None
-            asked = self._objective.problem(state, self._checked_with)
+            asked = self._objective.problem(state, self._of_run(moment))
             worth = _worth(asked, moment.counts)
             if not agrees(worth, recorded, magnitude(asked)):
                 raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on
-        return deepcopy(self._objective.problem(state, self.t_fwd_s)) if is_wanted else None
+        return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if is_wanted else None
 
 
 def _learner_of(run: RunResult) -> LearningPolicy | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from bfreplay.bounds import UpperBound
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy
@@ -53,6 +54,7 @@ def record_of_inputs(
 _READ_OF_A_POLICY: tuple[tuple[tuple[str, ...], type | tuple[type, ...]], ...] = (
     (("name",), str),
     (("t_fwd_s",), (int, float)),
+    (("forward_time", "name"), str),
     (("solver", "name"), str),
     (("objective", "spec"), str),
 )
@@ -72,7 +74,8 @@ def _of_policy(policy: Policy) -> dict[str, Any]:
             raise InputError(
                 f"the policy {type(policy).__name__} describes itself without a usable {'.'.join(path)}",
                 value=said,
-                expected="a mapping with a name; t_fwd_s a number, solver with a name, objective with a spec",
+                expected="a mapping with a name; t_fwd_s a number, forward_time and solver with a name, objective "
+                "with a spec",
             )
     return dict(said)
 
@@ -86,7 +89,9 @@ def _of_source(source: JobSource) -> dict[str, Any]:
     return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **said}
 
 
-def summary_of(events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: Yardsticks | None) -> dict[str, Any]:
+def summary_of(
+    events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: Yardsticks | None, bound: UpperBound | None
+) -> dict[str, Any]:
     """Totals of the run, JSON-ready."""
     duration_us = events.window_end_us - events.window_start_us
     log = engine.log
@@ -120,4 +125,10 @@ def summary_of(events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: 
         "ledger": ledger.to_dict(),
         "efficiency": efficiency,
         "learning": learning,
+        "bound": None if bound is None else _of_bound(bound, total.samples),
     }
+
+
+def _of_bound(bound: UpperBound, samples: float) -> dict[str, Any]:
+    """What anyone could have had, and which share of it the run has; none where nobody could make a sample."""
+    return {**asdict(bound), "share": samples / bound.samples if bound.samples > 0 else None}

@@ -90,7 +90,7 @@ def recorded_decisions(
     events, jobs, curves
         Its inputs, or their files, by default where they were.
     t_fwd_s
-        Forward-looking time of the problems; that of the run's policy by default.
+        Forward-looking time of the problems; by default what the run's policy took for each.
     progress
         Called after every instant with (time reached in us, decisions so far).
 
@@ -122,7 +122,7 @@ def recorded_decisions(
         problem = poser.pose(moment, repetition, is_wanted=moment.index in chosen)
         if problem is not None:
             names = [repetition.jobs[j].name for j in moment.state.job.tolist()]
-            found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s)
+            found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
 
     repetition.run(watch, progress)
     return [found[index] for index in wanted]

@@ -59,6 +59,8 @@ class Recording(RowTable):
             name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
             for name in (*_SAME, *_CLOSE, *OF_THE_ANSWER)
         }
+        if "t_fwd_s" in table.column_names:  # runs of older versions have none
+            self._columns_of_run["t_fwd_s"] = table["t_fwd_s"].to_pylist()
         lists = table["counts"].combine_chunks()
         ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
         self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bfreplay.datasets.log.metadata import simulated_nodes
@@ -21,6 +22,8 @@ _DECISION_WORDS = {
     "not_asked": "policy not asked",
     "unproven_by_design": "by a rule that proves nothing",
 }
+_OWN_PARAMETERS = ("events", "futures", "memory")
+"""Of the policies that look ahead."""
 _DEADLINE_WORDS = {"void": "ended before by the source"}
 _NODE_HOURS = (
     ("useful", "useful"),
@@ -50,16 +53,25 @@ def _line(label: str, text: str) -> str:
     return f"{label:<12}{text}"
 
 
-def _header(record: dict[str, Any]) -> list[str]:
-    config, summary = record["config"], record["summary"]
-    policy = config["policy"]
+def policy_words(policy: Mapping[str, Any]) -> str:
+    """A policy's description in a record, as a person reads it: ``bftrainer, decided by exact, T_fwd 120 s``."""
     details = [policy["name"]]
+    details += [f"{key} {policy[key]}" for key in _OWN_PARAMETERS if key in policy]
     if "solver" in policy:
-        details += [f"decided by {policy['solver']['name']}", f"T_fwd {policy['t_fwd_s']:g} s"]
+        details.append(f"decided by {policy['solver']['name']}")
+    if "t_fwd_s" in policy:
+        details.append(f"T_fwd {policy['t_fwd_s']:g} s")
+    elif "forward_time" in policy:
+        details.append(f"T_fwd {policy['forward_time']['name']}")
     if policy.get("objective", {}).get("spec", OWN) != OWN:
         details.append(f"objective {policy['objective']['spec']}")
     if "learning" in policy:
         details.append("curves learned " + ("by model" if policy["learning"]["share"] == "model" else "job by job"))
+    return ", ".join(details)
+
+
+def _header(record: dict[str, Any]) -> list[str]:
+    config, summary = record["config"], record["summary"]
     work = ", unlimited work" if config["unlimited_work"] else ""
     source = record["inputs"]["jobs"].get("source")
     start, end = iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])
@@ -68,7 +80,7 @@ def _header(record: dict[str, Any]) -> list[str]:
     idle = amount(summary["ledger"]["node_hours"]["idle"])
     simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
     return [
-        _line("Policy", ", ".join(details)),
+        _line("Policy", policy_words(config["policy"])),
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
         *([] if source is None else [_line("Jobs from", source["name"])]),
         _line("Window", f"{start} to {end} ({duration(summary['duration_s'])}), {n_nodes}"),
@@ -145,6 +157,7 @@ def _training(record: dict[str, Any]) -> list[str]:
             lines += _elsewhere("Learning", "with known curves", learning, "known", start_us)
         else:
             lines += _learning(learning, start_us)
+    lines += _bound(summary["bound"], start_us, summary["last_finish_us"])
     lines.append(_line("Jobs", _statuses(summary["jobs"]) or "none was submitted in the window"))
     lines += [*_job_times(summary), *_scores(summary, start_us)]
     lines.append(
@@ -172,6 +185,22 @@ def _efficiency(efficiency: dict[str, Any], nodes: str, start_us: int) -> list[s
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
         lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
     return lines
+
+
+_BOUNDS = {
+    "priced": "what anyone who knows the future could process",
+    "free_rescaling": "what anyone who knows the future could process with free rescaling",
+    "work": "what anyone who knows the future could process, free to choose among the jobs",
+}
+
+
+def _bound(bound: Mapping[str, Any] | None, start_us: int, done_us: int | None) -> list[str]:
+    if bound is None or bound["share"] is None:
+        return []
+    if done_us is None or bound["earliest_finish_us"] is None:
+        return [_line("Bound", f"at least {bound['share']:.1%} of {_BOUNDS[bound['kind']]}")]
+    done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound["earliest_finish_us"]))
+    return [_line("Bound", f"all jobs are done after {done}; nobody could be done before {earliest}")]
 
 
 def _elsewhere(label: str, where: str, found: dict[str, Any], prefix: str, start_us: int) -> list[str]:

@@ -32,6 +32,7 @@ DECISIONS = pa.schema(
         ("samples_since_last", pa.float64()),
         ("rescale_cost_samples", pa.float64()),
         ("preempt_cost_samples", pa.float64()),
+        ("t_fwd_s", pa.float64()),  # null where no question was posed
         ("objective", pa.float64()),
         ("bound", pa.float64()),
         ("gap", pa.float64()),

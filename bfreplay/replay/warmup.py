@@ -25,4 +25,4 @@ def warm_up() -> None:
     )
     curve = TabulatedCurve((0, 1, 2, 3), (0.0, 1.0, 1.5, 3.0))
     jobs = JobSet(ElasticJob(name, 0, 1, 3, 1.0, 1.0, 60.0, curve) for name in ("x", "y", "z"))
-    replay_log(events, jobs, settings=ReplaySettings(max_parallel=2), with_efficiency=False)
+    replay_log(events, jobs, settings=ReplaySettings(max_parallel=2), with_efficiency=False, with_bound=False)

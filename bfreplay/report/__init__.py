@@ -2,5 +2,14 @@
 
 from bfreplay.report.figures_idleness import check_idleness_pictures, draw_idleness
 from bfreplay.report.figures_lab import draw_lab
+from bfreplay.report.figures_runs import draw_comparison
+from bfreplay.report.figures_tuning import draw_tuning, tuning_figure
 
-__all__ = ["check_idleness_pictures", "draw_idleness", "draw_lab"]
+__all__ = [
+    "check_idleness_pictures",
+    "draw_comparison",
+    "draw_idleness",
+    "draw_lab",
+    "draw_tuning",
+    "tuning_figure",
+]

@@ -51,3 +51,27 @@ LAB = ResultKind(
     made_by="bfreplay compare formulations --out",
 )
 """One comparison of formulations."""
+
+COMPARISON = ResultKind(
+    word="comparison",
+    record_file="comparison.json",
+    schema_version=1,
+    made_by="bfreplay compare runs --out",
+)
+"""Paired differences of finished replays."""
+
+SWEEP = ResultKind(
+    word="sweep",
+    record_file="sweep.json",
+    schema_version=1,
+    made_by="bfreplay sweep --out",
+)
+"""Many replays, and one table of their results."""
+
+TUNING = ResultKind(
+    word="tuning",
+    record_file="tuning.json",
+    schema_version=1,
+    made_by="bfreplay tune --out",
+)
+"""A recommendation, and the sweep that it rests on."""

@@ -86,7 +86,7 @@ def sample_decisions(
     *,
     sample: int,
     seed: int = 0,
-    t_fwd_s: float,
+    t_fwd_s: float | str,
     max_parallel: int,
     unlimited_work: bool = False,
     progress: PassProgress | None = None,
@@ -206,7 +206,7 @@ def _range(sizes: NDArray[np.int64]) -> str:
 class _Watch(BFTrainerPolicy):
     """Decides as its parent; notes every decision's size, and keeps the problems of the chosen ones."""
 
-    def __init__(self, t_fwd_s: float, chosen: frozenset[int]) -> None:
+    def __init__(self, t_fwd_s: float | str, chosen: frozenset[int]) -> None:
         super().__init__(t_fwd_s)
         self._chosen = chosen
         self._digest = hashlib.blake2b()
@@ -217,14 +217,16 @@ class _Watch(BFTrainerPolicy):
 
     def decide(self, state: PolicyState) -> Decision:
         """Decide as BFTrainer's policy does."""
+        decision = super().decide(state)
         if len(self.time_us) in self._chosen:
-            self.problems.append(_own_arrays(problem_of(state, self.t_fwd_s)))
+            assert decision.t_fwd_s is not None
+            self.problems.append(_own_arrays(problem_of(state, decision.t_fwd_s)))
         self.time_us.append(state.time_us)
         self.n_idle.append(state.n_idle)
         self.n_jobs.append(state.n_jobs)
         self._digest.update(state.job.tobytes())
         self._digest.update(state.current.tobytes())
-        return super().decide(state)
+        return decision
 
     def fingerprint(self) -> bytes:
         """The same for two replays that came to the same decisions."""

@@ -34,7 +34,7 @@ class LabSettings:
 
     sample: int = 50
     seed: int = 0
-    t_fwd_s: float = defaults.T_FWD_S
+    t_fwd_s: float | str = defaults.T_FWD_S
     max_parallel: int = defaults.MAX_PARALLEL
     unlimited_work: bool = False
     time_limit_s: float = defaults.TIME_LIMIT_S

@@ -18,8 +18,7 @@ class Decider:
 
     def __init__(self, solver: Solver) -> None:
         self._solver = solver
-        self._jobs = np.zeros(0, np.int64)
-        self._rate = np.zeros((0, 1))
+        self._priced: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]] | None = None
         self._prices = np.zeros(1)
 
     def decide(self, state: PolicyState, futures: Futures) -> Decision:
@@ -36,8 +35,9 @@ class Decider:
         return Decision(state.current.copy() if counts is None else counts, solution)
 
     def _prices_of(self, state: PolicyState) -> NDArray[np.float64]:
-        if not (np.array_equal(state.job, self._jobs) and np.array_equal(state.objective, self._rate)):
-            self._jobs, self._rate = state.job.copy(), state.objective.copy()
+        tables = (state.objective, state.min_nodes, state.max_nodes)
+        if self._priced is None or not all(map(np.array_equal, tables, self._priced)):
+            self._priced = (state.objective.copy(), state.min_nodes.copy(), state.max_nodes.copy())
             count = np.arange(state.objective.shape[1])
             allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
             value = np.where(allowed, state.objective, -np.inf)
@@ -47,5 +47,5 @@ class Decider:
 
     def close(self) -> None:
         """Close the solver, forget the jobs."""
-        self._jobs = np.zeros(0, np.int64)
+        self._priced = None
         self._solver.close()

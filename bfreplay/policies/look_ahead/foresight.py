@@ -14,6 +14,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
+from bfreplay.policies.look_ahead.last_pool import last_pool_s
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
 
 
@@ -30,7 +31,8 @@ class ForesightPolicy:
     """Knows when the next ``events`` pool events come, and how many nodes are idle after each; not which nodes.
 
     It is no policy for a machine: it measures what a perfect forecast of so many events would be worth. After the last
-    event that it sees it expects the pool to stay as it is for ``t_fwd_s``; with none in sight it decides as BFTrainer.
+    event that it sees it expects the pool to stay as it is for ``t_fwd_s``, or to the end of the window when no other
+    event comes. Without a log, or with ``events`` 0, it decides as BFTrainer.
 
     Parameters
     ----------
@@ -50,16 +52,16 @@ class ForesightPolicy:
     name = "foresight"
     wakes_on = ANY_TRIGGER
 
-    def __init__(self, events: int = 10, t_fwd_s: float = defaults.T_FWD_S, solver: Solver | None = None) -> None:
+    def __init__(self, events: int = 10, t_fwd_s: float | str = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         checks.whole("events", events, 0, 100_000)
         self.events = int(events)
-        self.t_fwd_s = float(t_fwd_s)
+        self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
         self._decider = Decider(self.solver)
         self._known: _Known | None = None
 
     @classmethod
-    def from_options(cls, *, t_fwd_s: float, solver: Solver, events: int = 10) -> ForesightPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, events: int = 10) -> ForesightPolicy:
         """All options matter."""
         return cls(events, t_fwd_s, solver)
 

@@ -9,6 +9,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
+from bfreplay.policies.look_ahead.last_pool import last_pool_s
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
 
 
@@ -43,14 +44,14 @@ class LookAheadPolicy:
         events: int = 5,
         futures: int = 20,
         memory: int = 500,
-        t_fwd_s: float = defaults.T_FWD_S,
+        t_fwd_s: float | str = defaults.T_FWD_S,
         solver: Solver | None = None,
     ) -> None:
         checks.whole("events", events, 1, 1000)
         checks.whole("futures", futures, 1, 1000)
         checks.whole("memory", memory, events + futures, 1_000_000)
         self.events, self.futures, self.memory = int(events), int(futures), int(memory)
-        self.t_fwd_s = float(t_fwd_s)
+        self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
         self._decider = Decider(self.solver)
         self._forget()
@@ -60,10 +61,11 @@ class LookAheadPolicy:
         self._time_us = np.zeros(2 * self.memory, np.int64)
         self._idle = np.zeros(2 * self.memory, np.int64)
         self._n = 0
+        self._last_us: int = np.iinfo(np.int64).min
 
     @classmethod
     def from_options(
-        cls, *, t_fwd_s: float, solver: Solver, events: int = 5, futures: int = 20, memory: int = 500
+        cls, *, t_fwd_s: float | str, solver: Solver, events: int = 5, futures: int = 20, memory: int = 500
     ) -> LookAheadPolicy:
         """All options matter."""
         return cls(events, futures, memory, t_fwd_s, solver)
@@ -74,8 +76,9 @@ class LookAheadPolicy:
         return self._decider.decide(state, self._expected(state))
 
     def _remember(self, state: PolicyState) -> None:
-        if self._n and state.time_us < self._time_us[self._n - 1]:
+        if state.time_us < self._last_us:
             self._forget()  # another replay
+        self._last_us = state.time_us
         if self._n and self._idle[self._n - 1] == state.n_idle:
             return  # jobs came or went, or as many nodes were reclaimed as became idle
         if self._n == self._idle.size:
@@ -89,9 +92,9 @@ class LookAheadPolicy:
         first = max(self._n - self.memory, 0)
         # a moment counts when all that follows it has been seen; the last entry is now
         last = self._n - 1 - self.events
-        if last - first < self.futures:
+        if last - first + 1 < self.futures:
             return Futures.none(self.t_fwd_s)
-        earlier = np.arange(last - 1, first - 1, -1)
+        earlier = np.arange(last, first - 1, -1)
         away = np.abs(self._idle[earlier] - state.n_idle)
         chosen = earlier[np.argsort(away, kind="stable")[: self.futures]]
         path = chosen[:, None] + np.arange(self.events + 1)

@@ -1,0 +1,70 @@
+"""``bfreplay compare runs``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+
+@click.command()
+@click.argument("runs", metavar="RUN RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--bin", "bin_text", metavar="LENGTH", default="1h", help="Bins of time to compare: 1h, 10min, 30s, 1d.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the bootstrap.")
+@click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Draws of the bootstrap.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="Comparison folder to write.  [default: write nothing]"
+)
+@click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
+@click.option("--no-pictures", is_flag=True, help="Draw no pictures into the comparison folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record (comparison.json) instead of the text.")
+@click.option("--quiet", is_flag=True, help="No notes.")
+def runs(
+    runs: tuple[Path, ...], bin_text: str, seed: int, resamples: int, out: Path | None, force: bool,
+    no_pictures: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Tell by how much finished runs differ from the first of them, how sure that is, and why.
+
+    Each RUN is a folder that 'bfreplay replay --out' wrote. All must have replayed the same jobs in the same window of
+    the same log; everything else may differ. They are compared hour by hour, with 95 % intervals from a block bootstrap
+    over time, and job by job.
+
+    \b
+    Examples:
+      bfreplay compare runs run-120 run-600
+      bfreplay compare runs run-120 run-300 run-600 --out comparison
+      bfreplay compare runs run-120 run-600 --bin 10min --json
+    """
+    from bfreplay.experiments import compare_runs
+    from bfreplay.experiments.run_comparison.text import render
+    from bfreplay.result_folders import COMPARISON, check_target
+
+    if out is not None:
+        check_target(out, COMPARISON, overwrite=force)
+    pictures = None if no_pictures or out is None else _pictures(quiet=quiet)
+    result = compare_runs(
+        runs, bin=bin_text, seed=seed, resamples=resamples, out=out, overwrite=force, pictures=pictures,
+        session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
+    )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
+    else:
+        click.echo(render(result))
+
+
+def _pictures(*, quiet: bool) -> Any:
+    """What draws them, or ``None`` with a note where matplotlib is missing."""
+    if find_spec("matplotlib") is None:
+        if not quiet:
+            click.echo(
+                "Note: no pictures will be drawn: matplotlib is not installed (pip install matplotlib).", err=True
+            )
+        return None
+    from bfreplay.report import draw_comparison
+
+    return draw_comparison

@@ -1,0 +1,77 @@
+"""``bfreplay regret``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import rich_click as click
+
+
+@click.command()
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--effort",
+    type=click.Choice(["quick", "thorough"]),
+    default="thorough",
+    help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "
+    "weeks.",
+)
+@click.option("--evaluations", type=click.IntRange(min=3), default=300, help="Most evaluations of a thorough search.")
+@click.option("--events", type=click.Path(path_type=Path), help="The runs' log.  [default: where it was]")
+@click.option("--jobs", type=click.Path(path_type=Path), help="The runs' jobs.  [default: where they were]")
+@click.option("--curves", type=click.Path(path_type=Path), help="The runs' curves.  [default: where they were]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def regret(
+    runs: tuple[Path, ...], effort: str, evaluations: int, events: Path | None, jobs: Path | None,
+    curves: Path | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Tell how far each RUN is from the best that anyone could do who knows the future.
+
+    The best is an upper bound, with a proof: no policy, no forecast and no solver can exceed it. What a run is below
+    it was at most left to gain. Jobs without end (--unlimited-work) pay for rescaling in it; for jobs that end it is
+    what a fluid schedule with free rescaling could do, and when at the earliest all could be done.
+
+    \b
+    Examples:
+      bfreplay regret run
+      bfreplay regret run-60 run-120 run-300 --effort quick
+      bfreplay regret sweep/runs/* --json
+    """
+    from bfreplay.commands.progress import warm_up_loops
+    from bfreplay.experiments.regret import regret as regret_of
+    from bfreplay.experiments.regret_text import render
+
+    warm_up_loops(quiet=quiet)
+    with _progress(hidden=quiet) as progress:
+        found = regret_of(
+            runs, effort=effort, evaluations=evaluations, events=events, jobs=jobs, curves=curves, progress=progress
+        )
+    if as_json:
+        click.echo(json.dumps([each.to_json() for each in found], indent=1, sort_keys=True, allow_nan=False))
+    else:
+        click.echo(render(found))
+
+
+@contextmanager
+def _progress(*, hidden: bool) -> Iterator[Callable[[int, int, int, int], None] | None]:
+    """A bar on a terminal's stderr: evaluations of the search, of each bound."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("Bound {task.fields[number]}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("bound", total=None, number="")
+
+        def update(done: int, n_bounds: int, evaluation: int, most: int) -> None:
+            at = done * most + evaluation
+            bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
+
+        yield update

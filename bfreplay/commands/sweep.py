@@ -1,0 +1,98 @@
+"""``bfreplay sweep``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from bfreplay.commands.progress import warm_up_loops
+from bfreplay.commands.sweep_progress import sweep_progress
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.sweep import SweepResult
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Runs at a time on this machine.  [default: as many as processors]",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    default=None,
+    help="Use the workers of a Dask scheduler, tcp://host:8786, instead.",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
+@click.option("--retry-failed", is_flag=True, help="Also try again what failed before.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON instead of the summary.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+def sweep(
+    spec: Path, out: Path, processes: int | None, scheduler: str | None, dry_run: bool, retry_failed: bool,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Replay every combination of options in SPEC, each once, and make one table of the results.
+
+    SPEC is a TOML file: [run] has options of every run, named as those of 'bfreplay replay'; [vary] has a list of
+    values for each option that varies; [[runs]] adds single runs. Relative paths count from its folder.
+
+    A sweep that was stopped or killed goes on where it was: give the same command again. Runs are known by their
+    content, so a spec that grows makes only what is new. A run that fails is a row of the table with its error.
+
+    \b
+    Examples:
+      bfreplay sweep sweep.toml --out sweep --dry-run
+      bfreplay sweep sweep.toml --out sweep
+      bfreplay sweep sweep.toml --out sweep --processes 8 --retry-failed
+      bfreplay sweep sweep.toml --out /shared/sweep --scheduler tcp://login1:8786
+    """
+    from bfreplay.errors import InputError
+    from bfreplay.experiments.sweep.run_sweep import outlook, plan_of
+    from bfreplay.experiments.sweep.run_sweep import sweep as run_sweep
+    from bfreplay.experiments.sweep.store import Store
+    from bfreplay.experiments.sweep.text import render, render_outlook
+
+    if processes is not None and scheduler is not None:
+        raise InputError(
+            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
+            fix="leave one of the two out",
+        )  # fmt: skip
+    plan = plan_of(spec)
+    if dry_run:
+        click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))
+        return
+    if scheduler is None:
+        warm_up_loops(quiet=quiet)
+    try:
+        with sweep_progress(hidden=quiet) as progress:
+            result = run_sweep(
+                plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, progress=progress,
+                on_wait=None if quiet else lambda: click.echo("Waiting for the first Dask worker ...", err=True),
+            )  # fmt: skip
+    except (KeyboardInterrupt, SystemExit, SystemError):
+        if not quiet:
+            there = len(outlook(plan, Store(out.absolute())).finished)
+            click.echo(
+                f"Stopped: {there:,} of {len(plan.options):,} runs are finished and stay. "
+                "The same command goes on from there.", err=True,
+            )  # fmt: skip
+        raise
+    click.echo(json.dumps(_rows(result), indent=1, allow_nan=False) if as_json else render(result))
+
+
+def _rows(result: SweepResult) -> list[dict[str, object]]:
+    """The table, JSON-ready."""
+    rows = result.results.to_pylist()
+    return [
+        {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
+        for row in rows
+    ]

@@ -1,0 +1,46 @@
+"""Inputs as users name them: the word for what is bundled, and a window as two texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+from bfreplay.errors import InputError
+
+if TYPE_CHECKING:
+    from bfreplay.datasets.log.events import NodeEvents
+
+BUNDLED = "sample"
+"""The word for the bundled log, and for its jobs."""
+
+
+def or_bundled(path: Path, what: str) -> Path:
+    """The word ``sample`` stands for the bundled ``"events"`` or ``"jobs"``, unless a file of that name is there."""
+    if path != Path(BUNDLED) or path.exists():
+        return path
+    from bfreplay.datasets import bundled
+
+    return bundled.sample_events_path() if what == "events" else bundled.sample_jobs_path()
+
+
+def restricted(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
+    """The part of ``log`` between two times as the user typed them.
+
+    Raises
+    ------
+    InputError
+        One of them is no time, or the window is empty or reaches outside the log.
+    """
+    return log if window is None else log.between(*window_us(window))
+
+
+def window_us(window: tuple[str, str]) -> tuple[int, int]:
+    """Both ends in microseconds since the epoch; ``InputError`` for what is no time."""
+    bounds = []
+    for text in window:
+        try:
+            bounds.append(parse_time_us(text))
+        except ValueError as error:
+            raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
+    return bounds[0], bounds[1]

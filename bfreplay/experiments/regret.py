@@ -1,0 +1,175 @@
+"""How far runs are from the best that anyone could do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bfreplay.bounds import Effort, UpperBound, upper_bound
+from bfreplay.errors import InputError
+from bfreplay.replay import ReplaySettings, RunResult
+from bfreplay.replay.run import jobs_in_window
+from bfreplay.replay.run_inputs import inputs_of
+from bfreplay.replay.summary_text import policy_words
+from bfreplay.workload import JobSet
+
+RegretProgress = Callable[[int, int, int, int], None]
+"""Called with (bounds made, bounds to make, evaluations of the present search, at most so many)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """One run beside its bound.
+
+    Parameters
+    ----------
+    run
+        Name of its folder.
+    policy
+        What decided, in words.
+    max_parallel
+        Most jobs at once.
+    samples
+        What it processed.
+    bound
+        What nobody can exceed.
+    """
+
+    run: str
+    policy: str
+    max_parallel: int
+    samples: float
+    bound: UpperBound
+
+    @property
+    def share(self) -> float | None:
+        """Samples over the bound: at least so much of what anyone could have had; ``None`` where that is nothing."""
+        return self.samples / self.bound.samples if self.bound.samples > 0 else None
+
+    @property
+    def regret(self) -> float | None:
+        """At most this part of the bound was left to gain."""
+        return None if self.share is None else 1 - self.share
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**asdict(self), "bound": asdict(self.bound), "share": self.share, "regret": self.regret}
+
+
+def regret(
+    runs: Sequence[RunResult | str | Path],
+    *,
+    effort: Effort | str = Effort.THOROUGH,
+    evaluations: int = 300,
+    events: str | Path | None = None,
+    jobs: str | Path | None = None,
+    curves: str | Path | None = None,
+    progress: RegretProgress | None = None,
+) -> list[Regret]:
+    """Put runs beside an upper bound on what any policy could have processed there.
+
+    Runs on one log with the same jobs, all without end or not, and as many at once have one bound, found once.
+
+    Parameters
+    ----------
+    runs
+        Run folders, or results.
+    effort
+        ``"quick"`` is what each run tells already; ``"thorough"`` searches for a lower bound, some minutes for a log of
+        weeks. It makes a difference for jobs without end only.
+    evaluations
+        Most evaluations of one search.
+    events, jobs, curves
+        Where the runs' inputs are now; by default where they were.
+    progress
+        See ``RegretProgress``.
+
+    Raises
+    ------
+    InputError
+        A folder is no run, its inputs cannot be found or are others, or its jobs came from a source: in another replay
+        it would make other jobs. Or there is no such effort.
+    """
+    chosen = _effort(effort)
+    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
+    for run in loaded:
+        _refuse_source(run)
+    keys = [_key(run) for run in loaded]
+    over = {key for run, key in zip(loaded, keys, strict=True) if run.summary["last_finish_us"] is not None}
+    found: dict[str, UpperBound] = {}
+    n_bounds = len(set(keys))
+    for run, key in zip(loaded, keys, strict=True):
+        if key not in found:
+            search = _Search(chosen, key in over, evaluations, progress, (len(found), n_bounds))
+            found[key] = _bound_of(run, search, (events, jobs, curves))
+    return [
+        Regret(
+            run="in memory" if run.folder is None else run.folder.name,
+            policy=policy_words(run.record["config"]["policy"]),
+            max_parallel=run.record["config"]["max_parallel"],
+            samples=run.summary["ledger"]["samples"],
+            bound=found[key],
+        )
+        for run, key in zip(loaded, keys, strict=True)
+    ]
+
+
+def _key(run: RunResult) -> str:
+    config, inputs = run.record["config"], run.record["inputs"]
+    parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
+    files = [[source["sha256"] for source in inputs[what]["files"]] for what in ("events", "jobs")]
+    known = files if all(files) else run.folder
+    return repr(([config[part] for part in parts], known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """How one bound is looked for."""
+
+    effort: Effort
+    with_finish: bool
+    evaluations: int
+    progress: RegretProgress | None
+    position: tuple[int, int]  # of this bound: those before it, all
+
+    def tell(self, done: int, most: int) -> None:
+        if self.progress is not None:
+            self.progress(*self.position, done, most)
+
+
+def _bound_of(run: RunResult, search: _Search, places: tuple[str | Path | None, ...]) -> UpperBound:
+    log, workload = inputs_of(run, *places)
+    config = run.record["config"]
+    settings = ReplaySettings(config["max_parallel"], config["semantics"])
+    anchored = jobs_in_window(workload, log, settings, unlimited_work=config["unlimited_work"])
+    assert isinstance(anchored, JobSet)
+    return upper_bound(
+        log,
+        anchored,
+        config["max_parallel"],
+        effort=search.effort,
+        with_finish=search.with_finish,
+        evaluations=search.evaluations,
+        progress=search.tell,
+    )
+
+
+def _effort(given: Effort | str) -> Effort:
+    try:
+        return Effort(given)
+    except ValueError as error:
+        words = " or ".join(repr(each.value) for each in Effort)
+        raise InputError("there is no such effort", column="effort", value=given, expected=words) from error
+
+
+def _refuse_source(run: RunResult) -> None:
+    source = run.record["inputs"]["jobs"].get("source")
+    if source is not None:
+        raise InputError(
+            "there is no bound for jobs that a source makes as time goes on: under another policy it makes other ones",
+            file=run.folder,
+            value=source["name"],
+            expected="runs of a plain job set",
+        )

@@ -1,0 +1,140 @@
+"""The difference of two runs in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bfreplay.experiments.run_comparison.causes import PARTS
+from bfreplay.wording import duration
+
+_EQUAL = 1e-9
+_MOSTLY = 0.75
+_AGAINST = 0.25
+WORDS: Mapping[str, tuple[str, str]] = {
+    "node_hours": ("it used more node-hours", "it used fewer node-hours"),
+    "samples_per_node_hour": ("its node-hours made more samples each", "its node-hours made fewer samples each"),
+    "rescaling": ("rescaling cost it less", "rescaling cost it more"),
+    "preemption": ("preemption cost it less", "preemption cost it more"),
+    "trimmed": ("it made less after the work was done", "it made more after the work was done"),
+}
+"""Of a part of the difference that is positive, and of one that is negative."""
+
+
+def answer_of(pair: Mapping[str, Any]) -> str:
+    """One or two sentences from the record of a pair."""
+    b, a = pair["run"], pair["baseline"]
+    if pair["campaign"] is not None:
+        return f"{_campaign(b, a, pair)}{_samples_of_campaign(pair)}."
+    return _samples(b, a, pair)
+
+
+def percent(share: float) -> str:
+    """``3.2``: two digits that count, without the sign."""
+    size = abs(share) * 100
+    decimals = 0 if size >= 100 else 1 if size >= 1 else 2 if size >= 0.1 or size == 0 else 3
+    return f"{size:,.{decimals}f}"
+
+
+def signed_percent(share: float) -> str:
+    """``+3.2 %``."""
+    return f"{'-' if share < 0 else '+'}{percent(share)} %"
+
+
+def _samples(b: str, a: str, pair: Mapping[str, Any]) -> str:
+    samples = pair["samples"]
+    before, after, difference = (float(samples[key]) for key in ("baseline", "other", "difference"))
+    if before <= 0.0 and after <= 0.0:
+        return f"Neither {b} nor {a} processed any sample."
+    if before <= 0.0:
+        return f"{b} processed {after:.4g} samples, {a} none."
+    if samples["equal_by_construction"]:
+        return f"{b} processed as many samples as {a}: all jobs were done in both. {_times(b, a, pair)}"
+    if abs(difference) <= _EQUAL * before:
+        row = next(row for row in pair["hours"] if row["measure"] == "samples")
+        is_same = row["mean"]["low"] == 0.0 and row["mean"]["high"] == 0.0
+        return f"{b} processed as many samples as {a}{', in every hour' if is_same else ''}."
+    share = difference / before
+    text = f"{b} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {a} ({_interval(pair)})"
+    return f"{text}, mostly because {_why(pair)}."
+
+
+def _interval(pair: Mapping[str, Any]) -> str:
+    """Ends as in the sentence: what is positive goes the sentence's way."""
+    found = pair["samples"]["relative"]
+    if found["low"] is None:
+        return f"no interval: {found['why_no_interval']}"
+    sign = 1.0 if pair["samples"]["difference"] > 0 else -1.0
+    low, high = sorted((sign * found["low"], sign * found["high"]))
+    ends = [f"{'-' if end < 0 else ''}{percent(end)}" for end in (low, high)]
+    text = f"95 % interval {ends[0]} to {ends[1]} %"
+    return text if low > 0 else f"{text}: this log alone does not tell them apart"
+
+
+def _why(pair: Mapping[str, Any]) -> str:
+    """Parts that go the way of the difference, until they are most of it; then the largest that goes against it."""
+    difference, before = pair["samples"]["difference"], pair["samples"]["baseline"]
+    sign = 1.0 if difference > 0 else -1.0
+    parts = {name: sign * pair["causes"][name] for name in PARTS}
+    along = sorted((name for name in PARTS if parts[name] > 0), key=lambda name: -parts[name])
+    told, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
+    for name in along:
+        told.append(name)
+        so_far += parts[name]
+        if so_far >= _MOSTLY * all_along:
+            break
+    text = " and ".join(_part(name, pair, before) for name in told)
+    worst = min(PARTS, key=lambda name: parts[name])
+    if parts[worst] < -_AGAINST * abs(difference):
+        text += f", although {_part(worst, pair, before)}"
+    return text
+
+
+def _part(name: str, pair: Mapping[str, Any], before: float) -> str:
+    size = pair["causes"][name]
+    return f"{WORDS[name][0 if size > 0 else 1]} ({signed_percent(size / before)})"
+
+
+def _times(b: str, a: str, pair: Mapping[str, Any]) -> str:
+    over = pair["over"]
+    saved = over["baseline"] - over["other"]
+    text = f"{b} was done {_earlier(saved)}{'' if saved else f' as {a}'}"
+    if saved:
+        text += f", after {duration(over['other'])} instead of {duration(over['baseline'])}"
+    finish = next(row for row in pair["jobs"]["measures"] if row["measure"] == "finish_s")
+    if finish["median"]:
+        text += f"; half of its jobs finished at least {_earlier(-finish['median'])} than in {a}"
+    return f"{text}."
+
+
+def _earlier(saved_s: float) -> str:
+    if not saved_s:
+        return "at the same time"
+    return f"{duration(abs(saved_s))} {'earlier' if saved_s > 0 else 'later'}"
+
+
+def _campaign(b: str, a: str, pair: Mapping[str, Any]) -> str:
+    """When it was over and what came out: samples are no merit where one run may prune what the other finishes."""
+    campaign = pair["campaign"]
+    over, best, reached = campaign["over"], campaign["best_score"], campaign["reached"]
+    if over["difference"] is not None:
+        text = f"{b} was over {_earlier(-over['difference'])}{' than' if over['difference'] else ' as'} {a}"
+    else:
+        done = campaign["n_finished"]
+        text = f"{b} finished {done['other']:,} trials in the window, {a} {done['baseline']:,}"
+    if reached is None:
+        return text
+    when = _earlier(-reached["difference"])
+    if best["difference"]:
+        return (
+            f"{text}; its best score is {best['other']:.6g}, {a}'s {best['baseline']:.6g}; "
+            f"it reached {reached['score']:.6g} {when}"
+        )
+    return f"{text}, with the same best score ({best['other']:.6g}), reached {when}"
+
+
+def _samples_of_campaign(pair: Mapping[str, Any]) -> str:
+    before, difference = pair["samples"]["baseline"], pair["samples"]["difference"]
+    if before <= 0.0 or abs(difference) <= _EQUAL * before:
+        return ""
+    return f"; its trials processed {percent(difference / before)} % {'more' if difference > 0 else 'fewer'} samples"

@@ -1,0 +1,268 @@
+"""``compare_runs``: paired differences of finished replays of one log and one set of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bfreplay import checks
+from bfreplay.experiments.run_comparison.answer import answer_of
+from bfreplay.experiments.run_comparison.campaigns import campaign_differences
+from bfreplay.experiments.run_comparison.causes import causes_of, totals_of
+from bfreplay.experiments.run_comparison.hours import (
+    MEASURES,
+    US_PER_S,
+    RunHours,
+    best_known_idle,
+    bin_edges,
+    bin_seconds,
+    hours_table,
+    run_hours,
+)
+from bfreplay.experiments.run_comparison.intervals import (
+    LEAST_BINS,
+    LEAST_BLOCKS,
+    LENGTHEN,
+    LEVEL,
+    Band,
+    Estimate,
+    mean_difference,
+    relative_difference,
+)
+from bfreplay.experiments.run_comparison.jobs import job_differences, jobs_table, pair_jobs, run_jobs
+from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
+from bfreplay.experiments.run_comparison.result import RunComparison
+from bfreplay.replay.result import RunResult
+from bfreplay.result_folders import COMPARISON, new_folder, record_json
+from bfreplay.versions import versions
+
+RESAMPLES = 2_000
+
+CUMULATIVE = pa.schema(
+    [
+        ("run", pa.string()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("difference", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+_EQUAL = 1e-9
+_BY_CONSTRUCTION = "all jobs were done in both runs, so that both processed the same"
+
+
+def compare_runs(
+    runs: Sequence[RunResult | str | Path],
+    *,
+    bin: str | float = "1h",
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    pictures: Callable[[Path], object] | None = None,
+    session: Mapping[str, Any] | None = None,
+) -> RunComparison:
+    """Compare finished replays of the same jobs in the same window of the same log with the first of them.
+
+    Parameters
+    ----------
+    runs
+        Two or more, or their folders. The first is the baseline, A.
+    bin
+        Length of the bins of time that are compared: ``"1h"``, ``"10min"``, or seconds.
+    seed
+        Of the bootstrap, >= 0.
+    resamples
+        How many series, and sets of jobs, the bootstrap draws, >= 100.
+    out
+        Folder to write; nothing is written without one. It appears when the comparison is complete.
+    overwrite
+        Replace a comparison folder that exists.
+    pictures
+        Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_comparison``.
+    session
+        More entries for the record's ``session``, such as the command line.
+
+    Raises
+    ------
+    InputError, OutputExistsError
+        A folder is no run, the runs are not paired (another log, window or jobs), an option makes no sense, or the
+        output folder cannot be used.
+    """
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    bin_s = bin_seconds(bin)
+    seed = checks.whole("seed", seed, 0)
+    resamples = checks.whole("resamples", resamples, 100, 1_000_000)
+    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
+    labels = labels_of(len(loaded))
+    check_paired(loaded, labels)
+    config = loaded[0].record["config"]
+    edges = bin_edges(config["window_start_us"], config["window_end_us"], bin_s)
+    place = nullcontext(None) if out is None else new_folder(Path(out), COMPARISON, overwrite=overwrite)
+    with place as folder:
+        idle = best_known_idle(loaded, edges)
+        hours = [run_hours(run, edges, idle) for run in loaded]
+        jobs = [run_jobs(run) for run in loaded]
+        paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
+        pairs, bands = [], []
+        for k in range(1, len(loaded)):
+            pair, band = _pair(loaded[0], loaded[k], hours[0], hours[k], resamples=resamples, seed=seed)
+            pair = {"run": labels[k], "baseline": labels[0], **pair}
+            pair["jobs"] = job_differences(paired[k - 1], resamples=resamples, seed=seed)
+            pairs.append({**pair, "answer": answer_of(pair)})
+            bands.append(band)
+        tables = {
+            "hours": hours_table(hours, labels),
+            "cumulative": _cumulative_table(bands, labels[1:], edges),
+            "jobs": jobs_table(paired, labels[1:]),
+        }
+        record = {
+            "schema_version": COMPARISON.schema_version,
+            "versions": {**versions(), "arch": _version_of_arch()},
+            "config": {
+                "bin_s": bin_s, "seed": seed, "resamples": resamples, "level": LEVEL, "least_bins": LEAST_BINS,
+                "least_blocks": LEAST_BLOCKS,
+                "lengthen_blocks": LENGTHEN,
+                **{key: config[key] for key in ("window_start_us", "window_end_us", "unlimited_work")},
+            },
+            "inputs": loaded[0].record["inputs"],
+            "runs": [
+                {"run": label, "name": None if run.folder is None else run.folder.name, "policy": _policy(run)}
+                for label, run in zip(labels, loaded, strict=True)
+            ],
+            "options": differing_options(loaded),
+            "pairs": pairs,
+            "session": {
+                "started": begun,
+                "folders": [None if run.folder is None else str(run.folder) for run in loaded],
+                **(session or {}),
+            },
+        }  # fmt: skip
+        text = record_json(record, "the comparison")
+        if folder is not None:
+            for name, table in tables.items():
+                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            (folder / COMPARISON.record_file).write_text(text, encoding="utf-8")
+            if pictures is not None:
+                pictures(folder)
+    return RunComparison(record, None if out is None else Path(out).resolve(), tables)
+
+
+def _pair(
+    baseline: RunResult, other: RunResult, of_a: RunHours, of_b: RunHours, *, resamples: int, seed: int
+) -> tuple[dict[str, Any], Band]:
+    """Everything about two runs but their jobs, JSON-ready, and the band of the picture."""
+    rows, bands = [], {}
+    over = _overs(baseline, other)
+    n_bins = _bins_with_jobs(of_a, over)
+    totals = {"baseline": totals_of(baseline), "other": totals_of(other)}
+    a_samples, b_samples = (totals[which]["samples"] for which in ("baseline", "other"))
+    all_done = _equal_by_construction(baseline, other)
+    for name in MEASURES:
+        a, b = of_a.values[name], of_b.values[name]
+        difference = _without_rounding(a, b)[:n_bins]
+        mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
+        if name == "samples" and all_done and difference.any():
+            mean = Estimate(mean.value, n=n_bins, why_no_interval=_BY_CONSTRUCTION)
+            bands[name] = _without_band(bands[name])
+        rows.append(
+            {
+                "measure": name,
+                "baseline": float(a.sum()),
+                "other": float(b.sum()),
+                "mean": mean.to_json(),
+                "total": mean.times(n_bins).to_json(),
+            }
+        )
+    a, b = of_a.values["samples"], of_b.values["samples"]
+    of_both = (a[:n_bins], (a + _without_rounding(a, b))[:n_bins])
+    relative = relative_difference(*of_both, resamples=resamples, seed=seed)
+    if all_done and (a != b).any():
+        relative = Estimate(relative.value, n=n_bins, why_no_interval=_BY_CONSTRUCTION)
+    causes = causes_of(baseline, other)
+    return {
+        "samples": {
+            "baseline": a_samples,
+            "other": b_samples,
+            "difference": b_samples - a_samples,
+            "relative": relative.to_json(),
+            "equal_by_construction": all_done,
+        },
+        "hours": rows,
+        "causes": causes.to_json(),
+        "totals": totals,
+        "over": over,
+        "campaign": campaign_differences(baseline, other),
+    }, bands["samples"]
+
+
+def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``b - a``; 0 where they are sums of the same in another order."""
+    difference = b - a
+    # cumulated sums are interpolated, so errors are relative to the largest of them
+    slack = 1e-12 * max(float(np.abs(a).sum()), float(np.abs(b).sum()))
+    return np.where(np.abs(difference) <= slack, 0.0, difference)
+
+
+def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
+    """Whether both runs did all the work there was, of the same jobs."""
+    if a.record["inputs"]["jobs"].get("source") is not None:
+        return False
+    over = all(run.summary["last_finish_us"] is not None for run in (a, b))
+    samples = [run.summary["ledger"]["samples"] for run in (a, b)]
+    return over and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
+
+
+def _overs(a: RunResult, b: RunResult) -> dict[str, float | None]:
+    """When the last job had left, in seconds from the start of the window."""
+    found: dict[str, float | None] = {}
+    for name, run in (("baseline", a), ("other", b)):
+        last_us = run.summary["last_finish_us"]
+        found[name] = None if last_us is None else (last_us - run.record["config"]["window_start_us"]) / 1e6
+    return found
+
+
+def _bins_with_jobs(hours: RunHours, over: Mapping[str, float | None]) -> int:
+    """Bins until all jobs had left both runs: those after that are the same in both, whatever the runs did."""
+    n_bins = hours.edge_us.size - 1
+    if over["baseline"] is None or over["other"] is None:
+        return n_bins
+    last_us = round(max(over["baseline"], over["other"]) * US_PER_S)
+    return max(1, int(np.searchsorted(hours.edge_us[:-1] - hours.edge_us[0], last_us, side="left")))
+
+
+def _without_band(band: Band) -> Band:
+    nothing = np.full(band.bins.size, np.nan)
+    return Band(band.bins, band.value, nothing, nothing)
+
+
+def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.ndarray[Any, Any]) -> pa.Table:
+    tables = [CUMULATIVE.empty_table()]
+    for band, label in zip(bands, labels, strict=True):
+        columns = [
+            pa.array([label] * band.bins.size, type=pa.string()),
+            pa.array(edges[band.bins]).cast(CUMULATIVE.field("time").type),
+            *(pa.array(values, from_pandas=True) for values in (band.value, band.low, band.high)),
+        ]
+        tables.append(pa.Table.from_arrays(columns, schema=CUMULATIVE))
+    return pa.concat_tables(tables)
+
+
+def _policy(run: RunResult) -> str:
+    name: str = run.record["config"]["policy"]["name"]
+    return name
+
+
+def _version_of_arch() -> str:
+    try:
+        return metadata.version("arch")
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,212 @@
+"""What a run did in each bin of time (an hour, by default)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.replay.result import RunResult
+
+US_PER_S = 1_000_000
+NODE_US_PER_HOUR = 3_600_000_000
+MOST_BINS = 100_000
+MEASURES = (
+    "samples", "held_node_hours", "free_node_hours", "rescale_cost_samples", "preempt_cost_samples", "n_grown",
+    "n_shrunk", "n_preempted",
+)  # fmt: skip
+"""Of a bin, in the order of the table ``hours``."""
+
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+
+def bin_seconds(text: str | float) -> float:
+    """``"1h"``, ``"10min"``, ``"30s"``, ``"1d"`` or a number, in seconds.
+
+    Raises
+    ------
+    InputError
+        It is no length of time, or not above 0.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)?\s*", str(text))
+    seconds = 0.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
+    if not 1e-6 <= seconds < 1e9:
+        raise InputError(
+            "the length of a bin is not known", column="bin", value=text, expected="such as 1h, 10min, 30s or 1d"
+        )
+    return seconds
+
+
+def bin_edges(start_us: int, end_us: int, bin_s: float) -> NDArray[np.int64]:
+    """(T + 1,) microseconds since the epoch: bins from the start of the window on, the last one perhaps shorter.
+
+    Raises
+    ------
+    InputError
+        There would be more than ``MOST_BINS``.
+    """
+    step = round(bin_s * US_PER_S)
+    n = max(1, -(-(end_us - start_us) // step))
+    if n > MOST_BINS:
+        raise InputError(
+            f"there would be {n:,} bins", column="bin", value=bin_s, expected=f"at most {MOST_BINS:,}",
+            fix="take longer bins (--bin)",
+        )  # fmt: skip
+    return np.append(start_us + step * np.arange(n, dtype=np.int64), end_us)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunHours:
+    """One run in T bins.
+
+    Parameters
+    ----------
+    edge_us : (T + 1,) int64
+        Bins, in microseconds since the epoch.
+    values
+        A ``(T,)`` float array for each of ``MEASURES``.
+    """
+
+    edge_us: NDArray[np.int64]
+    values: dict[str, NDArray[np.float64]]
+
+
+def run_hours(
+    run: RunResult, edge_us: NDArray[np.int64], idle_node_hours: NDArray[np.float64] | None = None
+) -> RunHours:
+    """What ``run`` did in each bin. ``idle_node_hours`` (T,) of the log: ``best_known_idle`` of this run by default.
+
+    - ``samples``: a row of the table ``decisions`` holds the progress since the row before; it is split over the bins
+      in proportion to time. The difference between the ledger's samples and the sum of all rows belongs to the time
+      after the last row. So the bins add up to the samples of the run, to rounding.
+    - ``held_node_hours``: nodes held by jobs, exactly, from the table ``allocations``.
+    - ``free_node_hours``: idle ones less held ones.
+    - ``rescale_cost_samples``, ``preempt_cost_samples``: what was charged in the bin. It is worked off a little later.
+    - ``n_grown``, ``n_shrunk``, ``n_preempted``: rescales up and down, and preemptions, of single jobs.
+
+    A bin holds what happens from its begin on, before its end; the last one its end as well.
+    """
+    rows = run.table("decisions")
+    time_us = _times(rows["time"])
+    samples = _floats(rows["samples_since_last"])
+    at = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
+    values = {"samples": _spread(run, time_us, samples, edge_us)}
+    held = _held_node_us(run, edge_us) / NODE_US_PER_HOUR
+    idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
+    values |= {"held_node_hours": held, "free_node_hours": idle - held}
+    for measure, column in (
+        ("rescale_cost_samples", "rescale_cost_samples"), ("preempt_cost_samples", "preempt_cost_samples"),
+        ("n_grown", "n_jobs_grown"), ("n_shrunk", "n_jobs_shrunk"), ("n_preempted", "n_jobs_preempted"),
+    ):  # fmt: skip
+        in_bin = np.bincount(at, weights=_floats(rows[column]), minlength=edge_us.size - 1)
+        values[measure] = np.asarray(in_bin, dtype=np.float64)
+    return RunHours(edge_us, values)
+
+
+def _spread(
+    run: RunResult, time_us: NDArray[np.int64], samples: NDArray[np.float64], edge_us: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    start_us, end_us = int(edge_us[0]), int(edge_us[-1])
+    total = float(run.summary["ledger"]["samples"])
+    rest = total - float(samples.sum())
+    until = np.append(time_us, end_us)
+    since = np.append(np.int64(start_us), time_us)
+    made = np.append(samples, rest)
+    in_bin = np.zeros(edge_us.size - 1)
+    # what has no duration (the first row, or the last look of the published clock at the end) lies in one bin
+    is_point = until <= since
+    at = np.clip(np.searchsorted(edge_us, until[is_point], side="right") - 1, 0, in_bin.size - 1)
+    np.add.at(in_bin, at, made[is_point])
+    since, until, made = since[~is_point], until[~is_point], made[~is_point]
+    return in_bin + _in_proportion(since, until, made, edge_us)
+
+
+def _in_proportion(
+    since: NDArray[np.int64], until: NDArray[np.int64], amount: NDArray[np.float64], edge_us: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Amounts of intervals that follow each other, split over the bins in proportion to time."""
+    if not since.size:
+        return np.zeros(edge_us.size - 1)
+    # times from the first edge, which floats hold exactly
+    knots = np.append(since, until[-1]) - edge_us[0]
+    upto = np.concatenate([[0.0], np.cumsum(amount)])
+    at_edge = np.interp((edge_us - edge_us[0]).astype(np.float64), knots.astype(np.float64), upto)
+    return np.asarray(np.diff(at_edge), dtype=np.float64)
+
+
+def _held_node_us(run: RunResult, edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
+    table = run.table("allocations")
+    count = np.asarray(table["count"], dtype=np.int64)
+    since, until = _times(table["from"]), _times(table["to"])
+    times = np.concatenate([edge_us[[0, -1]], since, until])
+    knots, place = np.unique(times, return_inverse=True)
+    change = np.zeros(knots.size, dtype=np.int64)
+    np.add.at(change, place, np.concatenate([[0, 0], count, -count]))
+    node_us = (np.cumsum(change)[:-1] * np.diff(knots)).astype(np.float64)
+    return _in_proportion(knots[:-1], knots[1:], node_us, edge_us)
+
+
+def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Idle node-hours of the log in each bin (T,), from runs that replay the same one.
+
+    Every decision tells how many nodes were idle from then on. Decisions end when all jobs have left; so the run whose
+    jobs were there longest is taken, and what the ledger has for the time after that is spread evenly.
+    """
+    start_us, end_us = int(edge_us[0]), int(edge_us[-1])
+    longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
+    rows = longest.table("decisions")
+    time_us, n_idle = _times(rows["time"]), _floats(rows["n_idle"])
+    known_until = _known_until(longest, start_us, end_us)
+    first = int(time_us[0]) if time_us.size else known_until
+    until = np.append(time_us[1:], known_until)[: time_us.size]
+    is_span = until > time_us
+    in_bin = _in_proportion(time_us[is_span], until[is_span], (n_idle * (until - time_us))[is_span], edge_us)
+    unknown_us = (first - start_us) + (end_us - known_until)
+    if unknown_us:
+        n_mean = (float(longest.summary["ledger"]["idle_node_us"]) - float(in_bin.sum())) / unknown_us
+        known_us = np.diff(np.clip(edge_us, first, known_until))
+        in_bin = in_bin + n_mean * (np.diff(edge_us) - known_us).astype(np.float64)
+    return in_bin / NODE_US_PER_HOUR
+
+
+def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
+    """Until when the decisions of a run tell how many nodes are idle."""
+    time_us = _times(run.table("decisions")["time"])
+    if not time_us.size:
+        return start_us
+    return end_us if run.summary["last_finish_us"] is None else int(time_us[-1])
+
+
+def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
+    """Rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
+    n = runs[0].edge_us.size - 1
+    begin, end = (
+        pa.array(np.tile(edges, len(runs))).cast(HOURS.field("begin").type)
+        for edges in (runs[0].edge_us[:-1], runs[0].edge_us[1:])
+    )
+    columns: list[NDArray[np.float64]] = [np.concatenate([run.values[name] for run in runs]) for name in MEASURES]
+    run_column = pa.array(np.repeat(np.array(labels, dtype=object), n), type=pa.string())
+    return pa.Table.from_arrays([run_column, begin, end, *map(pa.array, columns)], schema=HOURS)
+
+
+HOURS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("begin", pa.timestamp("us", tz="UTC")),
+        ("end", pa.timestamp("us", tz="UTC")),
+        *((name, pa.float64()) for name in MEASURES),
+    ]
+)
+
+
+def _times(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(column.cast("int64"), dtype=np.int64)
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(column, dtype=np.float64)

@@ -1,0 +1,224 @@
+"""How far a difference is from chance: the block bootstrap over time, and the bootstrap over jobs.
+
+Hours of a log resemble the hours before them, so blocks of neighbouring hours are drawn, not single ones: the circular
+block bootstrap (Politis and Romano, 1992). The length of a block is ``LENGTHEN`` times that of Politis and White (2004;
+corrected by Patton, Politis and White, 2009) for the series at hand, which is the best one for the variance, or times
+the cube root of the number of hours where that is more: a slow wave under much noise escapes the rule.
+
+The ends are those of the percentile interval, moved away from the estimate by ``_widening``: with k blocks only,
+percentiles are as much too narrow as a normal quantile is against one of Student's t with k - 1 degrees of freedom.
+What coverage this gives was measured: benchmarks/bench_block_bootstrap.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+LENGTHEN = 1.5
+LEAST_BLOCKS = 4
+LEAST_BINS = 16
+LEAST_JOBS = 8
+NO_LIBRARY = "the library arch is not installed here (pip install arch)"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A difference and its 95 % interval.
+
+    Parameters
+    ----------
+    value
+        ``None`` where it is not defined.
+    low, high
+        Ends of the interval; ``None`` without one.
+    n
+        Bins, or jobs, that stand behind it.
+    block_length
+        Bins in a block; ``None`` where nothing had to be drawn, and for jobs.
+    why_no_interval
+        A sentence without a full stop; ``None`` where there is one.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    block_length: int | None = None
+    why_no_interval: str | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is an interval and 0 lies outside of it."""
+        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+
+    def times(self, factor: float) -> Estimate:
+        """The same of ``factor`` times the quantity, ``factor`` > 0."""
+        value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.n, self.block_length, self.why_no_interval)
+
+    def to_json(self) -> dict[str, Any]:
+        """By the names of the parameters."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """The sum of the differences up to P times, and pointwise 95 % intervals.
+
+    Parameters
+    ----------
+    bins : (P,) int64
+        After so many bins.
+    value, low, high : (P,) float64
+        ``low`` and ``high`` are nan without an interval.
+    """
+
+    bins: NDArray[np.int64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def block_length(series: NDArray[np.float64]) -> int:
+    """Bins in a block for ``series`` (T,), at most T: see the top of this module."""
+    from arch.bootstrap import optimal_block_length
+
+    n = series.size
+    with np.errstate(divide="ignore", invalid="ignore"):  # series that stand still for long
+        length = float(optimal_block_length(series)["circular"].iloc[0])
+    if not math.isfinite(length):
+        length = min(3 * math.sqrt(n), n / 3)  # the most that the rule allows
+    return min(n, math.ceil(LENGTHEN * max(length, math.cbrt(n))))
+
+
+def mean_difference(difference: NDArray[np.float64], *, resamples: int, seed: int) -> tuple[Estimate, Band]:
+    """Mean of a series of differences (T,), and its sum over time.
+
+    Parameters
+    ----------
+    difference
+        B - A in each bin; both runs are thereby resampled together.
+    resamples
+        How many series are drawn.
+    seed
+        Of the draw, >= 0.
+    """
+    mean, n = float(difference.mean()), difference.size
+    ends = _band_ends(n)
+    total = np.cumsum(difference)[ends - 1]
+    nothing = np.full(ends.size, np.nan)
+    if _is_certain(difference):
+        return Estimate(mean, mean, mean, n), Band(ends, total, total, total)
+    length, why_not = _blocks(difference)
+    if length is None:
+        return Estimate(mean, n=n, why_no_interval=why_not), Band(ends, total, nothing, nothing)
+    drawn = _resampled(difference[:, None], length, resamples, seed, lambda x: np.cumsum(x[:, 0])[ends - 1])
+    low, high = np.quantile(drawn, _tails(), axis=0)
+    expected, factor = mean * ends, _widening(n / length)
+    low, high = (total + factor * (edge - expected) for edge in (low, high))
+    return Estimate(mean, float(low[-1]) / n, float(high[-1]) / n, n, length), Band(ends, total, low, high)
+
+
+def relative_difference(
+    baseline: NDArray[np.float64], other: NDArray[np.float64], *, resamples: int, seed: int
+) -> Estimate:
+    """``sum(other) / sum(baseline) - 1`` of two series (T,), resampled together.
+
+    The length of blocks is that for ``other - ratio * baseline``, to which the ratio's error is proportional.
+    """
+    n, below = baseline.size, float(baseline.sum())
+    if below <= 0.0:
+        return Estimate(None, n=n, why_no_interval="A has none of it")
+    ratio = float(other.sum()) / below
+    error = other - ratio * baseline
+    if not np.any(baseline != other):
+        return Estimate(0.0, 0.0, 0.0, n)
+    if n >= LEAST_BINS and np.ptp(error) <= 1e-12 * float(np.abs(other).max()):
+        return Estimate(ratio - 1.0, ratio - 1.0, ratio - 1.0, n)
+    length, why_not = _blocks(error)
+    if length is None:
+        return Estimate(ratio - 1.0, n=n, why_no_interval=why_not)
+    drawn = _resampled(np.stack([baseline, other], axis=1), length, resamples, seed, lambda x: x.sum(axis=0))
+    if not (drawn[:, 0] > 0.0).all():
+        return Estimate(ratio - 1.0, n=n, why_no_interval="A has none of it in most hours")
+    low, high = np.quantile(drawn[:, 1] / drawn[:, 0], _tails())
+    factor = _widening(n / length)
+    low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
+    return Estimate(ratio - 1.0, low - 1.0, high - 1.0, n, length)
+
+
+def median_over_jobs(difference: NDArray[np.float64], *, resamples: int, seed: int) -> Estimate:
+    """Median of differences of J jobs (J,), with the percentile interval of the bootstrap over jobs.
+
+    Jobs of one run share its nodes, so they are not independent: the interval tells how much the jobs differ among
+    each other, not what another log would give.
+    """
+    n = difference.size
+    if n == 0:
+        return Estimate(None, why_no_interval="there is no such job")
+    median = float(np.median(difference))
+    if not difference.any() or (n >= LEAST_JOBS and np.ptp(difference) == 0.0):
+        return Estimate(median, median, median, n)
+    if n < LEAST_JOBS:
+        return Estimate(median, n=n, why_no_interval=f"{n} of at least {LEAST_JOBS} jobs that are needed")
+    try:
+        from arch.bootstrap import IIDBootstrap
+    except ImportError:
+        return Estimate(median, n=n, why_no_interval=NO_LIBRARY)
+    drawn = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
+    low, high = np.quantile(drawn, _tails())
+    return Estimate(median, float(low), float(high), n)
+
+
+def _is_certain(difference: NDArray[np.float64]) -> bool:
+    """Whether nothing scatters: there is no difference at all, or the same one in enough bins."""
+    return not difference.any() or (difference.size >= LEAST_BINS and float(np.ptp(difference)) == 0.0)
+
+
+def _blocks(series: NDArray[np.float64]) -> tuple[int | None, str | None]:
+    """Length of a block, or why there is no interval."""
+    n = series.size
+    if n < LEAST_BINS:
+        bins = "1 bin" if n == 1 else f"{n} bins"
+        return None, f"only {bins}: at least {LEAST_BINS} are needed; take shorter ones (--bin)"
+    try:
+        length = block_length(series)
+    except ImportError:
+        return None, NO_LIBRARY
+    if n < LEAST_BLOCKS * length:
+        return None, (
+            f"{n} bins are {n / length:.1f} blocks of {length} (so long do bins resemble each other): at least "
+            f"{LEAST_BLOCKS} are needed; take a longer window"
+        )
+    return length, None
+
+
+def _resampled(columns: NDArray[np.float64], length: int, resamples: int, seed: int, of: Any) -> NDArray[np.float64]:
+    """``of`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
+    from arch.bootstrap import CircularBlockBootstrap
+
+    drawn = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(seed)).apply(of, resamples)
+    return np.asarray(drawn, dtype=np.float64)
+
+
+def _widening(n_blocks: float) -> float:
+    """Student's t with k - 1 degrees of freedom over the normal quantile, and the root of k / (k - 1)."""
+    from scipy.special import ndtri, stdtrit
+
+    upper = (1 + LEVEL) / 2
+    return float(stdtrit(n_blocks - 1, upper) / ndtri(upper) * math.sqrt(n_blocks / (n_blocks - 1)))
+
+
+def _tails() -> tuple[float, float]:
+    return (1 - LEVEL) / 2, (1 + LEVEL) / 2
+
+
+def _band_ends(n: int) -> NDArray[np.int64]:
+    """Up to 240 numbers of bins, evenly spaced, the last one n."""
+    return np.unique(np.linspace(1, n, min(n, 240)).round().astype(np.int64))

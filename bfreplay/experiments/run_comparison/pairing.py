@@ -1,0 +1,151 @@
+"""Whether runs may be compared hour by hour and job by job, and in what their options differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+from bfreplay.replay.result import RunResult
+
+_RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
+_NO_MATTER = ("record_nodes", "window_start_us", "window_end_us", "unlimited_work")
+_SAID_BEFORE = "policy.objective.terms"  # objective.spec says the same in fewer words
+_OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")
+
+
+def labels_of(n: int) -> list[str]:
+    """``A``, ``B``, ..., ``Z``, ``AA``, ...: how texts call the runs; the first is the baseline."""
+    return [_label(k) for k in range(n)]
+
+
+def _label(k: int) -> str:
+    over, letter = divmod(k, len(ascii_uppercase))
+    return (_label(over - 1) if over else "") + ascii_uppercase[letter]
+
+
+def check_paired(runs: Sequence[RunResult], labels: Sequence[str]) -> None:
+    """Make sure that every run replays the log, the window and the jobs of the first.
+
+    Logs and jobs are compared by the SHA-256 of their files, whatever these are called; those made in memory by their
+    metadata and by the columns of the table ``jobs``. The idle node time of a log must be the same in any case.
+
+    Raises
+    ------
+    InputError
+        Fewer than two runs, or one that is not paired with the first.
+    """
+    if len(runs) < 2:
+        raise InputError("one run alone cannot be compared", value=len(runs), expected="two runs or more")
+    base = runs[0]
+    for run, label in zip(runs[1:], labels[1:], strict=True):
+        _check_window(base, run, label)
+        _check_log(base, run, label)
+        _check_jobs(base, run, label)
+
+
+def _refuse(run: RunResult, label: str, what: str, mine: Any, base: Any, fix: str = _RERUN) -> InputError:
+    return InputError(
+        f"run {label} cannot be compared with run A: {what}", file=run.folder, value=mine, expected=f"{base}, as in A",
+        fix=fix,
+    )  # fmt: skip
+
+
+def _check_window(base: RunResult, run: RunResult, label: str) -> None:
+    mine, theirs = (
+        tuple(each.record["config"][key] for key in ("window_start_us", "window_end_us")) for each in (run, base)
+    )
+    if mine != theirs:
+        shown, wanted = (f"{iso_utc(start)} to {iso_utc(end)}" for start, end in (mine, theirs))
+        raise _refuse(run, label, "its window is another one", shown, wanted, "replay both with the same --window")
+    mine_unlimited, theirs_unlimited = (each.record["config"]["unlimited_work"] for each in (run, base))
+    if mine_unlimited != theirs_unlimited:
+        fix = "replay both with --unlimited-work, or both without"
+        raise _refuse(run, label, "unlimited_work differs", mine_unlimited, theirs_unlimited, fix)
+
+
+def _check_log(base: RunResult, run: RunResult, label: str) -> None:
+    mine, theirs = (each.record["inputs"]["events"] for each in (run, base))
+    _check_files(run, label, "log", mine["files"], theirs["files"])
+    if not mine["files"] and mine["metadata"] != theirs["metadata"]:
+        wanted = "equal metadata: neither log is a file"
+        raise _refuse(run, label, "its log is another one", mine["metadata"].get("cluster"), wanted)
+    idle, wanted_idle = (each.summary["ledger"]["idle_node_us"] for each in (run, base))
+    if (mine["n_nodes"], idle) != (theirs["n_nodes"], wanted_idle):
+        shown, wanted = (
+            f"{n:,} nodes, {node_us:,} idle node-us"
+            for n, node_us in ((mine["n_nodes"], idle), (theirs["n_nodes"], wanted_idle))
+        )
+        raise _refuse(run, label, "its log is another one", shown, wanted)
+
+
+def _check_jobs(base: RunResult, run: RunResult, label: str) -> None:
+    mine, theirs = (each.record["inputs"]["jobs"] for each in (run, base))
+    names = [None if jobs.get("source") is None else jobs["source"]["name"] for jobs in (mine, theirs)]
+    if names[0] != names[1]:
+        shown, wanted = ("a set of jobs" if name is None else f"jobs of the source {name!r}" for name in names)
+        raise _refuse(run, label, "its jobs are of another kind", shown, wanted)
+    _check_files(run, label, "jobs", mine["files"], theirs["files"])
+    if mine["files"]:
+        return
+    if names[0] is not None:
+        if mine["source"] != theirs["source"]:
+            raise _refuse(run, label, "its source of jobs describes itself otherwise", mine["source"], theirs["source"])
+        return
+    if run.record["config"]["unlimited_work"]:
+        n = min(run.table("jobs").num_rows, base.table("jobs").num_rows)  # the first max_parallel of one set
+        _check_columns(base, run, label, n)
+    elif mine["n_jobs"] != theirs["n_jobs"]:
+        raise _refuse(run, label, "its jobs are others", f"{mine['n_jobs']} jobs", f"{theirs['n_jobs']} jobs")
+    else:
+        _check_columns(base, run, label, mine["n_jobs"])
+
+
+def _check_columns(base: RunResult, run: RunResult, label: str, n: int) -> None:
+    known = set(run.table("jobs").column_names) & set(base.table("jobs").column_names)
+    for name in filter(known.__contains__, _OF_THE_JOBS):
+        mine, theirs = (each.table("jobs").slice(0, n)[name].to_pylist() for each in (run, base))
+        for row, (here, there) in enumerate(zip(mine, theirs, strict=True)):
+            if here != there:
+                what = f"{name} of job {row + 1} is another one"
+                raise _refuse(run, label, what, here, there)
+
+
+def _check_files(
+    run: RunResult, label: str, what: str, mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
+) -> None:
+    if [each["sha256"] for each in mine] == [each["sha256"] for each in theirs]:
+        return
+    shown, wanted = (
+        ", ".join(f"{each['name']} (SHA-256 {each['sha256'][:12]})" for each in files) or "made in memory"
+        for files in (mine, theirs)
+    )
+    raise _refuse(run, label, f"the content of its {what} differs", shown, wanted)
+
+
+def differing_options(runs: Sequence[RunResult]) -> list[dict[str, Any]]:
+    """Options in which the runs differ: ``{"option": "policy.t_fwd_s", "values": [120.0, 600.0]}``, by name.
+
+    ``None`` stands for an option that a run does not have.
+    """
+    flat = [dict(_options(run)) for run in runs]
+    names = sorted({name for options in flat for name in options})
+    rows = [{"option": name, "values": [options.get(name) for options in flat]} for name in names]
+    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
+
+
+def _options(run: RunResult) -> Iterator[tuple[str, Any]]:
+    config = {key: value for key, value in run.record["config"].items() if key not in _NO_MATTER}
+    yield from _leaves("", config)
+    yield from _leaves("jobs.", run.record["inputs"]["jobs"].get("source") or {})
+    yield "bfreplay", run.record["versions"].get("bfreplay")
+
+
+def _leaves(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(f"{prefix}{key}.", value)
+        elif prefix + key != _SAID_BEFORE:
+            yield prefix + key, value

@@ -1,0 +1,240 @@
+"""A comparison of runs as text that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bfreplay.datasets.times import iso_utc
+from bfreplay.experiments.formulation_lab.text import aligned
+from bfreplay.experiments.run_comparison.answer import signed_percent
+from bfreplay.experiments.run_comparison.causes import PARTS
+from bfreplay.experiments.run_comparison.result import RunComparison
+from bfreplay.wording import amount, count, duration
+
+_HOURS = {
+    "samples": "samples",
+    "held_node_hours": "node-hours held",
+    "free_node_hours": "node-hours idle and free",
+    "rescale_cost_samples": "samples charged for rescales",
+    "preempt_cost_samples": "samples charged for preemptions",
+    "n_grown": "rescales up",
+    "n_shrunk": "rescales down",
+    "n_preempted": "preemptions",
+}
+_PARTS = {
+    "node_hours": "more or fewer used node-hours",
+    "samples_per_node_hour": "samples per used node-hour",
+    "rescaling": "rescaling",
+    "preemption": "preemption",
+    "trimmed": "made after the work was done",
+}
+_TOTALS = {
+    "used_node_hours": "node-hours used",
+    "useful_node_hours": "  useful",
+    "rescaling_node_hours": "  rescaling",
+    "lost_to_preemption_node_hours": "  lost to preemption",
+    "unused_free_node_hours": "node-hours unused, free",
+    "unused_stalled_node_hours": "node-hours unused, held",
+    "n_grown": "rescales up",
+    "n_shrunk": "rescales down",
+    "n_preemptions": "preemptions",
+    "n_decisions": "decisions",
+}
+_JOBS = {
+    "finish_s": "finish",
+    "start_s": "first start",
+    "waiting_s": "waiting",
+    "done_samples": "samples done",
+    "useful_node_hours": "useful node-hours",
+}
+
+_ROUNDING = 1e-9
+
+
+def render(comparison: RunComparison) -> str:
+    """The answers, in what the runs differ, and for each run but the baseline: hours, causes, jobs, campaign."""
+    record = comparison.record
+    parts = [comparison.answers, _runs(record)]
+    for pair in record["pairs"]:
+        bins = round(record["config"]["bin_s"])
+        parts += [_hours(pair, bins), _causes(pair), _totals(pair), _jobs(pair), _models(pair), _campaign(pair)]
+    if comparison.folder is not None:
+        parts.append([f"Comparison folder  {comparison.folder}"])
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _runs(record: Mapping[str, Any]) -> list[str]:
+    config = record["config"]
+    start, end = (iso_utc(config[key]) for key in ("window_start_us", "window_end_us"))
+    length = duration((config["window_end_us"] - config["window_start_us"]) / 1e6)
+    cells = [["", *(run["run"] for run in record["runs"])]]
+    cells.append(["run", *(run["name"] or "in memory" for run in record["runs"])])
+    cells += [[row["option"], *map(_value, row["values"])] for row in record["options"]]
+    if not record["options"]:
+        cells.append(["options", *(["the same"] * len(record["runs"]))])
+    return [f"Window  {start} to {end} ({length})", *aligned(cells)]
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _hours(pair: Mapping[str, Any], bin_s: int) -> list[str]:
+    b, a = pair["run"], pair["baseline"]
+    cells = [["", a, b, f"{b} - {a}", "relative", "95 % interval", "blocks"]]
+    for row in pair["hours"]:
+        total, difference = row["total"], _but_rounding(row["total"]["value"], row["baseline"])
+        share = f"{signed_percent(difference / row['baseline'])}" if row["baseline"] and difference else ""
+        ends = "none" if total["low"] is None else f"{_signed(total['low'])} to {_signed(total['high'])}"
+        length = total["block_length"]
+        levels = [round(row[key]) if row["measure"].startswith("n_") else row[key] for key in ("baseline", "other")]
+        if row["measure"].startswith("n_"):
+            difference = round(difference)
+        cells.append(
+            [
+                _HOURS[row["measure"]], *map(_plain, levels), _signed(difference), share, ends,
+                "" if length is None else f"{total['n']} / {length}",
+            ]
+        )  # fmt: skip
+    whys = {row["total"]["why_no_interval"]: None for row in pair["hours"] if row["total"]["why_no_interval"]}
+    bins = duration(bin_s) if bin_s != 3_600 else "1 h"
+    note = f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block)."
+    lines = [f"{b} against {a}, bin by bin", *aligned(cells), note, *(f"No interval: {why}." for why in whys)]
+    return lines + (_done(pair) if pair["campaign"] is None else [])
+
+
+def _done(pair: Mapping[str, Any]) -> list[str]:
+    """Which run had nothing to do at last."""
+    return [
+        f"{label} had done all its jobs after {duration(pair['over'][key])}: from then on it made nothing (more jobs, "
+        "or --unlimited-work, would tell more)"
+        for key, label in (("baseline", pair["baseline"]), ("other", pair["run"]))
+        if pair["over"][key] is not None
+    ]
+
+
+def _causes(pair: Mapping[str, Any]) -> list[str]:
+    b, a = pair["run"], pair["baseline"]
+    below, difference = pair["samples"]["baseline"], pair["samples"]["difference"]
+
+    def line(word: str, size: float) -> list[str]:
+        size = _but_rounding(size, below)
+        return [word, _signed(size), signed_percent(size / below) if below else ""]
+
+    cells = [["", "samples", f"of {a}'s"]]
+    cells += [line(_PARTS[name], pair["causes"][name]) for name in PARTS]
+    cells.append(line(f"all: {b} - {a}", difference))
+    return [f"What made the difference of {b} and {a} (the parts add up)", *aligned(cells)]
+
+
+def _totals(pair: Mapping[str, Any]) -> list[str]:
+    b, a = pair["run"], pair["baseline"]
+    before, after = pair["totals"]["baseline"], pair["totals"]["other"]
+    cells = [["", a, b, f"{b} - {a}"]]
+    for name, word in _TOTALS.items():
+        if before[name] or after[name]:
+            row = [_plain(before[name]), _plain(after[name]), _signed(after[name] - before[name])]
+            cells.append([f"| {word}", *row])
+    return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
+
+
+def _jobs(pair: Mapping[str, Any]) -> list[str]:
+    jobs, b, a = pair["jobs"], pair["run"], pair["baseline"]
+    cells = [["", f"in {a} and {b}", "better", "equal", "worse", "median", "95 % interval", "95 % of the jobs"]]
+    for row in jobs["measures"]:
+        if not row["n_both"] and not row["only_in_baseline"] and not row["only_in_other"]:
+            continue
+        shown = _seconds if row["measure"].endswith("_s") else _signed
+        ends = "none" if row["median_low"] is None else f"{shown(row['median_low'])} to {shown(row['median_high'])}"
+        spread = "" if row["p2_5"] is None else f"{shown(row['p2_5'])} to {shown(row['p97_5'])}"
+        line = [*_shares(row), _or_dash(row["median"], shown), ends, spread]
+        if row["measure"] != "waiting_s" or line != cells[-1][1:]:  # all jobs were submitted at the same times
+            cells.append([_JOBS[row["measure"]], *line])
+    lines = [f"{b} against {a}, job by job ({count(jobs['n_jobs'], 'pair')})"]
+    lines += [*aligned(cells)] if len(cells) > 1 else ["No job did anything in either."]
+    if len(cells) > 1:
+        lines.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
+    for change in jobs["status_changes"]:
+        before, after = (change[key].replace("_", " ") for key in ("baseline", "other"))
+        lines.append(f"{count(change['n_jobs'], 'job')} {before} in {a}, {after} in {b}")
+    for key, words in (
+        ("only_in_baseline", f"only in {a}"), ("only_in_other", f"only in {b}"),
+        ("n_other_params", "with other parameters in both, not paired"),
+    ):  # fmt: skip
+        if jobs[key]:
+            lines.append(f"{count(jobs[key], 'job')} {words}")
+    return lines
+
+
+def _shares(row: Mapping[str, Any]) -> list[str]:
+    n = row["n_both"] + row["only_in_baseline"] + row["only_in_other"]
+    if row["n_better"] is None:
+        return [f"{row['n_both']:,}", "", f"{row['n_equal'] / n:.0%}", ""]
+    return [f"{row['n_both']:,}", *(f"{row[key] / n:.0%}" for key in ("n_better", "n_equal", "n_worse"))]
+
+
+def _models(pair: Mapping[str, Any]) -> list[str]:
+    """Median differences model by model, of measures that some job has in both runs."""
+    rows = pair["jobs"]["models"]
+    if not rows:
+        return []
+    measures = [
+        name for name in _JOBS if name != "waiting_s" and any(row["n_both"] for row in rows if row["measure"] == name)
+    ]
+    of = {(row["model"], row["measure"]): row for row in rows}
+    cells = [["median by model", "pairs", *(_JOBS[name] for name in measures)]]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        mine = [of[model, name] for name in measures]
+        shown = [_seconds if name.endswith("_s") else _signed for name in measures]
+        medians = [_or_dash(row["median"], how) for row, how in zip(mine, shown, strict=True)]
+        cells.append([model, f"{of[model, 'done_samples']['n_both']:,}", *medians])
+    return aligned(cells)
+
+
+def _campaign(pair: Mapping[str, Any]) -> list[str]:
+    campaign, b, a = pair["campaign"], pair["run"], pair["baseline"]
+    if campaign is None:
+        return []
+    cells = [["", a, b, f"{b} - {a}"]]
+    for row in campaign["finished"]:
+        cells.append([f"trial {row['k']:,} finished ({row['which']})", *_three(row, duration, _seconds)])
+    cells.append(["all over", *_three(campaign["over"], duration, _seconds)])
+    if campaign["reached"] is not None:
+        score = f"score {campaign['reached']['score']:.6g} reached"
+        cells.append([score, *_three(campaign["reached"], duration, _seconds)])
+        cells.append(["best score", *_three(campaign["best_score"], _score, lambda x: f"{x:+.6g}" if x else "0")])
+    return [f"{b} against {a}, the campaign", *aligned(cells)]
+
+
+def _three(row: Mapping[str, Any], plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
+    return [_or_dash(row["baseline"], plain), _or_dash(row["other"], plain), _or_dash(row["difference"], signed)]
+
+
+def _score(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _or_dash(value: float | None, how: Callable[[float], str]) -> str:
+    return "-" if value is None else how(value)
+
+
+def _plain(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 1e6 else f"{value:,}" if isinstance(value, int) else amount(value)
+
+
+def _but_rounding(difference: float, level: float) -> float:
+    """0 for what is no more than rounding of ``level``."""
+    return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
+
+
+def _signed(value: float) -> str:
+    if not value:
+        return "0"
+    return f"{value:+.3g}" if abs(value) >= 1e6 else f"{'-' if value < 0 else '+'}{_plain(abs(value))}"
+
+
+def _seconds(value: float) -> str:
+    return "0" if not value else f"{'-' if value < 0 else '+'}{duration(abs(value))}"

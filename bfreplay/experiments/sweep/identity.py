@@ -1,0 +1,173 @@
+"""What a run's result depends on, and the name that follows from it: same content, same id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bfreplay import __version__, defaults
+from bfreplay.campaigns.toml_table import read_toml
+from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import window_us
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.milp.backends import BACKENDS, backend_of, version_of
+from bfreplay.milp.catalogue import COUNTS, EXACT
+from bfreplay.milp.formulations import FORMULATIONS
+from bfreplay.policies.catalogue import POLICIES
+from bfreplay.policies.objectives.catalogue import OBJECTIVES
+from bfreplay.registry import Registry
+from bfreplay.result_folders import RUN
+from bfreplay.workload import JobSet, JobSource
+
+ID_DIGITS = 16
+"""Hexadecimal digits of an id: two of a million runs are the same by chance once in 3e7 sweeps."""
+
+_OF_BACKENDS = (
+    "fallback", "time-limit", "gap", "threads", "solver-seed", "warm-start", "reformulate-sets", "memory-limit",
+)  # fmt: skip
+_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+_NAME = re.compile(r"[^\W\d][\w.:-]*")
+_HOUSE = "bfreplay"
+_EQUAL_SHARE = "equal-share"
+"""Asks no solver."""
+
+
+def id_of(content: Mapping[str, Any]) -> str:
+    """Return the id of a run with this content: the first digits of the SHA-256 of its canonical JSON."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
+
+
+def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> dict[str, Any]:
+    """Everything that the result depends on, JSON-ready and free of names, paths and defaults left out.
+
+    Parameters
+    ----------
+    options
+        Of the run.
+    log, jobs
+        What they name, loaded: files count by their content.
+
+    Notes
+    -----
+    Of code that a user names (``package.module:Class``) the file that holds it counts, not what that imports.
+    """
+    named = _code_of(options, jobs)
+    return {
+        "bfreplay": __version__,
+        "schema_version": RUN.schema_version,
+        "options": _effective(options),
+        "window_us": None if options.window is None else list(window_us(options.window)),
+        "events": [source.sha256 for source in log.sources],
+        "jobs": [digest for _, digest in jobs.sources],
+        "job_source": str(options.jobs) if is_source_name(options.jobs) else None,
+        "code": {place: _digest_of_module(place.partition(":")[0]) for place in sorted(named)},
+        "solver": None if options.policy == _EQUAL_SHARE else _solver_version(options.solver),
+        "optuna": _optuna_version(options, jobs),
+    }
+
+
+def _effective(options: RunOptions) -> dict[str, Any]:
+    """Options with their defaults, without those that change nothing beside the others."""
+    given: dict[str, Any] = {"objective": "own", **options.to_json()}
+    given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
+    idle: set[str] = {*FILE_OPTIONS, "window"}
+    if options.solver == EXACT or options.policy == _EQUAL_SHARE:
+        idle |= {*_OF_BACKENDS}
+    if options.policy == _EQUAL_SHARE:
+        idle |= {"solver", "formulation"}
+    if options.learn_curves is None:
+        idle |= {"measurement-noise"}
+    return {name: value for name, value in given.items() if name not in idle}
+
+
+def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
+    """Places of code outside the package that a run uses: what is named, and what other packages announce."""
+    found = set(_named(options.policy, options.objective or "", options.formulation or "", options.solver))
+    if isinstance(jobs, JobSet):
+        curves = {type(curve) for job in jobs for curve in (job.throughput, job.objective)}
+        found |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
+    elif is_source_name(options.jobs):
+        found |= set(_foreign(JOB_SOURCES, str(options.jobs)))
+    else:
+        texts = _texts(read_toml(Path(options.jobs)))
+        found |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
+    return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
+
+
+@cache  # looking for entry points takes its time
+def _named(policy: str, objective: str, formulation: str, solver: str) -> frozenset[str]:
+    found: set[str] = set()
+    for registry, spec in (
+        (POLICIES, policy), (OBJECTIVES, objective), (FORMULATIONS, formulation), (BACKENDS, solver),
+    ):  # fmt: skip
+        found.update(place for name in _NAME.findall(spec) for place in _foreign(registry, name))
+        found.update(place for place in _PLACE.findall(spec) if _is_importable(place))
+    return frozenset(found)
+
+
+def _foreign(registry: Registry, name: str) -> Iterator[str]:
+    if name in registry.names() or _PLACE.fullmatch(name):
+        yield registry.location(name)
+
+
+@cache
+def _solver_version(solver: str) -> str | None:
+    return None if solver == EXACT else version_of(backend_of(solver))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in the values of a TOML document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _texts(each)
+
+
+def _is_importable(place: str) -> bool:
+    return _file_of_module(place.partition(":")[0]) is not None
+
+
+def _file_of_module(module: str) -> Path | None:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):  # a package above it is not there; or it has been taken apart
+        return None
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
+
+
+def _digest_of_module(module: str) -> str | None:
+    """SHA-256 of the file of a module; ``None`` for one that is part of the interpreter."""
+    file = _file_of_module(module)
+    return None if file is None else SourceFile.of(file).sha256
+
+
+def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
+    """Version of Optuna where a campaign asks it."""
+    if isinstance(jobs, JobSet) or is_source_name(options.jobs):
+        return None
+    tables = read_toml(Path(options.jobs))
+    if "optuna" not in tables and "optuna" not in set(_texts(tables)):
+        return None
+    try:
+        return metadata.version("optuna")
+    except metadata.PackageNotFoundError as error:
+        raise InputError(
+            "this campaign asks Optuna, which is not installed",
+            file=str(options.jobs),
+            fix="pip install 'bfreplay[hpo]'",
+        ) from error

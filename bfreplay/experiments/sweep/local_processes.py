@@ -1,0 +1,155 @@
+"""Workers are processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for_end
+from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
+
+from bfreplay import checks
+from bfreplay.errors import BfreplayError
+from bfreplay.experiments.sweep.executor import MOST_DEATHS, Answer, Done, Task
+
+_LOOK_S = 1.0
+
+
+class ProcessExecutor:
+    """One process for each worker, started when first needed and replaced when it dies.
+
+    Parameters
+    ----------
+    processes
+        How many, >= 1; as many as this process may use processors by default.
+
+    Notes
+    -----
+    Every worker is a pool of its own: what a killed process leaves locked or half-sent in its channel then concerns
+    nobody else. Processes are spawned, not forked: compiled loops and Arrow have threads.
+    """
+
+    def __init__(self, processes: int | None = None) -> None:
+        self._n = len(os.sched_getaffinity(0)) if processes is None else checks.whole("processes", processes, 1)
+        self._slots: list[_Slot] = []
+
+    @property
+    def n_workers(self) -> int:
+        """As many as were asked for."""
+        return self._n
+
+    def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
+        """Answers as they come; see ``Executor``.
+
+        Raises
+        ------
+        BfreplayError
+            Workers do not even start.
+        """
+        self._slots += [_Slot() for _ in range(min(self._n, len(tasks)) - len(self._slots))]
+        waiting, free = deque(tasks), deque(self._slots)
+        running: dict[Future[Answer], tuple[str, _Slot]] = {}
+        deaths: Counter[str] = Counter()
+        try:
+            while waiting or running:
+                while waiting and free:
+                    key, slot = waiting.popleft(), free.popleft()
+                    running[slot.start(work, tasks[key])] = (key, slot)
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    key, slot = running.pop(future)
+                    free.append(slot)
+                    died = slot.ended(future)
+                    if not died:
+                        yield Done(key, future.result())
+                        continue
+                    deaths[key] += 1
+                    if deaths[key] < MOST_DEATHS:
+                        waiting.appendleft(key)
+                    else:
+                        yield Done(key, died=died)
+        finally:
+            if running:  # nobody waits for these any more
+                self.close()
+
+    def close(self) -> None:
+        """Kill the workers."""
+        while self._slots:
+            self._slots.pop().drop()
+
+
+class _Slot:
+    """Room for one worker."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPool | None = None
+        self._false_starts = 0
+
+    def start(self, work: Callable[[Task], Answer], task: Task) -> Future[Answer]:
+        """Hand a task to the worker."""
+        if self._pool is None:
+            self._pool = ProcessPool(1, initializer=_begin, context=get_context("spawn"))
+        future: Future[Answer] = self._pool.schedule(work, args=(task,))
+        return future
+
+    def ended(self, future: Future[Any]) -> str:
+        """How the worker died on the task of ``future``; empty where it did not, whatever it answered."""
+        error = future.exception()
+        if not isinstance(error, ProcessExpired | BrokenProcessPool):
+            self._false_starts = 0
+            return ""
+        self.drop()
+        if isinstance(error, ProcessExpired):
+            self._false_starts = 0
+            return _how(error.exitcode)
+        self._false_starts += 1
+        if self._false_starts >= MOST_DEATHS:
+            raise BfreplayError(
+                f"a worker process ended {MOST_DEATHS} times before it took any work; what it said stands above\n"
+                "  fix:      a script that sweeps needs its own work under: if __name__ == '__main__':"
+            ) from error
+        return "before it began"
+
+    def drop(self) -> None:
+        """End the worker, whatever it is at."""
+        pool: Any = self._pool  # its stop() has no types
+        if pool is not None:
+            pool.stop()
+            pool.join()
+            self._pool = None
+
+
+def _how(code: int | None) -> str:
+    if code is not None and code < 0:
+        with suppress(ValueError):
+            return f"ended by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def _begin() -> None:
+    """First thing in a worker: die with the parent, use one processor, and leave stdout to the parent."""
+    parent = parent_process()
+    assert parent is not None
+    started_by = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == started_by:
+            if wait_for_end([parent.sentinel], _LOOK_S):
+                break
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    import pyarrow
+
+    pyarrow.set_cpu_count(1)
+    pyarrow.set_io_thread_count(1)

@@ -1,0 +1,140 @@
+"""From a spec to the runs that it takes: everything that can be refused is refused here, before one of them starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bfreplay import __version__
+from bfreplay.campaigns.workloads import is_source_name
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.named_inputs import or_bundled, restricted
+from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.sweep.identity import content_of, id_of
+from bfreplay.experiments.sweep.spec import SweepSpec
+from bfreplay.experiments.sweep.worker import RunTask
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.replay.run import jobs_in_window
+from bfreplay.result_folders import SWEEP
+from bfreplay.versions import versions
+from bfreplay.workload import JobSet, JobSource
+
+_OF_A_POLICY = tuple(
+    name for name in RunOptions.__slots__ if name not in (*FILE_OPTIONS, "window", "max_parallel", "unlimited_work")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """What is to be done.
+
+    Parameters
+    ----------
+    spec
+        What was asked for.
+    ids
+        Id of each point's run, in the order of the points.
+    options
+        Id to options, each run once, paths absolute.
+    contents
+        Id to what it stands for.
+    """
+
+    spec: SweepSpec
+    ids: tuple[str, ...]
+    options: Mapping[str, RunOptions]
+    contents: Mapping[str, Mapping[str, Any]]
+    _is_set: Mapping[str, bool]
+
+    def task(self, run_id: str, folder: Path) -> RunTask:
+        """The run for a worker."""
+        content = self.contents[run_id]
+        return RunTask(
+            run_id, self.options[run_id], tuple(content["events"]), tuple(content["jobs"]), self._is_set[run_id],
+            str(folder), tuple(entry or str(Path.cwd()) for entry in sys.path),
+        )  # fmt: skip
+
+    def record(self) -> dict[str, Any]:
+        """What ``sweep.json`` says, JSON-ready."""
+        return {
+            "schema_version": SWEEP.schema_version,
+            "bfreplay": __version__,
+            "versions": versions(),
+            "spec": self.spec.document,
+            "columns": list(self.spec.columns),
+            "points": [
+                {"id": run_id, **({"cells": dict(point.cells)} if point.cells else {})}
+                for run_id, point in zip(self.ids, self.spec.points, strict=True)
+            ],
+            "runs": {
+                run_id: {"paths": files_of(self.options[run_id]), **self.contents[run_id]} for run_id in self.options
+            },
+        }
+
+
+def planned(spec: SweepSpec) -> SweepPlan:
+    """Load every input once, make every policy once, and name the runs.
+
+    Raises
+    ------
+    InputError, SolverUnavailableError
+        An input, a name or a combination of options cannot be used; nothing has run.
+    """
+    inputs = _Inputs()
+    ids: list[str] = []
+    options: dict[str, RunOptions] = {}
+    contents: dict[str, dict[str, Any]] = {}
+    is_set: dict[str, bool] = {}
+    for point in spec.points:
+        found = _absolute(point.options)
+        log, jobs = inputs.checked(found)
+        content = content_of(found, log, jobs)
+        run_id = id_of(content)
+        ids.append(run_id)
+        options.setdefault(run_id, found)
+        contents.setdefault(run_id, content)
+        is_set.setdefault(run_id, isinstance(jobs, JobSet))
+    return SweepPlan(spec, tuple(ids), options, contents, is_set)
+
+
+class _Inputs:
+    """Logs, jobs and policies of one plan, each looked at once."""
+
+    def __init__(self) -> None:
+        self._logs: dict[Any, NodeEvents] = {}
+        self._jobs: dict[Any, JobSet | JobSource] = {}
+        self._seen: set[Any] = set()
+
+    def checked(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
+        """Log and jobs of a run that could start."""
+        if options.events not in self._logs:
+            self._logs[options.events] = load_log(replace(options, window=None))
+        log = restricted(self._logs[options.events], options.window)
+        of_jobs = (options.jobs, options.curves)
+        if of_jobs not in self._jobs:
+            self._jobs[of_jobs] = load_jobs_of(options)
+        jobs = self._jobs[of_jobs]
+        of_policy = tuple(getattr(options, name) for name in _OF_A_POLICY)
+        if of_policy not in self._seen:
+            policy_for(options).close()
+        together = (options.events, options.window, of_jobs, options.semantics, options.unlimited_work)
+        if together not in self._seen:
+            settings = ReplaySettings(options.max_parallel, Semantics(options.semantics))
+            jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)
+        self._seen |= {of_policy, together}
+        return log, jobs
+
+
+def _absolute(options: RunOptions) -> RunOptions:
+    """The same with absolute paths, so that it means the same to a worker that stands elsewhere."""
+    events, jobs = or_bundled(Path(options.events), "events"), or_bundled(Path(options.jobs), "jobs")
+    return replace(
+        options,
+        events=events.absolute(),
+        jobs=options.jobs if is_source_name(options.jobs) else jobs.absolute(),
+        curves=None if options.curves is None else Path(options.curves).absolute(),
+    )

@@ -1,0 +1,200 @@
+"""``sweep``: every run of a spec once, and one table of what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bfreplay.errors import InputError
+from bfreplay.experiments.prepared_run import files_of
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
+from bfreplay.experiments.sweep.executor import Done, Executor
+from bfreplay.experiments.sweep.local_processes import ProcessExecutor
+from bfreplay.experiments.sweep.plan import SweepPlan, planned
+from bfreplay.experiments.sweep.result import SweepResult
+from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options
+from bfreplay.experiments.sweep.store import Failure, Store
+from bfreplay.experiments.sweep.table import write_tables
+from bfreplay.experiments.sweep.worker import RunOutcome, work_on
+from bfreplay.outputs import write_whole
+from bfreplay.result_folders import SWEEP, record_json
+
+WORKER_DIED = "WorkerDied"
+"""Type of the failure of a run whose workers did not live to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """How far a sweep is, in runs.
+
+    Parameters
+    ----------
+    n_runs, n_reused, n_finished, n_failed
+        All of them; those that were there, failed ones among them; those done and those failed since.
+    n_workers
+        At work.
+    left_s
+        Time left by the mean of the runs done since; ``None`` before there is one.
+    """
+
+    n_runs: int
+    n_reused: int
+    n_finished: int
+    n_failed: int
+    n_workers: int
+    left_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a sweep would do: ids of its runs by what is there of them, each in the order of the spec."""
+
+    finished: tuple[str, ...]
+    failed: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan,
+    out: str | Path,
+    *,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
+    progress: Callable[[SweepProgress], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> SweepResult:
+    """Make every run of ``spec`` that is not in ``out`` yet, then the table of all.
+
+    Parameters
+    ----------
+    spec
+        A TOML file, its content as a mapping, or a list of ``RunOptions``; or what was made of one of these.
+    out
+        Folder; one with an earlier sweep is gone on with, whatever that one's spec was: runs are found by content.
+    processes
+        Workers on this machine; as many as there are processors by default.
+    scheduler
+        Address of a Dask scheduler whose workers are used instead.
+    retry_failed
+        Try again the runs that failed in an earlier sweep.
+    progress
+        Called when the runs start, and after each of them.
+    on_wait
+        Called when there is no Dask worker yet, before waiting for one.
+
+    Returns
+    -------
+    SweepResult
+        A run that failed is a row of its table with the error.
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        The spec, an input, the folder or the scheduler cannot be used; nothing has run.
+    """
+    if processes is not None and scheduler is not None:
+        raise InputError(
+            "processes and a scheduler were given: a scheduler has workers of its own", value=processes,
+            expected="one of the two", fix="leave --processes out",
+        )  # fmt: skip
+    plan = plan_of(spec)
+    store = Store.made(out)
+    with store.locked():
+        store.tidy()
+        write_whole(store.folder / SWEEP.record_file, record_json(plan.record(), "the sweep"))
+        for table in ("results", "timings"):  # of an earlier spec, perhaps
+            (store.folder / f"{table}.parquet").unlink(missing_ok=True)
+        there = outlook(plan, store)
+        if retry_failed:
+            for run_id in there.failed:
+                store.forget_failure(run_id)
+            there = outlook(plan, store)
+        try:
+            if there.missing:
+                executor = _executor(plan, store, there.missing, processes, scheduler, on_wait)
+                try:
+                    _run(plan, store, there, executor, progress)
+                finally:
+                    executor.close()
+        finally:
+            store.tidy()
+        write_tables(plan, store)
+    return SweepResult(plan.record(), store.folder, len(plan.options) - len(there.missing))
+
+
+def plan_of(spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan) -> SweepPlan:
+    """Read and check a spec in whatever form it comes; errors as ``sweep``."""
+    if isinstance(spec, SweepPlan):
+        return spec
+    if isinstance(spec, SweepSpec):
+        return planned(spec)
+    if isinstance(spec, str | Path):
+        return planned(read_spec(spec))
+    return planned(spec_of(spec) if isinstance(spec, Mapping) else spec_of_options(spec))
+
+
+def outlook(plan: SweepPlan, store: Store) -> Outlook:
+    """Which runs are there; nothing is written."""
+    finished: list[str] = []
+    failed: list[str] = []
+    missing: list[str] = []
+    for run_id in plan.options:
+        if store.has(run_id):
+            finished.append(run_id)
+        else:
+            (missing if store.failure(run_id) is None else failed).append(run_id)
+    return Outlook(tuple(finished), tuple(failed), tuple(missing))
+
+
+def _executor(
+    plan: SweepPlan, store: Store, missing: Sequence[str], processes: int | None, scheduler: str | None,
+    on_wait: Callable[[], None] | None,
+) -> Executor:  # fmt: skip
+    if scheduler is None:
+        return ProcessExecutor(processes)
+    places = {
+        file for run_id in missing for name, file in files_of(plan.options[run_id]).items()
+        if name != "jobs" or Path(file).is_absolute()
+    }  # fmt: skip
+    return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
+
+
+def _run(
+    plan: SweepPlan, store: Store, there: Outlook, executor: Executor,
+    progress: Callable[[SweepProgress], None] | None,
+) -> None:  # fmt: skip
+    n_finished = n_failed = 0
+    seconds: list[float] = []
+
+    def tell() -> None:
+        if progress is None:
+            return
+        left = len(there.missing) - n_finished - n_failed
+        workers = max(1, min(executor.n_workers, left))
+        left_s = None if not seconds else sum(seconds) / len(seconds) * left / workers
+        n_reused = len(plan.options) - len(there.missing)
+        progress(SweepProgress(len(plan.options), n_reused, n_finished, n_failed, executor.n_workers, left_s))
+
+    tasks = {run_id: plan.task(run_id, store.folder) for run_id in there.missing}
+    tell()
+    for done in executor.each(work_on, tasks):
+        outcome = _outcome(done)
+        if outcome.failure is None:
+            n_finished += 1
+        else:
+            n_failed += 1
+            store.note_failure(outcome.id, outcome.failure, plan.options[outcome.id].to_json())
+        if outcome.seconds is not None:
+            seconds.append(outcome.seconds)
+        tell()
+
+
+def _outcome(done: Done[RunOutcome]) -> RunOutcome:
+    if done.answer is not None:
+        return done.answer
+    problem = "every worker that tried it died"
+    return RunOutcome(done.key, Failure(WORKER_DIED, problem, f"{problem}; the last one: {done.died}"), None)

@@ -1,0 +1,310 @@
+"""What a sweep is asked to do: a file or a mapping with ``run``, ``vary`` and ``runs``, or a list of options."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bfreplay import checks
+from bfreplay.campaigns.toml_table import read_toml
+from bfreplay.datasets.located import located
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions, option_name
+from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+
+Cell = str | float | int | bool | None
+
+MOST_POINTS = 100_000
+"""More are taken for a slip: at a second each that is a day."""
+
+_TABLES = ("run", "vary", "runs")
+_LABEL = re.compile(r"[A-Za-z][\w-]*")
+_ANY_FILE = {"events": "sample", "jobs": "sample"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One row of the table: what tells it from the others, and the run that it stands for."""
+
+    cells: Mapping[str, Cell]
+    options: RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSpec:
+    """Points in the order in which they were asked for.
+
+    Parameters
+    ----------
+    columns
+        Names of what varies; every point has a cell for each.
+    points
+        One or more. Two may stand for the same run.
+    document
+        What was asked for as it was written, JSON-ready.
+    """
+
+    columns: tuple[str, ...]
+    points: tuple[Point, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Values of one option, or labels of several options that go together."""
+
+    name: str
+    settings: Sequence[Mapping[str, Any]]
+    labels: Sequence[str] | None = None
+
+    @property
+    def options(self) -> set[str]:
+        return set(itertools.chain.from_iterable(self.settings))
+
+
+def read_spec(file: str | Path) -> SweepSpec:
+    """Read a TOML file; relative paths in it count from its folder.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or asks for what there is not; see ``spec_of``.
+    """
+    path = Path(file)
+    return spec_of(read_toml(path), folder=path.parent, file=path)
+
+
+def spec_of(document: Mapping[str, Any], *, folder: Path | None = None, file: Path | None = None) -> SweepSpec:
+    """Points of tables as TOML is parsed.
+
+    Parameters
+    ----------
+    document
+        ``run``: options of every run. ``vary``: option to list of values, every combination of them, the last one
+        changing first; or a name to a table of labels, each a table of options that go together. ``runs``: more runs,
+        each a table of options and of labels.
+    folder
+        Where relative paths start; the working directory by default.
+    file
+        Where the tables were read, for messages.
+
+    Raises
+    ------
+    InputError
+        A table, an option, a label or a value that cannot be used, or nothing to do.
+    """
+    return _Reader(document, folder, file).spec()
+
+
+def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
+    """Points of options as they are, told apart by those in which they differ.
+
+    Raises
+    ------
+    InputError
+        There are none, or one is something else.
+    """
+    options = tuple(runs)
+    for each in options:
+        if not isinstance(each, RunOptions):
+            raise InputError("this is no run of a sweep", value=each, expected="RunOptions")
+    if not options:
+        raise InputError("the sweep has no runs", expected="one RunOptions at least", fix="give some")
+    names = [field.name for field in fields(RunOptions)]
+    differing = [name for name in names if len({getattr(each, name) for each in options}) > 1]
+    points = tuple(Point({name: _cell(getattr(each, name)) for name in differing}, each) for each in options)
+    return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
+
+
+class _Reader:
+    """Reads the tables of one spec."""
+
+    def __init__(self, document: Mapping[str, Any], folder: Path | None, file: Path | None) -> None:
+        self._document = document
+        self._folder = folder
+        self._file = file
+
+    def spec(self) -> SweepSpec:
+        self._check_keys(self._document, _TABLES, "a sweep", "the file")
+        common = self._table(self._document.get("run", {}), "[run]")
+        self._check_options(common, "[run]")
+        axes = [
+            self._axis(name, given) for name, given in self._table(self._document.get("vary", {}), "[vary]").items()
+        ]
+        self._check_apart(axes)
+        extra = self._extra(axes)
+        if "vary" in self._document or not extra:
+            self._check_size(axes)
+            combinations = list(itertools.product(*(range(len(axis.settings)) for axis in axes)))
+        else:
+            combinations = []
+        columns = self._columns(axes, extra)
+        points = []
+        for chosen in combinations:
+            cells = {
+                axis.name: axis.labels[at] for axis, at in zip(axes, chosen, strict=True) if axis.labels is not None
+            }
+            settings = [axis.settings[at] for axis, at in zip(axes, chosen, strict=True)]
+            points.append(self._point(_merged(common, *settings), cells, columns, _row(axes, chosen)))
+        for number, given in enumerate(extra, start=1):
+            labelled = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in given}
+            cells = {_column(name): given[name] for name in labelled}
+            settings = [axis.settings[list(axis.labels or ()).index(given[name])] for name, axis in labelled.items()]
+            own = {name: value for name, value in given.items() if name not in labelled}
+            points.append(self._point(_merged(common, *settings, own), cells, columns, f"[[runs]] {number}"))
+        return SweepSpec(columns, tuple(points), _plain(self._document))
+
+    def _point(self, options: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
+        made = RunOptions.from_mapping(options, folder=self._folder, file=self._file, row=row)
+        cells = {_column(name): value for name, value in labels.items()}
+        for column in columns:
+            if option_name(column) in OPTION_NAMES:
+                name = option_name(column)
+                # a path as it was written: where it lies on this machine is not what the row is about
+                as_written = name in FILE_OPTIONS and name in options
+                cells[column] = _cell(str(options[name]) if as_written else getattr(made, column))
+        return Point({column: cells.get(column) for column in columns}, made)
+
+    def _columns(self, axes: Sequence[_Axis], extra: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        names = [axis.name for axis in axes]
+        for given in extra:
+            names += [name for name in given if name not in names]
+        return tuple(map(_column, names))
+
+    def _axis(self, name: str, given: object) -> _Axis:
+        row = f"[vary] {name}"
+        if isinstance(given, Mapping):
+            return self._labelled(name, given)
+        self._check_keys([name], OPTION_NAMES, "[vary]", "[vary]")
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise self._error(
+                f"{name} in [vary] is no list", row, name, given, "a list of values", f"write {name} = [...], or move "
+                "it to [run]",
+            )  # fmt: skip
+        if not given:
+            raise self._error(f"{name} in [vary] has no values", row, name, given, "one value at least", "add some")
+        settings = [{name: value} for value in given]
+        for each in settings:
+            self._check_options(each, row)
+        return _Axis(name, settings)
+
+    def _labelled(self, name: str, given: Mapping[str, Any]) -> _Axis:
+        row = f"[vary.{name}]"
+        taken = "an option of its own" if name in OPTION_NAMES else "a column of the results"
+        if name in OPTION_NAMES or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
+            is_name = _LABEL.fullmatch(name) is not None
+            raise self._error(
+                f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""), row,
+                name, name, "letters, digits, - and _; no option, and no column of the results",
+                "take another name, such as workload",
+            )  # fmt: skip
+        if not given:
+            raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
+        for label, options in given.items():
+            self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
+        return _Axis(name, list(given.values()), list(given))
+
+    def _check_apart(self, axes: Sequence[_Axis]) -> None:
+        """Two axes that set one option would leave it to their order which of them counts."""
+        for one, other in itertools.combinations(axes, 2):
+            both = sorted(one.options & other.options)
+            if both:
+                raise self._error(
+                    f"{both[0]} is set by {one.name} and by {other.name}", "[vary]", both[0], both[0],
+                    "each option in one place of [vary]", "drop one of them",
+                )  # fmt: skip
+
+    def _check_size(self, axes: Sequence[_Axis]) -> None:
+        size = math.prod(len(axis.settings) for axis in axes)
+        if size > MOST_POINTS:
+            lengths = " x ".join(str(len(axis.settings)) for axis in axes)
+            raise self._error(
+                f"the combinations of [vary] are {size:,} runs", "[vary]", None, lengths,
+                f"{MOST_POINTS:,} at most", "vary less at a time",
+            )  # fmt: skip
+
+    def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:
+        given = self._document.get("runs", [])
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise self._error(
+                "runs is no list of tables", "[[runs]]", "runs", given, "[[runs]] in a line of its own, options below",
+                "write [[runs]] with two brackets",
+            )  # fmt: skip
+        labelled = {axis.name: axis.labels for axis in axes if axis.labels is not None}
+        for number, each in enumerate(given, start=1):
+            row = f"[[runs]] {number}"
+            self._table(each, row)
+            for name, labels in labelled.items():
+                if name in each:
+                    self._checked(partial(checks.one_of, name, each[name], labels), row)
+            self._check_options({name: value for name, value in each.items() if name not in labelled}, row)
+        return given
+
+    def _check_options(self, options: Mapping[str, Any], row: str) -> None:
+        self._checked(lambda: RunOptions.from_mapping({**_ANY_FILE, **options}), row)
+
+    def _check_keys(self, given: Iterable[str], known: Sequence[str], what: str, row: str) -> None:
+        self._checked(lambda: checks.known_keys(given, known, what), row)
+
+    def _table(self, given: object, label: str) -> Mapping[str, Any]:
+        if not isinstance(given, Mapping):
+            raise self._error(
+                f"{label} is no table", label, None, given, f"{label} with options", "write OPTION = VALUE below it"
+            )
+        return given
+
+    def _checked(self, check: Any, row: str) -> None:
+        try:
+            check()
+        except InputError as error:
+            raise error if self._file is None else located(error, self._file, row) from error
+
+    def _error(
+        self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str
+    ) -> InputError:  # fmt: skip
+        return InputError(
+            problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix
+        )  # fmt: skip
+
+
+def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for each in settings for name, value in each.items()}
+
+
+def _row(axes: Sequence[_Axis], chosen: Sequence[int]) -> str:
+    """How messages call one combination."""
+    if not axes:
+        return "[run]"
+    said = (
+        f"{axis.name} = {axis.labels[at] if axis.labels is not None else axis.settings[at][axis.name]!r}"
+        for axis, at in zip(axes, chosen, strict=True)
+    )
+    return ", ".join(said)
+
+
+def _column(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, tuple):
+        return "/".join(map(str, value))  # a window, as ISO-8601 writes an interval
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """TOML's own dates and times as text, so that the whole can be written as JSON."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,82 @@
+"""A sweep as text that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from bfreplay.experiments.sweep.plan import SweepPlan
+from bfreplay.experiments.sweep.result import SweepResult
+from bfreplay.experiments.sweep.run_sweep import Outlook
+from bfreplay.experiments.sweep.table import FAILED, text_of
+from bfreplay.wording import count
+
+MOST_ROWS = 40
+"""Longer tables are not printed."""
+
+_NUMBERS = {"samples": "{:.4e}", "u": "{:.4f}", "share_of_bound": "{:.4f}"}
+_TITLES = {"u": "U", "share_of_bound": "of the bound"}
+
+
+def render(result: SweepResult) -> str:
+    """What was done, the table where it is short, the first error, and where all of it lies."""
+    results = result.results
+    n_runs, n_failed = len(result.ids), result.n_failed
+    said = [count(n_runs, "run")]
+    if results.num_rows != n_runs:
+        said[0] += f" for {results.num_rows:,} rows"
+    if result.n_reused:
+        said.append(f"{result.n_reused:,} of them there before")
+    said.append(f"{n_failed:,} failed" if n_failed else "none failed")
+    lines = [", ".join(said) + "."]
+    if results.num_rows <= MOST_ROWS:
+        lines += ["", *_table(results, result.record["columns"])]
+    if n_failed:
+        first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
+        lines += [
+            "", f"First error: {first['error']}",
+            f"             {result.folder / 'failures' / first['id']}.json; again with --retry-failed",
+        ]  # fmt: skip
+    return "\n".join([*lines, "", f"Table        {result.folder / 'results.parquet'}"])
+
+
+def render_outlook(plan: SweepPlan, there: Outlook) -> str:
+    """What a sweep would do, and the ids of its runs."""
+    n_runs, n_points = len(plan.options), len(plan.ids)
+    rows = f" for {n_points:,} rows" if n_points != n_runs else ""
+    lines = [
+        f"{count(n_runs, 'run')}{rows}: {len(there.finished):,} there, {len(there.failed):,} failed before, "
+        f"{len(there.missing):,} to do."
+    ]
+    if n_points <= MOST_ROWS:
+        state = dict.fromkeys(there.finished, "there")
+        state |= dict.fromkeys(there.failed, "failed")
+        columns = plan.spec.columns
+        body = [
+            [*(text_of(point.cells[name]) for name in columns), run_id, state.get(run_id, "to do")]
+            for point, run_id in zip(plan.spec.points, plan.ids, strict=True)
+        ]
+        lines += ["", *_aligned([*columns, "id", "state"], body)]
+    return "\n".join(lines)
+
+
+def _table(results: pa.Table, columns: Sequence[str]) -> list[str]:
+    shown = [name for name in _NUMBERS if results.column(name).null_count < results.num_rows]
+    rows = [
+        [
+            *(text_of(row[name]) for name in columns),
+            *("-" if row[name] is None else _NUMBERS[name].format(row[name]) for name in shown),
+            row["status"],
+        ]
+        for row in results.select([*columns, *shown, "status"]).to_pylist()
+    ]
+    return _aligned([*columns, *(_TITLES.get(name, name) for name in shown), "status"], rows)
+
+
+def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [titles, *rows]
+    ]

@@ -1,0 +1,210 @@
+"""``tune``: which T_fwd and how many jobs at once."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bfreplay import checks
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.prepared_run import load_jobs_of, load_log
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
+from bfreplay.experiments.tuning.answer import answer_of
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, grid_of
+from bfreplay.experiments.tuning.parts import PARTS, Part, split
+from bfreplay.experiments.tuning.recommendation import FLAT, recommend
+from bfreplay.experiments.tuning.result import Tuning
+from bfreplay.experiments.tuning.surface import Surface, surface_of
+from bfreplay.experiments.tuning.validation import cautions, validated
+from bfreplay.outputs import write_whole
+from bfreplay.result_folders import TUNING, check_target, record_json
+from bfreplay.versions import versions
+from bfreplay.workload import JobSet
+
+TRAIN = 0.67
+TOLERANCE = 0.01
+SWEEP_FOLDER = "sweep"
+"""Where the runs lie in the folder of a tuning."""
+
+_OTHER_JOBS = (
+    "Work without end: N at once are the first N of the jobs, so more of them are also other jobs. How many at once "
+    "suit the same work, --own-work tells."
+)
+_VARIED = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
+
+
+def tune(
+    events: str | PathLike[str],
+    jobs: str | PathLike[str],
+    *,
+    t_fwd: Sequence[ForwardTime] | None = None,
+    max_parallel: Sequence[int] | None = None,
+    train: float = TRAIN,
+    tolerance: float = TOLERANCE,
+    unlimited_work: bool = True,
+    out: str | Path | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+    **options: Any,
+) -> Tuning:
+    """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validated on the rest.
+
+    Parameters
+    ----------
+    events, jobs
+        Files, as ``RunOptions`` takes them.
+    t_fwd, max_parallel
+        Values to try, every combination of them; by default 10 s to 20 min and ``"auto"``, and 5 to 70 jobs.
+    train
+        Share of the log that is tuned on, above 0 and below 1.
+    tolerance
+        The smallest ``max_parallel`` that comes this near to the best is recommended; relative.
+    unlimited_work
+        Jobs never end, so that samples measure how much training can get. Otherwise their own work counts, and where
+        every run does all of it, the time when it is done.
+    out
+        Folder for the record and the runs; the same call again goes on where it stopped. Without one the runs are made
+        in a temporary folder.
+    processes, scheduler, progress, on_wait
+        As for ``sweep``.
+    **options
+        Any other field of ``RunOptions``: ``window``, ``policy``, ``objective``, ``curves``, ...
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        An input, a value of the grid or the folder cannot be used; or no job processed anything.
+    BfreplayError
+        A run failed.
+    """
+    base = RunOptions(
+        events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
+    )  # fmt: skip
+    checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
+    _check_scheduler(scheduler, out)
+    log, job_set = load_log(base), load_jobs_of(base)
+    if unlimited_work and not isinstance(job_set, JobSet):
+        raise InputError(
+            "a campaign makes jobs as time goes on, which does not go with unlimited work", value=job_set.name,
+            expected="a plain job set, or work that ends", fix="add --own-work (Python: unlimited_work=False)",
+        )  # fmt: skip
+    parts = split(log.window_start_us, log.window_end_us, train)
+    n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
+    grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=min(part.duration_s for part in parts))
+    runs = [
+        replace(base, window=part.window, t_fwd=seconds, max_parallel=number)
+        for part in parts
+        for seconds in grid.t_fwd
+        for number in grid.max_parallel
+    ]
+    with _place(out) as folder:
+        swept = sweep(
+            runs, folder / SWEEP_FOLDER, processes=processes, scheduler=scheduler, retry_failed=True,
+            progress=progress, on_wait=on_wait,
+        )  # fmt: skip
+        surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
+        found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
+        validation = validated(grid, found, surfaces[1])
+        record = {
+            "schema_version": TUNING.schema_version,
+            "versions": versions(),
+            "config": {
+                "options": {name: value for name, value in base.to_json().items() if name not in _VARIED},
+                "train": train, "tolerance": tolerance, "flat": list(FLAT),
+            },
+            "inputs": {
+                "events": [{"name": each.name, "sha256": each.sha256} for each in log.sources],
+                "jobs": [{"name": name, "sha256": digest} for name, digest in job_set.sources],
+                "n_jobs": n_jobs,
+            },
+            "grid": {"t_fwd": list(grid.t_fwd), "max_parallel": list(grid.max_parallel)},
+            "recommended": {"t_fwd": found.t_fwd, "max_parallel": found.max_parallel},
+            "columns": [asdict(column) for column in found.columns],
+            "parts": {name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
+            "validation": None if validation is None else asdict(validation),
+            "answer": answer_of(grid, found, validation, surfaces),
+            "warnings": cautions(grid, found, parts, surfaces, tolerance),
+            "notes": [*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
+        }  # fmt: skip
+        text = record_json(record, "the tuning")
+        if out is not None:
+            write_whole(folder / TUNING.record_file, text)
+    return Tuning(json.loads(text), None if out is None else folder)
+
+
+def check_folder(out: str | Path) -> Path:
+    """Where the folder will be: a new one, or one of an earlier tuning, complete or not.
+
+    Raises
+    ------
+    OutputExistsError, InputError
+        There is something else, or nothing can be written.
+    """
+    path = Path(out)
+    if (path / TUNING.record_file).exists() or (path / SWEEP_FOLDER).is_dir():
+        return path.absolute()
+    return check_target(path, TUNING, overwrite=False)
+
+
+def _check_scheduler(scheduler: str | None, out: str | Path | None) -> None:
+    if scheduler is not None and out is None:
+        raise InputError(
+            "a Dask scheduler was given, and no folder that its workers could write to", value=scheduler,
+            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
+        )  # fmt: skip
+
+
+@contextmanager
+def _place(out: str | Path | None) -> Iterator[Path]:
+    if out is not None:
+        yield check_folder(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="bfreplay-tune-") as folder:
+        yield Path(folder)
+
+
+def _surfaces(
+    swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
+) -> tuple[Surface, Surface]:
+    rows = swept.results.to_pylist()
+    failed = [row for row in rows if row["status"] != "finished"]
+    if failed:
+        raise BfreplayError(
+            f"{len(failed):,} of {len(rows):,} runs failed, so there is nothing to compare\n"
+            f"  first:    {failed[0]['error']}\n"
+            "  fix:      try this run by itself with 'bfreplay replay'; with --out the same command tries the failed "
+            "ones again, and keeps the others"
+        )
+    size = len(rows) // 2
+    tuned, other = (
+        surface_of(rows[k * size : (k + 1) * size], grid, unlimited_work=unlimited_work, start_us=part.start_us)
+        for k, part in enumerate(parts)
+    )
+    if not tuned.share.any():
+        raise InputError(
+            "no job processed anything in the part of the log that is tuned on", value=" to ".join(parts[0].window),
+            expected="idle nodes, and jobs that fit them",
+            fix="give another --window, or look at the log with 'bfreplay describe'",
+        )  # fmt: skip
+    return tuned, other
+
+
+def _part(part: Part, surface: Surface) -> dict[str, Any]:
+    bound = surface.share_of_bound
+    return {
+        "window": list(part.window), "window_us": [part.start_us, part.end_us], "duration_s": part.duration_s,
+        "idle_nodes": surface.idle_nodes, "n_pool_events": surface.n_pool_events, "measure": surface.measure,
+        "value": surface.value.tolist(), "share": surface.share.tolist(), "rescales": surface.rescales.tolist(),
+        "share_of_bound": [[None if np.isnan(each) else each for each in row] for row in bound.tolist()],
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""One decision of every shadow, over counts alone, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+
+
+@compiled
+def _given_up(rate: NDArray[np.float64], counts: NDArray[np.int64], min_nodes: NDArray[np.int64], j: int) -> float:
+    """What job ``j`` makes now, and gives up per second while it rescales; 0 below its minimum."""
+    return rate[j, counts[j]] if counts[j] >= min_nodes[j] else 0.0
+
+
+@compiled
+def reclaim(
+    counts: NDArray[np.int64],
+    held: NDArray[np.int64],
+    lost: NDArray[np.int64],
+    n_idle: int,
+    rate: NDArray[np.float64],
+    min_nodes: NDArray[np.int64],
+    scale_down_cost_s: NDArray[np.float64],
+) -> float:
+    """Take nodes from a shadow's ``counts (J,)``; returns what the jobs that lose some are charged.
+
+    Which nodes a shadow's jobs would have held is not known, only what the real ones held and lost (``held``, ``lost``,
+    both (J,)). Nodes that the shadow left free and the real jobs took are the first to go. Of the rest, a job loses the
+    share of its nodes that the real one lost, rounded up, in order of admission. What does not fit into ``n_idle``
+    after that goes from the largest.
+    """
+    cost = 0.0
+    total = counts.sum()
+    to_go = lost.sum() - max(0, held.sum() - total)
+    for j in range(counts.shape[0]):
+        if to_go > 0 and lost[j] > 0 and counts[j] > 0:
+            gone = min(counts[j], to_go, -(-lost[j] * counts[j] // held[j]))
+            cost += _given_up(rate, counts, min_nodes, j) * scale_down_cost_s[j]
+            counts[j] -= gone
+            total -= gone
+            to_go -= gone
+    while total > n_idle:
+        largest = 0
+        for j in range(1, counts.shape[0]):
+            if counts[j] > counts[largest]:
+                largest = j
+        gone = min(counts[largest], total - n_idle)
+        cost += _given_up(rate, counts, min_nodes, largest) * scale_down_cost_s[largest]
+        counts[largest] -= gone
+        total -= gone
+    return cost
+
+
+@compiled
+def decide(
+    counts: NDArray[np.int64],
+    t_fwd_s: float,
+    n_idle: int,
+    rate: NDArray[np.float64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    scale_up_cost_s: NDArray[np.float64],
+    scale_down_cost_s: NDArray[np.float64],
+    value: NDArray[np.float64],
+) -> tuple[float, float]:
+    """Decide as BFTrainer does (arXiv:2106.12091, section III) and write ``counts (J,)``; ``value (J, K + 1)`` is room.
+
+    Returns (what rescaling is charged, what the jobs make per second from now on). Where the numbers are too large
+    to decide on, all stays as it is.
+    """
+    n_jobs, width = rate.shape
+    for j in range(n_jobs):
+        held = counts[j]
+        given_up = _given_up(rate, counts, min_nodes, j)
+        most = min(max_nodes[j], n_idle, width - 1)
+        value[j, :] = -np.inf
+        value[j, 0] = t_fwd_s * rate[j, 0] - (given_up * scale_down_cost_s[j] if held > 0 else 0.0)
+        for n in range(min_nodes[j], most + 1):
+            loss = 0.0
+            if n > held:
+                loss = given_up * scale_up_cost_s[j]
+            elif n < held:
+                loss = given_up * scale_down_cost_s[j]
+            value[j, n] = t_fwd_s * rate[j, n] - loss
+    found, _, _, stage = optimal_counts(value, n_idle, PROOF_TOLERANCE)
+    cost = 0.0
+    made = 0.0
+    for j in range(n_jobs):
+        if stage >= 0:
+            given_up = _given_up(rate, counts, min_nodes, j)
+            if found[j] > counts[j]:
+                cost += given_up * scale_up_cost_s[j]
+            elif found[j] < counts[j]:
+                cost += given_up * scale_down_cost_s[j]
+            counts[j] = found[j]
+        made += _given_up(rate, counts, min_nodes, j)
+    return cost, made
+
+
+@compiled
+def step(
+    counts: NDArray[np.int64],
+    candidates_s: NDArray[np.float64],
+    held: NDArray[np.int64],
+    lost: NDArray[np.int64],
+    n_idle: int,
+    rate: NDArray[np.float64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    scale_up_cost_s: NDArray[np.float64],
+    scale_down_cost_s: NDArray[np.float64],
+    charged: NDArray[np.float64],
+    made: NDArray[np.float64],
+) -> None:
+    """One instant of all E shadows: nodes go, each decides with its own forward-looking time.
+
+    Writes ``counts (E, J)``, ``charged (E,)`` and ``made (E,)``: what each is charged now, and makes per second after.
+    """
+    value = np.empty(rate.shape)
+    for e in range(counts.shape[0]):
+        preempted = reclaim(counts[e], held, lost, n_idle, rate, min_nodes, scale_down_cost_s)
+        rescaled, made[e] = decide(
+            counts[e], candidates_s[e], n_idle, rate, min_nodes, max_nodes, scale_up_cost_s, scale_down_cost_s, value
+        )
+        charged[e] = preempted + rescaled

@@ -1,0 +1,141 @@
+"""What a sweep is asked to do, and every way of asking wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import OPTION_NAMES, RunOptions
+from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+from bfreplay.experiments.sweep.spec import read_spec, spec_of, spec_of_options
+
+RUN = {"events": "log.parquet", "jobs": "jobs.toml"}
+
+
+def test_every_combination_is_a_point_and_the_last_option_changes_first():
+    spec = spec_of({"run": RUN, "vary": {"t-fwd": [60, 120.0], "max-parallel": [5, 10]}})
+    assert spec.columns == ("t_fwd", "max_parallel")
+    assert [tuple(point.cells.values()) for point in spec.points] == [(60, 5), (60, 10), (120, 5), (120, 10)]
+    assert [point.options.max_parallel for point in spec.points] == [5, 10, 5, 10]
+
+
+def test_a_label_sets_several_options_together():
+    workload = {"small": {"jobs": "s.csv"}, "large": {"jobs": "l.pkl", "curves": "c.pkl", "max-parallel": 70}}
+    spec = spec_of({"run": {"events": "log.parquet"}, "vary": {"workload": workload, "seed": [1, 2]}})
+    assert [tuple(point.cells.values()) for point in spec.points] == [
+        ("small", 1), ("small", 2), ("large", 1), ("large", 2),
+    ]  # fmt: skip
+    assert [(point.options.curves, point.options.max_parallel) for point in spec.points[1:3]] == [
+        (None, 10), ("c.pkl", 70),
+    ]  # fmt: skip
+
+
+def test_single_runs_come_after_the_combinations_and_may_use_labels():
+    spec = spec_of(
+        {
+            "run": {**RUN, "t-fwd": 300},
+            "vary": {"t-fwd": [60], "workload": {"many": {"max-parallel": 70}}},
+            "runs": [{"policy": "equal-share"}, {"workload": "many", "seed": 3}],
+        }
+    )
+    assert spec.columns == ("t_fwd", "workload", "policy", "seed")
+    assert [tuple(point.cells.values()) for point in spec.points] == [
+        (60, "many", "bftrainer", 0), (300, None, "equal-share", 0), (300, "many", "bftrainer", 3),
+    ]  # fmt: skip
+    assert [point.options.max_parallel for point in spec.points] == [70, 10, 70]
+
+
+def test_single_runs_alone_are_a_sweep_and_so_is_one_run():
+    assert len(spec_of({"run": RUN, "runs": [{"seed": 1}, {"seed": 2}]}).points) == 2
+    assert spec_of({"run": RUN}).columns == ()
+    assert len(spec_of({"run": RUN}).points) == 1
+
+
+def test_paths_count_from_the_folder_of_the_spec_and_rows_have_them_as_written(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        '[run]\njobs = "sub/jobs.csv"\n[vary]\nevents = ["a.parquet", "/b.parquet", "sample"]\n'
+    )
+    spec = read_spec(tmp_path / "sweep.toml")
+    assert [point.options.events for point in spec.points] == [str(tmp_path / "a.parquet"), "/b.parquet", "sample"]
+    assert [point.cells["events"] for point in spec.points] == ["a.parquet", "/b.parquet", "sample"]
+    assert {point.options.jobs for point in spec.points} == {str(tmp_path / "sub" / "jobs.csv")}
+
+
+def test_a_window_may_be_written_with_times_of_toml(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        '[run]\nevents = "sample"\njobs = "sample"\n'
+        '[vary]\nwindow = [[2024-07-01, 2024-07-02T06:00:00Z], ["2024-07-01", "1719900000"], '
+        "[1719813600, 1719900000]]\n"
+    )
+    spec = read_spec(tmp_path / "sweep.toml")
+    assert [point.cells["window"] for point in spec.points] == [
+        "2024-07-01/2024-07-02T06:00:00+00:00", "2024-07-01/1719900000", "1719813600/1719900000",
+    ]  # fmt: skip
+    assert spec.document["vary"]["window"][0] == ["2024-07-01", "2024-07-02T06:00:00+00:00"]
+
+
+def test_options_given_in_python_are_told_apart_by_what_differs():
+    runs = [RunOptions(events="a.csv", jobs="j.csv", t_fwd=t_fwd, policy=policy)
+            for t_fwd in (60, "auto") for policy in ("bftrainer", "equal-share")]  # fmt: skip
+    spec = spec_of_options(runs)
+    assert spec.columns == ("policy", "t_fwd")
+    assert [tuple(point.cells.values()) for point in spec.points][:3] == [
+        ("bftrainer", 60), ("equal-share", 60), ("bftrainer", "auto"),
+    ]  # fmt: skip
+    for wrong in ([], ["sample"]):
+        with pytest.raises(InputError):
+            spec_of_options(wrong)
+
+
+def test_no_option_is_called_like_a_column_of_the_results():
+    assert not {name.replace("-", "_") for name in OPTION_NAMES} & RESULT_COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "where"),
+    [
+        ("[run]\njob = 'x'\n", "did you mean 'jobs'?", "[run]"),
+        ("[run]\n[vry]\n", "did you mean 'vary'?", "vry"),
+        ("[run]\nevents = 'sample'\n", "the option 'jobs' is missing", "[run]"),
+        ("[run]\nt-fwd = '60'\n", "neither a number nor 'auto'", "[run]"),
+        ("[run]\nmax-parallel = 0\n", "max-parallel is below 1", "[run]"),
+        ("[run]\nwindow = '2024-07-01'\n", "no pair of times", "[run]"),
+        ("[run]\nsemantics = 'publishd'\n", "did you mean 'published'?", "[run]"),
+        ("[run]\nefficiency = 1\n", "neither true nor false", "[run]"),
+        ("[vary]\nt-fwd = 60\n", "is no list", "[vary] t-fwd"),
+        ("[vary]\nt-fwd = []\n", "has no values", "[vary] t-fwd"),
+        ("[vary]\nt-fwd = [60, -1]\n", "not a positive number", "[vary] t-fwd"),
+        ("[vary]\nmax_parallel = [1]\n", "did you mean 'max-parallel'?", "[vary]"),
+        ("[vary.jobs]\na = { jobs = 'sample' }\n", "it is an option of its own", "[vary.jobs]"),
+        ("[vary.samples]\na = { jobs = 'sample' }\n", "a column of the results", "[vary.samples]"),
+        ("[vary.set]\na = { job = 'sample' }\n", "did you mean 'jobs'?", "[vary.set] a"),
+        ("[vary.set]\na = 5\n", "is no table", "[vary.set] a"),
+        ("[vary.set]\n", "has no labels", "[vary.set]"),
+        ("[vary]\nseed = [1]\n[vary.set]\na = { seed = 1 }\n", "set by seed and by set", "[vary]"),
+        ("[vary.set]\nbig = { seed = 1 }\n[[runs]]\nset = 'bgi'\n", "did you mean 'big'?", "[[runs]] 1"),
+        ("[[runs]]\nsed = 1\n", "did you mean 'seed'?", "[[runs]] 1"),
+        ("[runs]\nseed = 1\n", "runs is no list of tables", "[[runs]]"),
+        ("run = 5\n", "[run] is no table", "[run]"),
+        ("[vary]\nseed = [1, 2\n", "cannot be read as TOML", "sweep.toml"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place(tmp_path, text, says, where):
+    (tmp_path / "sweep.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_spec(tmp_path / "sweep.toml")
+    assert says in str(caught.value)
+    assert where in str(caught.value)
+    assert str(tmp_path / "sweep.toml") in str(caught.value)
+
+
+def test_a_slip_that_asks_for_millions_of_runs_is_refused():
+    numbers = list(range(1, 1001))
+    with pytest.raises(InputError, match="1,000,000 runs"):
+        spec_of({"run": RUN, "vary": {"seed": numbers, "max-parallel": numbers}})
+
+
+def test_a_spec_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="no such file"):
+        read_spec(Path("nowhere.toml"))

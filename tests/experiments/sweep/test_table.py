@@ -1,0 +1,52 @@
+"""Columns of the table of results."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.columns import OF_SUMMARY, RESULT_COLUMNS, TIMINGS
+from bfreplay.experiments.sweep.table import text_of, typed
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        ([1, 2, None], pa.int64(), [1, 2, None]),
+        ([1, 2.5], pa.float64(), [1.0, 2.5]),
+        ([True, False], pa.bool_(), [True, False]),
+        ([60.0, "auto", 0.5], pa.string(), ["60", "auto", "0.5"]),
+        ([True, 1], pa.string(), ["true", "1"]),
+        ([None, None], pa.string(), [None, None]),
+    ],
+)
+def test_a_column_of_what_varies_has_the_narrowest_type_that_holds_it(cells, kind, values):
+    column = typed(cells)
+    assert column.type == kind
+    assert column.to_pylist() == values
+
+
+def test_cells_are_written_as_people_write_them():
+    assert [text_of(cell) for cell in (None, True, 120.0, 0.1, 7, "a")] == ["", "true", "120", "0.1", "7", "a"]
+
+
+def test_every_column_is_in_the_summary_of_a_run():
+    options = RunOptions(events="sample", jobs="sample", window=("2024-07-01T06:00", "2024-07-01T12:00"))
+    result = options.run()
+    there = {name for name, (_, take) in OF_SUMMARY.items() if take(result.summary) is not None}
+    of_others = {"learning_lost", "best_score", "last_finish"}  # of learning, of a campaign, of work that was done
+    assert set(OF_SUMMARY) - there <= of_others | {"median_submit_to_finish_s"}
+    measured = {name for name, (_, take) in TIMINGS.items() if take(result.session) is not None}
+    assert set(TIMINGS) - measured == {"worker"}
+
+
+def test_every_column_is_documented():
+    page = PAGE.read_text()
+    documented = set(re.findall(r"`(\w+)`", page))
+    assert sorted((RESULT_COLUMNS | set(TIMINGS)) - documented) == []

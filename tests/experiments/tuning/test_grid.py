@@ -1,0 +1,77 @@
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.experiments.tuning.grid import (
+    USUAL_MAX_PARALLEL,
+    USUAL_T_FWD,
+    forward_time_of,
+    grid_of,
+    listed,
+    number_of,
+)
+
+DAY_S = 86_400.0
+
+
+def test_without_values_the_usual_ones_are_tried():
+    grid = grid_of(None, None, n_jobs=1000, shortest_s=DAY_S)
+    assert (grid.t_fwd, grid.max_parallel) == (USUAL_T_FWD, USUAL_MAX_PARALLEL)
+    assert grid.t_fwd[-1] == "auto"
+    assert grid.notes == ()
+    assert not grid.takes_all_jobs
+
+
+def test_more_jobs_at_once_than_there_are_become_all_of_them_and_a_note_says_so():
+    for given in (None, [70, 5, 10, 20, 35]):
+        grid = grid_of(None, given, n_jobs=12, shortest_s=DAY_S)
+        assert grid.max_parallel == (5, 10, 12)
+        assert grid.takes_all_jobs
+        assert grid.notes == ("There are 12 jobs, so 12 stands for more at once (20, 35, 70).",)
+    assert grid_of(None, None, n_jobs=None, shortest_s=DAY_S).max_parallel == USUAL_MAX_PARALLEL
+
+
+def test_usual_times_longer_than_a_part_are_left_out_and_given_ones_are_kept():
+    grid = grid_of(None, [1], n_jobs=1, shortest_s=100.0)
+    assert grid.t_fwd == (10.0, 30.0, 60.0, "auto")
+    assert "above 60 s" in grid.notes[0]
+    assert grid_of([500], [1], n_jobs=1, shortest_s=100.0).t_fwd == (500.0,)
+    assert grid_of(None, [1], n_jobs=1, shortest_s=1.0).t_fwd == (10.0, "auto")
+
+
+def test_values_are_sorted_with_auto_behind():
+    grid = grid_of(["auto", 60, 10.5], [3, 1], n_jobs=9, shortest_s=DAY_S)
+    assert grid.t_fwd == (10.5, 60.0, "auto")
+    assert grid.max_parallel == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("t_fwd", "numbers", "says"),
+    [
+        ([], [1], "t-fwd has no values"),
+        ([10, 10.0], [1], "t-fwd has a value twice"),
+        ([10, -1], [1], "no forward-looking time"),
+        ([10, True], [1], "no forward-looking time"),
+        ([float("inf")], [1], "no forward-looking time"),
+        (["soon"], [1], "no forward-looking time"),
+        ("10", [1], "t-fwd is no list"),
+        (60, [1], "t-fwd is no list"),
+        ([10], [], "max-parallel has no values"),
+        ([10], [0], "below 1"),
+        ([10], [1.5], "no whole number"),
+        ([10], [2, 2], "max-parallel has a value twice"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(t_fwd, numbers, says):
+    with pytest.raises(InputError, match=says):
+        grid_of(t_fwd, numbers, n_jobs=10, shortest_s=DAY_S)
+
+
+def test_lists_are_read_as_they_are_typed():
+    assert [forward_time_of(word) for word in listed("t-fwd", "10, 2.5,auto")] == [10.0, 2.5, "auto"]
+    assert [number_of(word) for word in listed("max-parallel", "5,10")] == [5, 10]
+    with pytest.raises(InputError, match="empty place"):
+        listed("t-fwd", "10,,20")
+    with pytest.raises(InputError, match="neither a number"):
+        forward_time_of("1o")
+    with pytest.raises(InputError, match="no whole number"):
+        number_of("5.5")

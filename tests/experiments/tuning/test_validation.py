@@ -1,0 +1,143 @@
+"""What is said of a recommendation: its worth on the other part, and what not to trust."""
+
+import numpy as np
+import pytest
+
+from bfreplay.experiments.tuning.answer import answer_of
+from bfreplay.experiments.tuning.grid import Grid
+from bfreplay.experiments.tuning.parts import Part
+from bfreplay.experiments.tuning.recommendation import recommend
+from bfreplay.experiments.tuning.surface import FINISH, SAMPLES, Surface
+from bfreplay.experiments.tuning.validation import cautions, validated
+from bfreplay.experiments.tuning.words import percent, said, seconds
+
+GRID = Grid((60.0, 300.0, 600.0), (10, 70))
+HOUR = 3_600_000_000
+PARTS = (Part(0, 2 * HOUR), Part(2 * HOUR, 4 * HOUR))
+TUNED = [[90, 97], [94, 100], [93, 99]]
+
+
+def _surface(value, *, measure=SAMPLES, bound=0.9, n_pool_events=100, idle_nodes=4.0):
+    value = np.array(value, dtype=float)
+    return Surface(
+        measure, value, np.zeros(value.shape, dtype=np.int64), np.full(value.shape, bound), n_pool_events, idle_nodes
+    )  # fmt: skip
+
+
+def _found(tuned, grid=GRID):
+    return recommend(grid, tuned.share, tuned.rescales)
+
+
+def _answer(other, tuned=None, grid=GRID):
+    tuned = _surface(TUNED) if tuned is None else tuned
+    found = _found(tuned, grid)
+    return answer_of(grid, found, validated(grid, found, other), (tuned, other))
+
+
+def _cautions(tuned, other, grid=GRID, parts=PARTS):
+    return cautions(grid, _found(tuned, grid), parts, (tuned, other), 0.01)
+
+
+def test_regret_is_against_the_best_t_fwd_with_as_many_jobs_and_against_the_best_pair():
+    other = _surface([[99, 80], [1, 76], [2, 79]], bound=0.5)
+    worth = validated(GRID, _found(_surface(TUNED)), other)
+    assert worth.loss == pytest.approx(0.05)
+    assert worth.best_t_fwd == 60.0
+    assert worth.loss_of_grid == pytest.approx(1 - 76 / 99)
+    assert worth.best_pair == (60.0, 10)
+    assert worth.share_of_bound == 0.5
+
+
+def test_a_tie_on_the_other_part_is_no_regret():
+    worth = validated(GRID, _found(_surface(TUNED)), _surface([[5, 5]] * 3))
+    assert (worth.loss, worth.best_t_fwd) == (0.0, 300.0)
+
+
+def test_where_nothing_is_processed_nothing_is_told():
+    other = _surface([[0, 0]] * 3, bound=np.nan)
+    assert validated(GRID, _found(_surface(TUNED)), other) is None
+    assert "nothing tells what this is worth" in _answer(other)[0]
+
+
+def test_the_answer_says_what_to_use_and_what_that_gave_elsewhere():
+    first, second = _answer(_surface([[80, 90], [85, 99.9], [84, 100]], bound=0.976))
+    assert first == (
+        "Use --t-fwd 300 --max-parallel 70: on the part of the log that it was not tuned on this gives 97.6 % of the "
+        "upper bound, 0.1 % less than the best value there would have given (600 s)."
+    )
+    assert second == (
+        "T_fwd matters: of the fixed values only 300 s comes within 0.5 % of the best of them; "
+        "10 jobs at once lose 6.0 %."
+    )
+
+
+def test_the_answer_says_so_where_nothing_was_better():
+    assert "no other T_fwd that was tried would have been better" in _answer(_surface(TUNED))[0]
+
+
+def test_a_time_is_told_where_all_work_was_done():
+    tuned = _surface([[900, 800], [900, 700], [900, 750]], measure=FINISH)
+    other = _surface([[900, 1600], [900, 1000], [900, 800]], measure=FINISH)
+    assert tuned.share[:, 1].tolist() == pytest.approx([700 / 800, 1, 700 / 750])
+    assert (
+        "all work is then done after 16.7 min, at 20.0 % less speed than with the best value there (600 s)"
+        in (_answer(other, tuned)[0])
+    )
+
+
+def test_work_that_is_nothing_is_done_at_once():
+    assert _surface([[0, 0], [0, 5], [0, 0]], measure=FINISH).share.tolist() == [[1, 1], [1, 0], [1, 1]]
+
+
+def test_the_best_at_the_edge_of_the_grid_is_a_warning():
+    inside = _surface(TUNED)
+    assert _cautions(_surface([[98, 99], [99.2, 99.5], [96, 99]]), inside) == []
+    lower = _surface([[98.5, 99], [96, 98], [95, 97]])
+    (said_,) = _cautions(lower, inside)
+    assert "60 s is at the edge" in said_
+    assert "below it" in said_
+    upper = _surface([[90, 97], [92, 98], [99.5, 100]])
+    (said_,) = _cautions(upper, inside)
+    assert "600 s is at the edge" in said_
+    assert "above it" in said_
+    (said_,) = _cautions(inside, inside)
+    assert "70 is the most jobs at once that was tried, and 6.4 % better than 10" in said_
+    assert _cautions(inside, inside, Grid(GRID.t_fwd, GRID.max_parallel, takes_all_jobs=True)) == []
+
+
+def test_auto_is_no_edge():
+    grid = Grid((60.0, 300.0, "auto"), (10, 70), takes_all_jobs=True)
+    assert _cautions(_surface([[90, 97], [94, 98], [93, 100]]), _surface(TUNED), grid) == []
+
+
+def test_a_t_fwd_that_changes_nothing_is_a_warning():
+    (said_,) = _cautions(_surface([[90, 90]] * 3), _surface(TUNED))
+    assert "changes nothing" in said_
+
+
+def test_a_short_log_is_a_guess():
+    flat = _surface([[99, 99], [99.5, 99.6], [99, 99]])
+    assert _cautions(flat, flat) == []
+    short = _surface([[99, 99], [99.5, 99.6], [99, 99]], n_pool_events=49)
+    assert "This is a guess" in _cautions(flat, short)[0]
+    assert "49 pool events to tune on and 100" in _cautions(short, flat)[0]
+
+
+def test_parts_that_are_unlike_are_told_apart():
+    flat = _surface([[99, 99], [99.5, 99.6], [99, 99]])
+    more = _surface([[99, 99], [99.5, 99.6], [99, 99]], idle_nodes=6.5)
+    (said_,) = _cautions(flat, more)
+    assert "4 and 6.5 idle nodes on average" in said_
+    assert "events an hour" not in said_
+    often = _surface([[99, 99], [99.5, 99.6], [99, 99]], n_pool_events=200)
+    (said_,) = _cautions(flat, often)
+    assert "50.0 and 100.0 pool events an hour" in said_
+    assert "1970-01-01T02:00:00Z" in said_
+
+
+def test_numbers_are_words():
+    assert [percent(each) for each in (0.976, 0.01, 0.005, 0.0012, 0.0004, 0.00001, 0)] == [
+        "97.6", "1.0", "0.5", "0.12", "0.04", "0.001", "0",
+    ]  # fmt: skip
+    assert [said("a"), said("ab"), said("abc")] == ["a", "a and b", "a, b and c"]
+    assert [seconds("auto"), seconds(2.5)] == ["auto", "2.5 s"]
