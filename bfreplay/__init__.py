@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bfreplay.experiments.run_comparison import compare_runs
     from bfreplay.experiments.run_options import RunOptions
     from bfreplay.experiments.sweep import sweep
+    from bfreplay.experiments.tuning import tune
     from bfreplay.milp import AllocationProblem, Solution, Solver, solve, solver_of
     from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
     from bfreplay.policies.learning import LearningPolicy

@@ -21,6 +21,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import agrees, magnitude, objective_of
+from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
@@ -200,6 +201,9 @@ def _is_limited(policy: Mapping[str, Any]) -> bool:
     return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
 
 
+_LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
+
+
 def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
     config, answered = run.record["config"], found.about["answer"]
     policy, notes = config["policy"], []
@@ -207,6 +211,11 @@ def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool)
         notes.append(
             f"the policy {policy['name']!r} does not look for the optimum of an objective: the decision is measured by "
             f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
+        )
+    elif policy["name"] in _LOOKING_AHEAD:
+        notes.append(
+            f"the policy {policy['name']!r} values counts over the pools to come: the decision is measured here by the "
+            f"jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
     elif config["semantics"] == Semantics.PUBLISHED and found.index == 0:
         notes.append("the first map of the published program is drawn at random, not decided")

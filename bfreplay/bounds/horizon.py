@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.pool_sizes import PoolSizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +35,10 @@ class Horizon:
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
         """Read ``events`` once; memory grows with the pool events, not with the nodes that change."""
-        pool = observe(events).pool
+        pool = PoolSizes.of(events)
         lasts_us = np.diff(pool.time_us, append=pool.end_us)
         lasts = lasts_us > 0  # an event at the very end of the window begins nothing
-        reclaimed = np.concatenate([np.zeros(1, np.int64), pool.reclaimed])
-        return cls(pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], reclaimed[lasts])
+        return cls(pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], pool.reclaimed[lasts])
 
     @property
     def n_intervals(self) -> int:

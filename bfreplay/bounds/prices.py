@@ -15,6 +15,12 @@ from bfreplay.bounds.smooth import soft_most_while_paying
 _COOLING = (25.0, 80.0, 250.0)
 """Temperatures of the search: a class's dearest rescale divided by these, one after the other."""
 
+_LEAST_S = 1e-3
+"""A temperature is at least what a job makes in this time: without rescale costs there is nothing to smooth."""
+
+_LEAST = 1e-10
+"""And no less than this many samples, whatever the rates: it divides."""
+
 _MOST_STATES = 40_000_000
 """Intervals times counts that the search may keep in memory, 16 bytes each."""
 
@@ -71,9 +77,9 @@ def better_prices(
         value, spare = float((at * idle * seconds).sum()), idle.copy()
         for each in classes:
             width = each.rate.size
-            dearest = max(each.scale_up_s, each.scale_down_s) * float(each.rate.max())
-            # without a rescale cost any temperature is as good: a tenth of a second of the job
-            temperature = dearest / cooling if dearest > 0 else 0.1 * max(float(each.rate.max()), 1e-9)
+            fastest = float(each.rate.max())
+            dearest = max(each.scale_up_s, each.scale_down_s) * fastest
+            temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
             value += each.n_jobs * soft_most_while_paying(
                 each.rate, each.min_nodes, each.scale_up_s, each.scale_down_s, at, seconds,
                 horizon.idle, horizon.reclaimed, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes,

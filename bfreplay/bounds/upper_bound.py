@@ -64,7 +64,7 @@ def upper_bound(
     *,
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
-    evaluations: int = 300,
+    evaluations: int = 600,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.

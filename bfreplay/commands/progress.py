@@ -7,22 +7,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
+if TYPE_CHECKING:
+    from bfreplay.policies import Policy
 
-def warm_up_loops(*, quiet: bool) -> None:
-    """Compile the hot loops; on the first run, which takes seconds, say what is going on."""
+
+def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
+    """Compile the hot loops; on the first run, which takes seconds, say what is going on.
+
+    ``policy`` is one that has loops of its own; it is closed.
+    """
     from bfreplay.replay.warmup import warm_up
 
     if quiet:
-        warm_up()
+        warm_up(policy)
         return
     notice = Timer(1.5, lambda: click.echo("Compiling the inner loops for this machine (first run only) ...", err=True))
     notice.daemon = True
     notice.start()
     try:
-        warm_up()
+        warm_up(policy)
     finally:
         notice.cancel()
 

@@ -20,7 +20,7 @@ import rich_click as click
     help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "
     "weeks.",
 )
-@click.option("--evaluations", type=click.IntRange(min=3), default=300, help="Most evaluations of a thorough search.")
+@click.option("--evaluations", type=click.IntRange(min=3), default=600, help="Most evaluations of a thorough search.")
 @click.option("--events", type=click.Path(path_type=Path), help="The runs' log.  [default: where it was]")
 @click.option("--jobs", type=click.Path(path_type=Path), help="The runs' jobs.  [default: where they were]")
 @click.option("--curves", type=click.Path(path_type=Path), help="The runs' curves.  [default: where they were]")

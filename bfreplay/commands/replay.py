@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
 from click.core import ParameterSource
@@ -16,6 +16,9 @@ from bfreplay.commands.inputs import check_failures_folder, refuse_existing_earl
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
+if TYPE_CHECKING:
+    from bfreplay.policies import Policy
+
 
 @click.command()
 @events_argument
@@ -23,7 +26,8 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option(
     "--policy",
     default="bftrainer",
-    help="Who decides the node counts: 'bftrainer', 'equal-share', or package.module:Class.",
+    help="Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what it has seen; 'equal-share'; "
+    "'foresight(events=10)', which is shown the log; or package.module:Class. Parameters in brackets.",
 )
 @click.option(
     "--objective",
@@ -121,6 +125,8 @@ def replay(
       bfreplay replay sample --jobs sample --solver highs --save-failures failed
       bfreplay replay sample --jobs sample --objective max-min
       bfreplay replay sample --jobs sample --learn-curves model --measurement-noise 0.05
+      bfreplay replay sample --jobs sample --t-fwd auto
+      bfreplay replay sample --jobs sample --policy "look-ahead(events=3)" --unlimited-work
       bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50 --out run
     """
     from bfreplay.experiments.run_options import RunOptions
@@ -140,7 +146,7 @@ def replay(
         reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],
     )  # fmt: skip
     run = options.prepare(save_failures=of_backend["save_failures"])
-    warm_up_loops(quiet=quiet)
+    warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(t_fwd_s, policy))
     with replay_progress(run.log.window_start_us, run.log.window_end_us, hidden=quiet) as progress:
         result = run.replay(
             out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
@@ -149,6 +155,17 @@ def replay(
         click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
     else:
         click.echo(render(result))
+
+
+def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
+    """Such a policy, to be compiled before the clock starts; ``None`` where BFTrainer's loops are enough."""
+    from bfreplay.policies import BFTrainerPolicy
+    from bfreplay.policies.catalogue import policy_named
+    from bfreplay.policies.look_ahead import LookAheadPolicy
+
+    if policy_named(policy).name in ("look-ahead", "foresight"):
+        return LookAheadPolicy(events=1, futures=1)
+    return BFTrainerPolicy(t_fwd) if isinstance(t_fwd, str) else None
 
 
 def _note_options_without_effect(context: click.Context) -> None:

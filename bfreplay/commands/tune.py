@@ -96,7 +96,7 @@ def tune(
     from bfreplay.experiments.tuning import tune as run_tune
     from bfreplay.experiments.tuning.grid import forward_time_of, listed, number_of
     from bfreplay.experiments.tuning.text import render
-    from bfreplay.experiments.tuning.tune import check_folder
+    from bfreplay.experiments.tuning.tuner import check_folder
 
     if processes is not None and scheduler is not None:
         raise InputError(

@@ -62,7 +62,7 @@ def regret(
     runs: Sequence[RunResult | str | Path],
     *,
     effort: Effort | str = Effort.THOROUGH,
-    evaluations: int = 300,
+    evaluations: int = 600,
     events: str | Path | None = None,
     jobs: str | Path | None = None,
     curves: str | Path | None = None,

@@ -116,6 +116,9 @@ def replay_log(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
                 with_reports=not isinstance(anchored, JobSet),
             )  # fmt: skip
+            foresee = getattr(policy, "foresee", None)
+            if foresee is not None:
+                foresee(events)
             measured = None
             t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
             comparing = perf_counter()
@@ -124,9 +127,6 @@ def replay_log(
                 measured = yardsticks(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
             compared_s = perf_counter() - comparing
             looping = perf_counter()
-            foresee = getattr(policy, "foresee", None)
-            if foresee is not None:
-                foresee(events)
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
             engine.outcomes.write()

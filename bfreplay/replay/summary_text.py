@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -198,7 +199,8 @@ def _bound(bound: Mapping[str, Any] | None, start_us: int, done_us: int | None) 
     if bound is None or bound["share"] is None:
         return []
     if done_us is None or bound["earliest_finish_us"] is None:
-        return [_line("Bound", f"at least {bound['share']:.1%} of {_BOUNDS[bound['kind']]}")]
+        share = math.floor(bound["share"] * 1000) / 1000
+        return [_line("Bound", f"at least {share:.1%} of {_BOUNDS[bound['kind']]}")]
     done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound["earliest_finish_us"]))
     return [_line("Bound", f"all jobs are done after {done}; nobody could be done before {earliest}")]
 

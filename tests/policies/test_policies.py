@@ -10,8 +10,11 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.policies.catalogue import POLICIES, policy_of
+from bfreplay.policies.look_ahead import LookAheadPolicy
 from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.replay import replay_log
 from tests.policies.small_states import state_of
+from tests.replay.tiny import job, log
 
 
 def _state(n_idle: int, current: list[int], min_nodes: list[int], max_nodes: list[int]) -> PolicyState:
@@ -142,3 +145,66 @@ def test_a_strangers_policy_gets_an_objective_only_where_one_is_given(policy, wi
     options = {"t_fwd_s": 60.0, "solver": ExactSolver()}
     assert policy_of(f"{__name__}:{policy}", **options).objective == without
     assert policy_of(f"{__name__}:{policy}", **options, objective="cost").objective == "cost"
+
+
+def test_parameters_stand_in_brackets_and_the_others_keep_their_defaults():
+    made = policy_of("look-ahead(events=3, memory=40)", t_fwd_s=60.0, solver=ExactSolver())
+    assert made.describe() == LookAheadPolicy(3, 20, 40, 60.0).describe()
+    seen = policy_of(" foresight( events = 2 ) ", t_fwd_s=30.0, solver=ExactSolver()).describe()
+    assert (seen["events"], seen["t_fwd_s"]) == (2, 30.0)
+    assert policy_of("foresight", t_fwd_s=30.0, solver=ExactSolver()).describe()["events"] == 10
+
+
+class Patient(EqualSharePolicy):
+    """Has parameters of its own, and asks to see the log."""
+
+    name = "patient"
+
+    def __init__(self, nodes, mood):
+        self.nodes, self.mood, self.seen = nodes, mood, None
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s, solver, nodes: int, mood: str = "calm"):
+        return cls(nodes, mood)
+
+    def foresee(self, events):
+        self.seen = len(events.nodes)
+
+    def describe(self):
+        return {"name": self.name, "nodes": self.nodes, "mood": self.mood}
+
+
+def test_a_strangers_policy_gets_its_own_parameters_and_the_run_tells_them():
+    policy = policy_of(f"{__name__}:Patient(nodes=3, mood=wild)", t_fwd_s=60.0, solver=ExactSolver())
+    run = replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, with_efficiency=False)
+    assert run.record["config"]["policy"] == {"name": "patient", "nodes": 3, "mood": "wild"}
+    assert policy.seen == 5
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("foresight(event=3)", r"'foresight' has no parameter 'event'\n(.*\n)*.*expected: one of events\n.*'events'"),
+        ("look-ahead(future=3)", r"no parameter 'future'\n(.*\n)*.*one of events, futures, memory\n.*'futures'"),
+        ("foresight(events=ten)", r"'events' of the policy 'foresight' is no number"),
+        ("foresight(events='3')", r"'events' of the policy 'foresight' is no number"),
+        ("foresight(events=2.5)", r"events is no whole number"),
+        ("foresight(events=-1)", r"events is below 0"),
+        ("foresight(t_fwd_s=3)", r"no parameter 't_fwd_s'\n(.*\n)*.*--t-fwd"),
+        ("foresight(solver=cbc)", r"no parameter 'solver'"),
+        ("bftrainer(objective=cost)", r"no parameter 'objective'"),
+        ("equal-share(x=1)", r"no parameter 'x'\n(.*\n)*.*expected: equal-share, without brackets"),
+        (f"{__name__}:Patient", r"needs 'nodes'\n(.*\n)*.*Patient\(nodes=VALUE\)"),
+        ("2*foresight", "there is one policy, without a weight"),
+        ("foresight + bftrainer", "there is one policy, without a weight"),
+        ("foresight(events=3", r"the policy cannot be read: a '\)' is missing at the end"),
+        ("foresight(3)", r"the policy cannot be read: a parameter is missing in the brackets"),
+        ("foresigth(events=3)", r"unknown policy 'foresigth'\n(.*\n)*.*did you mean 'foresight'"),
+        ("", "the policy cannot be read: a name is missing"),
+        (7, "a policy is named by a text"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_or_made_says_what_is_wrong(spec, told):
+    with pytest.raises(InputError, match=told) as caught:
+        policy_of(spec, t_fwd_s=60.0, solver=ExactSolver())
+    assert "the objective" not in str(caught.value)

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.pool_sizes import PoolSizes
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
 from bfreplay.policies.look_ahead.last_pool import last_pool_s
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """The pool from the start of the window to its end."""
-
-    time_us: NDArray[np.int64]
-    idle: NDArray[np.int64]
-    end_us: int
 
 
 class ForesightPolicy:
@@ -58,7 +46,7 @@ class ForesightPolicy:
         self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
         self._decider = Decider(self.solver)
-        self._known: _Known | None = None
+        self._known: PoolSizes | None = None
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, events: int = 10) -> ForesightPolicy:
@@ -67,8 +55,7 @@ class ForesightPolicy:
 
     def foresee(self, events: NodeEvents) -> None:
         """Learn the log that is about to be replayed."""
-        pool = observe(events).pool
-        self._known = _Known(pool.time_us, pool.idle, pool.end_us)
+        self._known = PoolSizes.of(events)
 
     def decide(self, state: PolicyState) -> Decision:
         """Counts that are best for the events in sight."""

@@ -58,9 +58,7 @@ def test_a_count_is_worth_the_best_of_all_ways_from_it_averaged_over_the_futures
     found = _worth(
         [wider], price, seconds, min_nodes=[min_nodes], max_nodes=[max_nodes], up_s=up_s, down_s=down_s
     )  # fmt: skip
-    ways = [
-        _all_ways(rate, min_nodes, max_nodes, up_s, down_s, *future) for future in zip(price, seconds, strict=True)
-    ]
+    ways = [_all_ways(rate, min_nodes, max_nodes, up_s, down_s, *future) for future in zip(price, seconds, strict=True)]
     for n in (0, *range(min_nodes, max_nodes + 1)):
         assert found[0, n] == pytest.approx(np.mean([way[n] for way in ways]), rel=1e-9, abs=1e-6)
     assert found[0, 0] == 0.0
