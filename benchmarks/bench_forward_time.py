@@ -1,79 +1,74 @@
-"""T_fwd = auto against fixed values: three logs, two published job sets, 10, 35 and 70 jobs at once, unlimited work.
+"""T_fwd = auto against fixed values: three logs, two published job sets, 10, 35 and 70 jobs at once, work without end.
 
-Run it: ``python benchmarks/bench_forward_time.py POZIDRIV CURIE [--picture FILE]``, with the two logs as Parquet (their
-``bfreplay ingest`` lines are in docs/forward-time.md). Of CEA-Curie the five days from 2012-06-04 are taken.
+Run it: ``python benchmarks/bench_forward_time.py [--picture FILE]``. On pozidriv, two days long, one decision taken
+otherwise changes all that follow: its figures are means over five windows, each starting ten minutes after the one before.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
 
-from measure import SUMMIT, heading, table_head, table_row
+from measure import heading, table_head, table_row
+from real_logs import JOB_SETS, published_jobs, real_logs
 
-import bfreplay
-from bfreplay.campaigns.workloads import load_workload
-from bfreplay.datasets import NodeEvents
-from bfreplay.replay import ReplaySettings
-from bfreplay.workload import JobSet, JobSource
+from bfreplay import BFTrainerPolicy, JobSet, LookAheadPolicy, NodeEvents, Policy, ReplaySettings, replay_log
 
-FIXED_S = (5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 3600, 7200)
+FIXED_S = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1800, 7200)
 MAX_PARALLEL = (10, 35, 70)
-JOB_SETS = {
-    "ImageNet": ("ImageNet-imgps-Jbnd-1001J.pkl", "ImageNet-imgps-JNPs-1001J.pkl"),
-    "HPO": ("hps-shufflenet-Jbnd-1000J.pkl", "hps-shufflenet-JNPs-1000J.pkl"),
-}
-_DAY_US = 86_400_000_000
+_TEN_MINUTES_US = 600_000_000
 
 
 def main() -> None:
     """Print the table, and draw the picture where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pozidriv", type=Path)
-    parser.add_argument("curie", type=Path)
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
-    june_us = int(datetime(2012, 6, 4, tzinfo=UTC).timestamp()) * 1_000_000
-    logs = {
-        "Summit": bfreplay.load_events(SUMMIT / "summit-2021-02-node-events.parquet"),
-        "pozidriv": bfreplay.load_events(given.pozidriv),
-        "CEA-Curie": bfreplay.load_events(given.curie).between(june_us, june_us + 5 * _DAY_US),
-    }
-    job_sets = {name: load_workload(*(SUMMIT / file for file in files)) for name, files in JOB_SETS.items()}
+    logs = {name: [log] for name, log in real_logs().items()}
+    whole = logs["pozidriv"][0]
+    logs["pozidriv"] = [
+        whole.between(whole.window_start_us + k * _TEN_MINUTES_US, whole.window_end_us) for k in range(5)
+    ]
     print(heading("T_fwd = auto against fixed values"))
-    table_head("log", "jobs", "at once", "best fixed, s", "120 s", "auto", "CPU s fixed", "auto (times)")
+    table_head("log", "jobs", "at once", "best fixed, s", "120 s", "auto", "look-ahead", "CPU s fixed", "auto (times)")
     curves: dict[tuple[str, str], tuple[list[float], float]] = {}
-    for log_name, log in logs.items():
-        for set_name, jobs in job_sets.items():
+    for log_name, windows in logs.items():
+        for set_name in JOB_SETS:
+            jobs = published_jobs(set_name)
             for most in MAX_PARALLEL:
-                of_fixed = [_samples(log, jobs, most, t_fwd_s)[0] for t_fwd_s in FIXED_S]
-                seconds_fixed = _samples(log, jobs, most, 120.0)[1]
-                _samples(log, jobs, most, "auto")  # loads what is compiled
-                of_auto, seconds_auto = _samples(log, jobs, most, "auto")
+                of_fixed = [_mean(windows, jobs, most, t_fwd_s)[0] for t_fwd_s in FIXED_S]
+                seconds_fixed = _mean(windows[:1], jobs, most, 120.0)[1]
+                _mean(windows[:1], jobs, most, "auto")  # loads what is compiled
+                of_auto, seconds_auto = _mean(windows, jobs, most, "auto")
+                ahead = _mean(windows, jobs, most, None)[0] if most == MAX_PARALLEL[0] else None
                 best = max(of_fixed)
                 losses, auto = [100 * (each / best - 1) for each in of_fixed], 100 * (of_auto / best - 1)
                 if most == MAX_PARALLEL[0]:
                     curves[log_name, set_name] = (losses, auto)
                 table_row(
                     log_name, set_name, str(most), f"{FIXED_S[of_fixed.index(best)]}",
-                    f"{losses[FIXED_S.index(120)]:+.2f} %", f"{auto:+.2f} %", f"{seconds_fixed:.1f}",
-                    f"{seconds_auto:.1f} ({seconds_auto / seconds_fixed:.1f})",
+                    f"{losses[FIXED_S.index(120)]:+.2f} %", f"{auto:+.2f} %",
+                    "" if ahead is None else f"{100 * (ahead / best - 1):+.2f} %",
+                    f"{seconds_fixed:.1f}", f"{seconds_auto:.1f} ({seconds_auto / seconds_fixed:.1f})",
                 )  # fmt: skip
     if given.picture is not None:
         draw(curves, list(logs), given.picture)
 
 
-def _samples(log: NodeEvents, jobs: JobSet | JobSource, most: int, t_fwd_s: float | str) -> tuple[float, float]:
-    """Samples of a run, and the CPU seconds that it took."""
+def _mean(windows: Sequence[NodeEvents], jobs: JobSet, most: int, t_fwd_s: float | str | None) -> tuple[float, float]:
+    """Samples per idle node-hour, and CPU seconds of a run, means over the windows; look-ahead for ``None``."""
     begun = process_time()
-    run = bfreplay.replay_log(
-        log, jobs, bfreplay.BFTrainerPolicy(t_fwd_s), ReplaySettings(most),
-        unlimited_work=True, with_efficiency=False, with_bound=False, with_tables=False,
-    )  # fmt: skip
-    return run.summary["ledger"]["samples"], process_time() - begun
+    shares = []
+    for log in windows:
+        policy: Policy = LookAheadPolicy() if t_fwd_s is None else BFTrainerPolicy(t_fwd_s)
+        ledger = replay_log(
+            log, jobs, policy, ReplaySettings(most),
+            unlimited_work=True, with_efficiency=False, with_bound=False, with_tables=False,
+        ).summary["ledger"]  # fmt: skip
+        shares.append(ledger["samples"] / ledger["node_hours"]["idle"])
+    return sum(shares) / len(shares), (process_time() - begun) / len(shares)
 
 
 def draw(curves: Mapping[tuple[str, str], tuple[list[float], float]], logs: Sequence[str], file: Path) -> None:
