@@ -7,6 +7,7 @@ decisions, work without end. Regret: at most this part of what anyone who knows 
 from __future__ import annotations
 
 import argparse
+import math
 
 from measure import SUMMIT, heading, table_head, table_row
 from real_logs import JOB_SETS, published_jobs
@@ -40,7 +41,8 @@ def main() -> None:
                     log, jobs, BFTrainerPolicy(t_fwd_s), ReplaySettings(parallel, Semantics.PUBLISHED),
                     unlimited_work=True, with_bound=False, with_tables=False,
                 )  # fmt: skip
-                cells.append(f"{run.u:.3f}, {1 - run.summary['ledger']['samples'] / bound.samples:.1%}")
+                regret = math.ceil(1000 * (1 - run.summary["ledger"]["samples"] / bound.samples)) / 1000
+                cells.append(f"{run.u:.3f}, {regret:.1%}")
             table_row(
                 name, str(parallel), f"{bound.samples / 1e9:.1f}",
                 f"{bound.free_rescaling_samples / bound.samples - 1:+.2%}", *cells,

@@ -20,7 +20,8 @@ def fluid_prices(
 
     The program says how many jobs of each of G classes run on how many nodes in each cell (the vertices of their
     curve's concave hull), within the nodes, the jobs that may be active, the jobs submitted, and the work that has come
-    by each block less what was done of it before. The prices are its dual values.
+    by each block less what was done of it before. The prices are its dual values; should the solver fail, those with
+    which all work that ends counts in full, and the bound is loose.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
@@ -59,8 +60,9 @@ def fluid_prices(
         rows["b_eq"] = np.concatenate(balances.right)
     solved = linprog(np.concatenate(columns.cost), **rows)
     sample = np.zeros((len(classes), n_blocks))
-    if solved.status != 0:  # any prices bound: without them nodes and places are free, and work is what ends
-        return np.zeros(n_cells), np.zeros(n_cells), np.ones_like(sample)
+    if solved.status != 0:  # any prices bound: with nodes and places free, work that ends counts in full
+        sample[[balance is not None for balance in balance_rows]] = 1.0
+        return np.zeros(n_cells), np.zeros(n_cells), sample
     dual = -np.minimum(solved.ineqlin.marginals, 0.0) * unit
     for g, balance in enumerate(balance_rows):
         if balance is not None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.free_rescaling import best_rates
 from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import JobClass, job_classes
+from bfreplay.bounds.job_classes import job_classes
 from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
 from bfreplay.datasets import NodeEvents
 from bfreplay.milp.exact.every_capacity import node_prices
@@ -97,7 +97,7 @@ def upper_bound(
     if sum(each.n_jobs for each in classes) <= max_parallel:
         best = best_rates(classes, horizon.most_idle)
         free = float((best[horizon.idle] * horizon.seconds).sum())
-        if _never_change(classes, horizon):
+        if _never_change(jobs, horizon):
             prices = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
             if effort is Effort.THOROUGH:
                 prices = better_prices(prices, classes, horizon, evaluations, progress)
@@ -118,9 +118,10 @@ def _raised(samples: float) -> float:
     return samples * (1 + _ROUNDING)
 
 
-def _never_change(classes: tuple[JobClass, ...], horizon: Horizon) -> bool:
-    """Whether all jobs are there from the start and never end: then decisions fall on pool events alone."""
+def _never_change(jobs: JobSet, horizon: Horizon) -> bool:
+    """Whether all jobs are there from the start and never end: then decisions fall on pool events alone.
+
+    A job that can never run counts as well: its arrival is a decision, too.
+    """
     start_us = int(horizon.start_us[0])
-    return all(
-        bool((each.submit_us <= start_us).all()) and math.isinf(float(each.work_samples.min())) for each in classes
-    )
+    return all(job.submit_us <= start_us and math.isinf(job.work_samples) for job in jobs)

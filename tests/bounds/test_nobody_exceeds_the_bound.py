@@ -208,3 +208,35 @@ def test_a_queue_of_slow_jobs_bounds_what_comes_after_it():
     jobs = JobSet([*slow, job("fast", work=1e6, rates=(0.0, 50.0))])
     assert upper_bound(idle, jobs, 1).samples == pytest.approx(100.0)
     assert upper_bound(idle, jobs, 4).samples == pytest.approx(5000.0)
+
+
+class InTwoSteps(Whim):
+    """To nothing when the pool grows, and on all nodes when the other job comes: both for free."""
+
+    def decide(self, state: PolicyState) -> Decision:
+        counts = np.zeros(state.n_jobs, np.int64)
+        counts[0] = 0 if state.time_us == 100_000_000 else state.n_idle
+        return Decision(counts)
+
+
+def test_the_arrival_of_a_job_that_can_never_run_is_a_decision_too():
+    events = log(2, [(100, 1, True)], 200, idle_first=(0,))
+    jobs = JobSet([job("a", work=np.inf, rates=(0.0, 1.0, 2.0), up_s=60), job("b", min_nodes=3, submit_s=100.000001)])
+    run = replay_log(events, jobs, InTwoSteps(), with_efficiency=False)
+    assert run.summary["ledger"]["samples"] == pytest.approx(300.0, abs=1e-3)
+    assert run.summary["bound"]["share"] <= 1
+    assert run.summary["bound"]["kind"] != "priced"
+
+
+def test_without_prices_from_the_program_the_bound_is_finite(monkeypatch):
+    import scipy.optimize
+
+    class Failed:
+        status = 4
+
+    idle = log(4, [(50, 3, False)], 100, idle_first=(0, 1, 2, 3))
+    endless = JobSet(job(str(k), work=np.inf) for k in range(3))
+    ending = JobSet(job(str(k), work=50.0) for k in range(3))
+    monkeypatch.setattr(scipy.optimize, "linprog", lambda *args, **options: Failed)
+    assert upper_bound(idle, endless, 2).samples == pytest.approx(2 * 40 * 100)  # two are admitted, and none ends
+    assert upper_bound(idle, ending, 2).samples == pytest.approx(150)

@@ -34,6 +34,9 @@ TRAIN = 0.67
 TOLERANCE = 0.01
 SWEEP_FOLDER = "sweep"
 """Where the runs lie in the folder of a tuning."""
+PICTURES = ("tuning.png", "tuning.svg")
+"""What the command draws there."""
+_MARKER = ".tuning"
 
 _OTHER_JOBS = (
     "Work without end: N at once are the first N of the jobs, so more of them are also other jobs. How many at once "
@@ -152,7 +155,7 @@ def check_folder(out: str | Path) -> Path:
         There is something else, or nothing can be written.
     """
     path = Path(out)
-    if (path / TUNING.record_file).exists() or (path / SWEEP_FOLDER).is_dir():
+    if (path / TUNING.record_file).exists() or (path / _MARKER).exists():
         return path.absolute()
     return check_target(path, TUNING, overwrite=False)
 
@@ -168,7 +171,18 @@ def _check_scheduler(scheduler: str | None, out: str | Path | None) -> None:
 @contextmanager
 def _place(out: str | Path | None) -> Iterator[Path]:
     if out is not None:
-        yield check_folder(out)
+        folder = check_folder(out)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _MARKER).touch()  # so that one that was killed can be gone on with
+            for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
+                (folder / stale).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"the folder of the tuning cannot be written: {error.strerror or error}", file=folder,
+                expected="a folder in which you may write", fix="choose another --out",
+            ) from error  # fmt: skip
+        yield folder
         return
     with tempfile.TemporaryDirectory(prefix="bfreplay-tune-") as folder:
         yield Path(folder)

@@ -195,3 +195,27 @@ def test_a_note_says_that_more_jobs_without_end_are_other_jobs(files):
 def test_a_dask_scheduler_needs_a_folder_that_its_workers_see(files):
     with pytest.raises(InputError, match="--out"):
         _tune(files, scheduler="tcp://127.0.0.1:1")
+
+
+def test_a_folder_of_something_else_with_a_sweep_in_it_is_left_alone(files):
+    (files / "mine" / "sweep").mkdir(parents=True)
+    (files / "mine" / "thesis.tex").write_text("much work")
+    with pytest.raises(OutputExistsError, match="not a tuning folder"):
+        _tune(files, out=files / "mine")
+    assert sorted(path.name for path in (files / "mine").iterdir()) == ["sweep", "thesis.tex"]
+
+
+def test_one_that_does_not_come_to_its_end_leaves_no_record_of_an_earlier_one(files, monkeypatch):
+    _tune(files, out=files / "out")
+    assert (files / "out" / "tuning.json").exists()
+
+    def killed(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bfreplay.experiments.tuning.tuner.sweep", killed)
+    with pytest.raises(KeyboardInterrupt):
+        _tune(files, out=files / "out", t_fwd=[20])
+    assert not (files / "out" / "tuning.json").exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
+    assert _tune(files, out=files / "out", t_fwd=[20]).record["grid"]["t_fwd"] == [20.0]
