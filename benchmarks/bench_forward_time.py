@@ -1,7 +1,7 @@
 """T_fwd = auto against fixed values: three logs, two published job sets, 10, 35 and 70 jobs at once, work without end.
 
-Run it: ``python benchmarks/bench_forward_time.py [--picture FILE] [--logs ...]``. On pozidriv, two days long, one decision taken
-otherwise changes all that follow: its figures are means over five windows that start ten minutes apart.
+Run it: ``python benchmarks/bench_forward_time.py [--picture FILE] [--logs ...]``. On pozidriv, two days long, one
+decision taken otherwise changes all that follow: its figures are means over five windows that start ten minutes apart.
 """
 
 from __future__ import annotations

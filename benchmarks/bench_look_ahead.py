@@ -1,7 +1,8 @@
 """What is left to gain beyond the best fixed T_fwd, what a forecast would be worth, and which ideas pay.
 
-Run it: ``python benchmarks/bench_look_ahead.py [--evaluations N] [--picture FILE]``. Three logs, the two published job
-sets, 10 jobs at once with work without end. Every figure is a share of the thorough upper bound of that log and set.
+Run it: ``python benchmarks/bench_look_ahead.py [--evaluations N] [--picture FILE] [--logs ...]``. Three logs, the two
+published job sets, 10 jobs at once with work without end. Every figure is a share of the thorough upper bound of that
+log and set.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--evaluations", type=int, default=300)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--logs", help="Some of them, with commas between.")
     given = parser.parse_args()
+    wanted = None if given.logs is None else given.logs.split(",")
     print(heading(f"Looking ahead, {PARALLEL} jobs at once, work without end"))
     names = list(policies(120.0))
     table_head(
@@ -129,6 +132,8 @@ def main() -> None:
     )
     found: dict[str, dict[str, float]] = {}
     for log_name, log in real_logs().items():
+        if wanted is not None and log_name not in wanted:
+            continue
         for set_name in JOB_SETS:
             jobs = published_jobs(set_name)
             bound = upper_bound(

@@ -170,11 +170,13 @@ def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
 
 def _note_options_without_effect(context: click.Context) -> None:
     """Say which of the options that the user gave change nothing."""
+    from bfreplay.policies.catalogue import policy_named
+
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     params = context.params
     without_effect = [
         (
-            params["policy"] == "equal-share",
+            policy_named(params["policy"]).name == "equal-share",
             "with --policy equal-share",
             ("solver", "formulation", "fallback", *OF_BACKENDS),
         ),

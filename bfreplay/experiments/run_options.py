@@ -55,7 +55,7 @@ class RunOptions:
         ``"job"`` or ``"model"`` where the allocator has to learn the curves; relative scatter of what it measures, 0
         to 1.
     fallback, time_limit, gap, threads, solver_seed, warm_start, reformulate_sets, memory_limit
-        For a MILP back end. ``time_limit`` in seconds a decision, ``gap`` relative, ``memory_limit`` in MB.
+        For a MILP back end. ``time_limit`` in seconds a decision, finite, ``gap`` relative, ``memory_limit`` in MB.
     semantics
         ``"continuous"`` or ``"published"``.
     seed
@@ -259,8 +259,12 @@ def _t_fwd(name: str, value: object) -> float | str:
 
 
 def _time_limit(name: str, value: object) -> float:
-    # back ends refuse an infinite one themselves, and say what is possible
-    return math.inf if value == math.inf else checks.number(name, value, above=0)
+    if value == math.inf:
+        raise InputError(
+            "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
+            fix="give a large number, such as 3600",
+        )  # fmt: skip
+    return checks.number(name, value, above=0)
 
 
 def _gap(name: str, value: object) -> float:

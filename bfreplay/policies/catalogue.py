@@ -55,8 +55,7 @@ def policy_of(spec: str, *, t_fwd_s: float | str, solver: Solver, objective: Obj
     """
     part = policy_named(spec)
     factory = cast(PolicyFactory, POLICIES.load(part.name))
-    known = parameters_of(factory.from_options, 0)
-    own = settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
+    own = _settings(part, factory)
     chosen: dict[str, Any] = own if objective is None else {"objective": objective, **own}
     if objective is not None and not _takes(factory.from_options, "objective"):
         raise InputError(
@@ -68,6 +67,18 @@ def policy_of(spec: str, *, t_fwd_s: float | str, solver: Solver, objective: Obj
             "from_options has a parameter 'objective'",
         )
     return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
+
+
+def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and own parameters of the policy that ``spec`` names: those it sets, and the defaults of the others.
+
+    Raises
+    ------
+    InputError
+        There is no such policy, or it has no such parameter.
+    """
+    part = policy_named(spec)
+    return part.name, _settings(part, cast(PolicyFactory, POLICIES.load(part.name)))
 
 
 def policy_named(spec: str) -> TermSpec:
@@ -88,6 +99,11 @@ def policy_named(spec: str) -> TermSpec:
     if len(parts) != 1 or parts[0].weight is not None:
         raise InputError("there is one policy, without a weight", column="policy", value=spec, expected=_GRAMMAR)
     return parts[0]
+
+
+def _settings(part: TermSpec, factory: PolicyFactory) -> dict[str, Any]:
+    known = parameters_of(factory.from_options, 0)
+    return settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
 
 
 _GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"

@@ -9,9 +9,6 @@ from typing import Generic, Protocol, TypeVar
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-MOST_DEATHS = 3
-"""A task whose workers died so often is given up."""
-
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Answer]):
@@ -35,8 +32,8 @@ class Done(Generic[Answer]):
 class Executor(Protocol):
     """Does the same work on many tasks, several at a time, in other processes.
 
-    A worker that dies costs nothing but the task it was at, which another one does again, ``MOST_DEATHS`` times at
-    most. Workers end when the executor is closed, and soon after this process is gone, however it went.
+    A worker that dies costs nothing but the task it was at, which another one does again; how often, and what becomes
+    of workers when the executor is closed, each kind says of itself.
     """
 
     @property
@@ -58,5 +55,5 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End the workers, whatever they are at; harmless when called twice."""
+        """Have no more tasks begun; harmless when called twice."""
         ...

@@ -23,7 +23,7 @@ from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
-from bfreplay.policies.catalogue import POLICIES
+from bfreplay.policies.catalogue import POLICIES, policy_named, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders import RUN
@@ -71,24 +71,39 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "events": [source.sha256 for source in log.sources],
         "jobs": [digest for _, digest in jobs.sources],
         "job_source": str(options.jobs) if is_source_name(options.jobs) else None,
-        "code": {place: _digest_of_module(place.partition(":")[0]) for place in sorted(named)},
-        "solver": None if options.policy == _EQUAL_SHARE else _solver_version(options.solver),
+        "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
+        "solver": None if _asks_no_solver(options) else _solver_version(options.solver),
+        "scipy": metadata.version("scipy") if options.bound else None,
         "optuna": _optuna_version(options, jobs),
     }
 
 
 def _effective(options: RunOptions) -> dict[str, Any]:
     """Options with their defaults, without those that change nothing beside the others."""
-    given: dict[str, Any] = {"objective": "own", **options.to_json()}
+    given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
     idle: set[str] = {*FILE_OPTIONS, "window"}
-    if options.solver == EXACT or options.policy == _EQUAL_SHARE:
+    if options.solver == EXACT or _asks_no_solver(options):
         idle |= {*_OF_BACKENDS}
-    if options.policy == _EQUAL_SHARE:
+    if _asks_no_solver(options):
         idle |= {"solver", "formulation"}
     if options.learn_curves is None:
         idle |= {"measurement-noise"}
+    is_noisy = options.learn_curves is not None and options.measurement_noise > 0
+    if options.semantics == "continuous" and not is_noisy:
+        idle |= {"seed"}
     return {name: value for name, value in given.items() if name not in idle}
+
+
+def _asks_no_solver(options: RunOptions) -> bool:
+    return policy_named(options.policy).name == _EQUAL_SHARE
+
+
+def _policy_text(spec: str) -> str:
+    """The policy with all its parameters in one order, however it was written."""
+    name, settings = policy_settings(spec)
+    said = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
+    return f"{name}({said})" if said else name
 
 
 def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
@@ -139,10 +154,11 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _is_importable(place: str) -> bool:
-    return _file_of_module(place.partition(":")[0]) is not None
+    return file_of_module(place.partition(":")[0]) is not None
 
 
-def _file_of_module(module: str) -> Path | None:
+def file_of_module(module: str) -> Path | None:
+    """Where a module lies, loaded or not; ``None`` for one that is not there, or is part of the interpreter."""
     try:
         spec = find_spec(module)
     except (ImportError, ValueError):  # a package above it is not there; or it has been taken apart
@@ -150,9 +166,9 @@ def _file_of_module(module: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
 
 
-def _digest_of_module(module: str) -> str | None:
+def digest_of_module(module: str) -> str | None:
     """SHA-256 of the file of a module; ``None`` for one that is part of the interpreter."""
-    file = _file_of_module(module)
+    file = file_of_module(module)
     return None if file is None else SourceFile.of(file).sha256
 
 

@@ -19,7 +19,10 @@ from pebble import ProcessExpired, ProcessPool
 
 from bfreplay import checks
 from bfreplay.errors import BfreplayError
-from bfreplay.experiments.sweep.executor import MOST_DEATHS, Answer, Done, Task
+from bfreplay.experiments.sweep.executor import Answer, Done, Task
+
+MOST_DEATHS = 3
+"""A task whose workers died so often is given up."""
 
 _LOOK_S = 1.0
 
@@ -36,6 +39,9 @@ class ProcessExecutor:
     -----
     Every worker is a pool of its own: what a killed process leaves locked or half-sent in its channel then concerns
     nobody else. Processes are spawned, not forked: compiled loops and Arrow have threads.
+
+    A task whose worker dies is done again by another one; it is given up when ``MOST_DEATHS`` have died at it. Workers
+    end when the executor is closed, whatever they are at, and soon after this process is gone, however it went.
     """
 
     def __init__(self, processes: int | None = None) -> None:

@@ -55,7 +55,8 @@ class SweepPlan:
         content = self.contents[run_id]
         return RunTask(
             run_id, self.options[run_id], tuple(content["events"]), tuple(content["jobs"]), self._is_set[run_id],
-            str(folder), tuple(entry or str(Path.cwd()) for entry in sys.path),
+            str(folder), tuple(entry or str(Path.cwd()) for entry in sys.path), content["bfreplay"],
+            tuple({place.partition(":")[0]: digest for place, digest in content["code"].items()}.items()),
         )  # fmt: skip
 
     def record(self) -> dict[str, Any]:

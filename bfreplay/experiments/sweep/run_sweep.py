@@ -109,6 +109,8 @@ def sweep(
         for table in ("results", "timings"):  # of an earlier spec, perhaps
             (store.folder / f"{table}.parquet").unlink(missing_ok=True)
         there = outlook(plan, store)
+        for run_id in there.finished:  # another sweep's worker may have ended it after it was given up
+            store.forget_failure(run_id)
         if retry_failed:
             for run_id in there.failed:
                 store.forget_failure(run_id)
@@ -183,8 +185,10 @@ def _run(
     tell()
     for done in executor.each(work_on, tasks):
         outcome = _outcome(done)
-        if outcome.failure is None:
+        # a worker may die after it has written the run, before it has said so
+        if outcome.failure is None or store.has(outcome.id):
             n_finished += 1
+            store.forget_failure(outcome.id)
         else:
             n_failed += 1
             store.note_failure(outcome.id, outcome.failure, plan.options[outcome.id].to_json())

@@ -108,6 +108,11 @@ class Store:
         """Whether the run is finished."""
         return (self.run_folder(run_id) / RUN.record_file).is_file()
 
+    def discard(self, run_id: str) -> None:
+        """Remove a finished run, in one step for whoever looks; for a process that claims it."""
+        self.run_folder(run_id).rename(self.runs / f".{run_id}.partial-discarded")
+        self._remove_partial(run_id)
+
     def documents(self, run_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Record and session of a finished run; InputError where they are damaged."""
         record, session = read_documents(self.run_folder(run_id), RUN)
@@ -137,7 +142,10 @@ class Store:
         (self._failures / f"{run_id}.json").unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove what killed workers left behind, but nothing that one is at."""
+        """Remove what killed sweeps and workers left behind, but no run that one is at; for who has the lock."""
+        for folder, pattern in ((self.folder, ".*.part"), (self._failures, ".*.part"), (self.folder, ".probe-*")):
+            for leftover in folder.glob(pattern):
+                leftover.unlink(missing_ok=True)
         partial = {path.name[1:].partition(".partial-")[0] for path in self.runs.glob(".*.partial-*")}
         claims = {path.stem for path in self._claims.glob("*.lock")} - {"sweep"}
         for run_id in sorted(partial | claims):

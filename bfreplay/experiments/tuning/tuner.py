@@ -184,8 +184,8 @@ def _place(out: str | Path | None) -> Iterator[Path]:
             ) from error  # fmt: skip
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="bfreplay-tune-") as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="bfreplay-tune-") as temporary:
+        yield Path(temporary)
 
 
 def _surfaces(

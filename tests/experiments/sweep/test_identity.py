@@ -77,7 +77,7 @@ def test_options_that_change_nothing_do_not_count(files):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"t_fwd": 60}, {"max_parallel": 3}, {"seed": 1}, {"unlimited_work": True},
+        {"t_fwd": 60}, {"max_parallel": 3}, {"unlimited_work": True},
         {"window": ("2024-05-01", "2024-05-01T00:30")},
         {"semantics": "published"}, {"record_nodes": True}, {"efficiency": False}, {"bound": True},
         {"policy": "bftrainer"}, {"learn_curves": "job"},
@@ -87,6 +87,30 @@ def test_options_that_change_nothing_do_not_count(files):
 def test_what_changes_a_result_changes_the_id(files, changed):
     run = options(files)
     assert len(set(_ids(run, replace(run, **changed)))) == 2
+
+
+def test_a_policy_counts_as_what_it_is_however_it_is_written(files):
+    run = options(files, policy="foresight(events=3)")
+    same = [run, replace(run, policy="foresight( events = 3 )")]
+    assert len(set(_ids(*same))) == 1
+    assert _ids(run) != _ids(replace(run, policy="foresight(events=4)"))
+    both = ["look-ahead(events=2, futures=3)", "look-ahead(futures=3, events=2)"]
+    assert len(set(_ids(*(replace(run, policy=policy) for policy in both)))) == 1
+    (settled,) = planned(spec_of_options([replace(run, policy="foresight")])).contents.values()
+    default = settled["options"]["policy"]
+    assert default.startswith("foresight(")
+    assert _ids(replace(run, policy=default)) == _ids(replace(run, policy="foresight"))
+    share = options(files)
+    assert len(set(_ids(share, replace(share, policy=" equal-share ", solver="cbc")))) == 1
+
+
+def test_a_seed_counts_where_something_is_drawn(files):
+    run = options(files)
+    learning = replace(run, policy="bftrainer", learn_curves="job")
+    assert len(set(_ids(run, replace(run, seed=1)))) == 1
+    assert len(set(_ids(learning, replace(learning, seed=1)))) == 1
+    for drawing in (replace(run, semantics="published"), replace(learning, measurement_noise=0.1)):
+        assert len(set(_ids(drawing, replace(drawing, seed=1)))) == 2
 
 
 def test_the_content_of_a_file_counts(files):
@@ -128,12 +152,14 @@ def test_versions_of_the_solver_and_of_optuna_count_where_they_are_used(files):
                 options(files, policy="bftrainer"),
                 options(files, policy="bftrainer", solver="cbc"),
                 options(files, jobs=files / "tpe.toml"),
-                options(files, jobs=files / "random.toml"),
+                options(files, jobs=files / "random.toml", bound=True),
             ]
         )
     )
     exact, cbc, tpe, plain = (plan.contents[run_id] for run_id in plan.ids)
     assert exact["solver"] is None
+    assert exact["scipy"] is None
+    assert plain["scipy"][0].isdigit()
     assert "mip" in cbc["solver"]
     assert tpe["optuna"][0].isdigit()
     assert plain["optuna"] is None

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.experiments.sweep.executor import MOST_DEATHS, Done
-from bfreplay.experiments.sweep.local_processes import ProcessExecutor
+from bfreplay.experiments.sweep.executor import Done
+from bfreplay.experiments.sweep.local_processes import MOST_DEATHS, ProcessExecutor
 from tests.experiments.sweep.small_sweeps import is_alive, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]

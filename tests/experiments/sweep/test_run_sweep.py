@@ -11,6 +11,8 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep import SweepResult, run_sweep, sweep
+from bfreplay.experiments.sweep.executor import Done
+from bfreplay.experiments.sweep.store import Failure, Store
 from bfreplay.replay import RunResult
 from tests.experiments.sweep.small_sweeps import Inline, n_begun, options, write_files
 
@@ -99,10 +101,31 @@ def test_a_log_that_turns_out_to_be_broken_is_a_row(files):
 
 
 def test_a_file_that_changes_while_the_sweep_runs_makes_no_result_under_a_wrong_id(files):
-    plan = run_sweep.plan_of([options(files, seed=seed, efficiency=False) for seed in (1, 2)])
+    plan = run_sweep.plan_of([options(files, t_fwd=t_fwd, efficiency=False) for t_fwd in (10, 20)])
     (files / "jobs.csv").write_text((files / "jobs.csv").read_text().replace("50000", "60000"))
     rows = sweep(plan, files / "out").results.to_pylist()
     assert {row["error"] for row in rows} == {"the file of the jobs has changed since the sweep began"}
+
+
+def test_a_worker_that_dies_after_it_has_written_the_run_has_finished_it(files, monkeypatch):
+    class Dying(Inline):
+        def each(self, work, tasks):
+            for key, task in tasks.items():
+                work(task)
+                yield Done(key, died="ended by SIGKILL")
+
+    monkeypatch.setattr(run_sweep, "ProcessExecutor", Dying)
+    seen: list[run_sweep.SweepProgress] = []
+    result = sweep(_noting(files, 10), files / "out", progress=seen.append)
+    assert (seen[-1].n_finished, seen[-1].n_failed, result.n_failed) == (1, 0, 0)
+    assert list((files / "out" / "failures").iterdir()) == []
+
+
+def test_a_run_that_is_there_has_no_note_of_a_failure(files):
+    (run_id,) = sweep(_noting(files, 10), files / "out").ids
+    Store(files / "out").note_failure(run_id, Failure("WorkerDied", "died", "died"), {})
+    assert sweep(_noting(files, 10), files / "out").n_failed == 0
+    assert list((files / "out" / "failures").iterdir()) == []
 
 
 def test_nothing_is_written_where_something_is_wrong_with_the_spec(files):

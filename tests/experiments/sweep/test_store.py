@@ -62,6 +62,16 @@ def test_a_killed_process_leaves_nothing_locked_and_its_leftovers_are_removed(tm
     assert list(store.runs.iterdir()) == []
 
 
+def test_half_written_documents_and_probes_of_a_killed_sweep_are_removed(tmp_path):
+    store = Store.made(tmp_path / "sweep")
+    for name in (".sweep.json.123.part", "failures/.aa.json.123.part", ".probe-0f"):
+        (store.folder / name).touch()
+    with store.locked():
+        store.tidy()
+    assert sorted(path.name for path in store.folder.iterdir()) == [".claims", "failures", "runs"]
+    assert list((store.folder / "failures").iterdir()) == []
+
+
 def test_who_claims_a_run_finds_nothing_half_done(tmp_path):
     store = Store.made(tmp_path / "sweep")
     (store.runs / ".aa.partial-x").mkdir()
