@@ -1,7 +1,8 @@
 """T_fwd = auto against fixed values: three logs, two published job sets, 10, 35 and 70 jobs at once, work without end.
 
-Run it: ``python benchmarks/bench_forward_time.py [--picture FILE] [--logs ...]``. On pozidriv, two days long, one
-decision taken otherwise changes all that follow: its figures are means over five windows that start ten minutes apart.
+Run it: ``python benchmarks/bench_forward_time.py [--picture FILE] [--logs ...] [--parallel ...]``. On pozidriv, two
+days long, one decision taken otherwise changes all that follow: its figures are means over five windows that start ten
+minutes apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from real_logs import JOB_SETS, published_jobs, real_logs
 from bfreplay import BFTrainerPolicy, JobSet, LookAheadPolicy, NodeEvents, Policy, ReplaySettings, replay_log
 
 FIXED_S = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1800, 7200)
-MAX_PARALLEL = (10, 35, 70)
 _TEN_MINUTES_US = 600_000_000
 
 
@@ -25,8 +25,10 @@ def main() -> None:
     """Print the table, and draw the picture where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--parallel", default="10,35,70", help="Jobs at once, with commas between.")
     parser.add_argument("--logs", help="Some of them, with commas between.")
     given = parser.parse_args()
+    parallel = [int(each) for each in given.parallel.split(",")]
     wanted = None if given.logs is None else given.logs.split(",")
     logs = {name: [log] for name, log in real_logs().items() if wanted is None or name in wanted}
     if "pozidriv" in logs:
@@ -40,15 +42,15 @@ def main() -> None:
     for log_name, windows in logs.items():
         for set_name in JOB_SETS:
             jobs = published_jobs(set_name)
-            for most in MAX_PARALLEL:
+            for most in parallel:
                 of_fixed = [_mean(windows, jobs, most, t_fwd_s)[0] for t_fwd_s in FIXED_S]
                 seconds_fixed = _mean(windows[:1], jobs, most, 120.0)[1]
                 _mean(windows[:1], jobs, most, "auto")  # loads what is compiled
                 of_auto, seconds_auto = _mean(windows, jobs, most, "auto")
-                ahead = _mean(windows, jobs, most, None)[0] if most == MAX_PARALLEL[0] else None
+                ahead = _mean(windows, jobs, most, None)[0] if most == parallel[0] else None
                 best = max(of_fixed)
                 losses, auto = [100 * (each / best - 1) for each in of_fixed], 100 * (of_auto / best - 1)
-                if most == MAX_PARALLEL[0]:
+                if most == parallel[0]:
                     curves[log_name, set_name] = (losses, auto)
                 table_row(
                     log_name, set_name, str(most), f"{FIXED_S[of_fixed.index(best)]}",

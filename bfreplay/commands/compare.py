@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from bfreplay.commands.compare_runs import runs
 from bfreplay.commands.inputs import check_failures_folder, or_bundled, restricted
 from bfreplay.commands.lab_progress import lab_progress
 from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
+from bfreplay.commands.pictures import drawing
 from bfreplay.commands.progress import warm_up_loops
 
 
@@ -100,7 +100,7 @@ def formulations(
     if out is not None:
         check_target(out, LAB, overwrite=force)  # better said before the solvers work than after
     check_failures_folder(of_backend["save_failures"], out)
-    pictures = None if no_pictures or out is None else _pictures(quiet=quiet)
+    pictures = None if no_pictures or out is None else drawing("draw_lab", quiet=quiet)
     options = backend_options(of_backend)
     save_failures = options.pop("save_failures")
     options["solver_seed"] = options.pop("seed")
@@ -125,16 +125,3 @@ def formulations(
 def _names(listed: str | None) -> list[str] | None:
     """``"choices, counts_sos2"`` as a list."""
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _pictures(*, quiet: bool) -> Any:
-    """What draws them, or ``None`` with a note where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        if not quiet:
-            click.echo(
-                "Note: no pictures will be drawn: matplotlib is not installed (pip install matplotlib).", err=True
-            )
-        return None
-    from bfreplay.report import draw_lab
-
-    return draw_lab

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import rich_click as click
+
+from bfreplay.commands.pictures import drawing
 
 
 @click.command()
@@ -46,7 +46,7 @@ def runs(
 
     if out is not None:
         check_target(out, COMPARISON, overwrite=force)
-    pictures = None if no_pictures or out is None else _pictures(quiet=quiet)
+    pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
     result = compare_runs(
         runs, bin=bin_text, seed=seed, resamples=resamples, out=out, overwrite=force, pictures=pictures,
         session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
@@ -55,16 +55,3 @@ def runs(
         click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
     else:
         click.echo(render(result))
-
-
-def _pictures(*, quiet: bool) -> Any:
-    """What draws them, or ``None`` with a note where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        if not quiet:
-            click.echo(
-                "Note: no pictures will be drawn: matplotlib is not installed (pip install matplotlib).", err=True
-            )
-        return None
-    from bfreplay.report import draw_comparison
-
-    return draw_comparison

@@ -10,6 +10,7 @@ import rich_click as click
 
 from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.sweep_progress import sweep_progress
+from bfreplay.commands.worker_options import worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult
@@ -20,18 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
 )
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    default=None,
-    help="Runs at a time on this machine.  [default: as many as processors]",
-)
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    default=None,
-    help="Use the workers of a Dask scheduler, tcp://host:8786, instead.",
-)
+@worker_options
 @click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
 @click.option("--retry-failed", is_flag=True, help="Also try again what failed before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON instead of the summary.")

@@ -12,6 +12,7 @@ import rich_click as click
 from bfreplay.commands.log_options import events_argument, jobs_options, window_option
 from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.sweep_progress import sweep_progress
+from bfreplay.commands.worker_options import worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.tuning import Tuning
@@ -56,18 +57,7 @@ if TYPE_CHECKING:
     default=None,
     help="Folder for record, picture and runs; an earlier one is gone on with.  [default: write nothing]",
 )
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    default=None,
-    help="Runs at a time on this machine.  [default: as many as processors]",
-)
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    default=None,
-    help="Use the workers of a Dask scheduler, tcp://host:8786, instead.",
-)
+@worker_options
 @click.option(
     "--picture", type=click.Path(path_type=Path), default=None, help="Draw the curves into this file, .png or .svg."
 )
