@@ -21,7 +21,9 @@ SPIKE = (0.0, 10.0, 40.0, 45.0)  # 3 nodes are hardly better than 2
 
 
 def answered(events, jobs, max_parallel=10):
-    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False)
+    run = replay_log(
+        events, jobs, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
+    )
     return job_answers(run, recorded_jobs(run, jobs=jobs)).set_index("job"), run
 
 

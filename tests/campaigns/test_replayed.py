@@ -38,7 +38,12 @@ def log(seed, n_nodes=12, end_s=8_000):
 
 def replayed(made, seed=0, policy=None, max_parallel=6):
     run = replay_log(
-        log(seed), made, policy or EqualSharePolicy(), ReplaySettings(max_parallel=max_parallel), with_efficiency=False
+        log(seed),
+        made,
+        policy or EqualSharePolicy(),
+        ReplaySettings(max_parallel=max_parallel),
+        with_efficiency=False,
+        with_bound=False,
     )
     return run.summary, {name: table.to_pylist() for name, table in run.tables.items()}
 
@@ -132,7 +137,9 @@ def test_a_small_campaign_in_the_driver_and_in_a_replay_on_still_nodes_are_one(t
     still = NodeEvents.from_arrays(
         [f"n{k}" for k in range(4)], np.full(4, NodeState.IDLE, dtype=np.int8), [], [], [], 0, end_us
     )
-    run = replay_log(still, made, EqualSharePolicy(), ReplaySettings(max_parallel=4), with_efficiency=False)
+    run = replay_log(
+        still, made, EqualSharePolicy(), ReplaySettings(max_parallel=4), with_efficiency=False, with_bound=False
+    )
     rows = run.tables["reports"].to_pylist()
     told = [(t.report.job, t.report.samples, t.verdict.score) for t in driven.told]
     assert sorted(told, key=str) == sorted([(r["job"], r["samples"], r["score"]) for r in rows], key=str)

@@ -40,6 +40,7 @@ def _replay(published: PublishedReplay, policy: RecordedPolicy) -> RunResult:
         policy,
         ReplaySettings(published.record["max_parallel_jobs"], Semantics.PUBLISHED, seed_map=policy.first),
         with_efficiency=False,
+        with_bound=False,
     )
 
 

@@ -176,7 +176,7 @@ class Patient(EqualSharePolicy):
 
 def test_a_strangers_policy_gets_its_own_parameters_and_the_run_tells_them():
     policy = policy_of(f"{__name__}:Patient(nodes=3, mood=wild)", t_fwd_s=60.0, solver=ExactSolver())
-    run = replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, with_efficiency=False)
+    run = replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, with_efficiency=False, with_bound=False)
     assert run.record["config"]["policy"] == {"name": "patient", "nodes": 3, "mood": "wild"}
     assert policy.seen == 5
 

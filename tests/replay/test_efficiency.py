@@ -75,6 +75,6 @@ def test_both_finish_times_are_told_when_all_jobs_finish_in_both():
 
 
 def test_without_efficiency_there_is_no_u():
-    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), with_efficiency=False)
+    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), with_efficiency=False, with_bound=False)
     assert result.u is None
     assert result.summary["efficiency"] is None

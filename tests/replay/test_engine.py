@@ -375,7 +375,10 @@ def test_what_cannot_be_recorded_is_known_before_the_replay():
 def test_decades_of_many_idle_nodes_still_close():
     n_nodes, years = 30_000, 12
     result = replay_log(
-        log(n_nodes, [], years * 365 * 86_400, idle_first=range(n_nodes)), JobSet([job()]), with_efficiency=False
+        log(n_nodes, [], years * 365 * 86_400, idle_first=range(n_nodes)),
+        JobSet([job()]),
+        with_efficiency=False,
+        with_bound=False,
     )
     assert result.summary["ledger"]["idle_node_us"] == n_nodes * years * 365 * 86_400 * SECOND
 

@@ -53,7 +53,9 @@ def reporting(name: str, *at: float, work: float = 400.0, **more: Any) -> Elasti
 
 
 def replayed(events: NodeEvents, source: JobSource, max_parallel: int = 10) -> RunResult:
-    return replay_log(events, source, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False)
+    return replay_log(
+        events, source, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
+    )
 
 
 def idle_for(seconds: float, n_nodes: int = 4) -> NodeEvents:
@@ -220,7 +222,7 @@ def test_a_job_does_not_age_while_its_source_pauses_it():
         {("waits", 40.0): Verdict(pause=True)},
     )  # admitted at 0 s, pauses at 1 s, goes on at 31 s
     policy = Watch()
-    run = replay_log(idle_for(60), source, policy, with_efficiency=False)
+    run = replay_log(idle_for(60), source, policy, with_efficiency=False, with_bound=False)
     assert policy.seen == [(0.0, [0.0]), (31.0, [30.0])]
     assert by_name(run)["waits"]["admitted"].timestamp() == 0
 
@@ -421,7 +423,8 @@ class _Dice:
 @given(events=logs(), seed=st.integers(0, 10_000), max_parallel=st.integers(1, 5))
 def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, seed: int, max_parallel: int):
     one, other = (
-        replay_log(events, _Dice(seed), settings=ReplaySettings(max_parallel), with_efficiency=False) for _ in range(2)
+        replay_log(events, _Dice(seed), settings=ReplaySettings(max_parallel), with_efficiency=False, with_bound=False)
+        for _ in range(2)
     )  # a ledger that does not close has raised
     assert one.record == other.record
     assert one.tables["reports"].equals(other.tables["reports"])

@@ -37,7 +37,12 @@ def _run(
 ) -> RunResult:
     made: Policy = _POLICIES[policy]()
     return replay_log(
-        events, jobs, made, ReplaySettings(max_parallel, semantics, seed, record_nodes=True), with_efficiency=False
+        events,
+        jobs,
+        made,
+        ReplaySettings(max_parallel, semantics, seed, record_nodes=True),
+        with_efficiency=False,
+        with_bound=False,
     )
 
 
@@ -170,5 +175,7 @@ def test_every_exact_decision_is_proven_and_the_counters_add_up(events, jobs, po
 @settings(deadline=None, max_examples=60)
 @given(events=logs(), jobs=job_sets(), max_parallel=st.integers(1, 4))
 def test_continuous_progress_never_falls(events, jobs, max_parallel):
-    result = replay_log(events, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False)
+    result = replay_log(
+        events, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
+    )
     assert np.all(np.array(result.table("decisions")["samples_since_last"]) >= -1e-6)

@@ -106,7 +106,7 @@ def test_every_decision_of_any_run_is_posed_again_as_it_was(
     part = events if window is None else events.between(window[0] * SECOND, window[1] * SECOND)
     run = replay_log(
         part, jobs, witness, ReplaySettings(max_parallel, semantics, seed),
-        unlimited_work=unlimited_work, with_efficiency=False,
+        unlimited_work=unlimited_work, with_efficiency=False, with_bound=False,
     )  # fmt: skip
     check_all(run, events, jobs, witness.asked)
 
@@ -118,7 +118,7 @@ def test_two_decisions_at_one_instant_are_told_apart():
     jobs = JobSet([job("short", work=work, rates=(0.0, rate)), job("long", rates=(0.0, 0.01, 0.02))])
     events = log(3, [(when_s, 1, True), (when_s, 2, True), (5, 1, False)], 10, idle_first=[0])
     witness = Witness(BFTrainerPolicy(T_FWD_S))
-    run = replay_log(events, jobs, witness, with_efficiency=False)
+    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
     times = run.table("decisions")["time"].cast("int64").to_pylist()
     assert times.count(round(when_s * SECOND)) == 2, "the example no longer shows what it should"
     check_all(run, events, jobs, witness.asked)
@@ -128,7 +128,7 @@ def test_a_decision_at_the_very_end_of_the_window_is_recorded_although_nobody_ho
     events = log(3, [(10, 1, True), (20, 2, True)], 20, idle_first=[0])
     jobs = JobSet([job("a"), job("b")])
     witness = Witness(BFTrainerPolicy(T_FWD_S))
-    run = replay_log(events, jobs, witness, with_efficiency=False)
+    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
     assert run.table("decisions")["time"].cast("int64").to_pylist() == [0, 10 * SECOND, 20 * SECOND]
     assert run.table("decisions")["counts"].to_pylist()[-1] == witness.asked[-1][2].tolist()
     check_all(run, events, jobs, witness.asked)
@@ -138,7 +138,7 @@ def test_a_job_left_below_its_minimum_is_posed_with_what_it_holds():
     events = log(3, [(10, 1, False), (30, 1, True)], 40, idle_first=[0, 1, 2])
     jobs = JobSet([job("wide", min_nodes=2, rates=(0.0, 0.0, 20.0)), job("small", rates=(0.0, 10.0))])
     witness = Witness(_waking(Trigger.ARRIVAL | Trigger.COMPLETION))  # sleeps through the reclaim
-    run = replay_log(events, jobs, witness, with_efficiency=False)
+    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
     check_all(run, events, jobs, witness.asked)
     at_reclaim = recorded_decisions(run, [decision_at(run, 10 * SECOND)], events=events, jobs=jobs)[0]
     assert at_reclaim.problem.current.tolist() == at_reclaim.counts.tolist()
@@ -154,7 +154,7 @@ def test_a_run_whose_solver_failed_is_posed_again_without_it(fallback):
         "choices", "tests.milp.faulty_backends:CrashesEverySecondTime", fallback=fallback, referee=ExactSolver()
     )
     witness = Witness(BFTrainerPolicy(T_FWD_S, solver))
-    run = replay_log(events, jobs, witness, with_efficiency=False)
+    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
     assert run.summary["fallbacks"]
     check_all(run, events, jobs, witness.asked)
 
@@ -162,7 +162,7 @@ def test_a_run_whose_solver_failed_is_posed_again_without_it(fallback):
 def test_what_is_told_about_a_decision():
     events = log(4, [(10, 1, True), (20, 2, True)], 60, idle_first=[0])
     jobs = JobSet([job("a", up_s=3), job("b")])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
     second, first = recorded_decisions(run, [1, 0], events=events, jobs=jobs)
     assert (first.index, second.index) == (0, 1)
     assert second.job_names == ("a", "b")
@@ -178,7 +178,7 @@ def test_what_is_told_about_a_decision():
 
 def test_another_look_ahead_gives_the_decision_another_worth():
     events, jobs = log(2, [], 60, idle_first=[0, 1]), JobSet([job()])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
     of_run, doubled = (
         recorded_decisions(run, [0], events=events, jobs=jobs, t_fwd_s=t_fwd_s)[0] for t_fwd_s in (None, 2 * T_FWD_S)
     )
@@ -194,7 +194,7 @@ def saved(tmp_path: Path) -> RunResult:
     write_events(log(2, [(10, 1, True), (20, 0, False), (20, 1, False), (30, 1, True)], 60, [0]), tmp_path / "log.csv")
     write_jobs(JobSet([job("a", up_s=3), job("b")]), tmp_path / "jobs.csv")
     replay_log(
-        tmp_path / "log.csv", tmp_path / "jobs.csv", BFTrainerPolicy(T_FWD_S), with_efficiency=False,
+        tmp_path / "log.csv", tmp_path / "jobs.csv", BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False,
         out=tmp_path / "run",
     )  # fmt: skip
     return RunResult.load(tmp_path / "run")
@@ -253,7 +253,7 @@ def test_files_of_other_content_are_refused(saved, tmp_path, name, what):
 
 def test_a_policy_without_look_ahead_needs_one(tmp_path):
     events, jobs = log(2, [], 60, idle_first=[0, 1]), JobSet([job()])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
     with pytest.raises(InputError, match="--t-fwd"):
         recorded_decisions(run, [0], events=events, jobs=jobs)
     with pytest.raises(InputError, match="not a positive number"):
@@ -303,7 +303,7 @@ def test_a_run_of_counts_alone_is_not_enough_when_the_policy_placed_the_nodes():
             pass
 
     events = log(4, [(10, 0, False), (20, 3, True)], 60, idle_first=[0, 1, 2])
-    run = replay_log(events, JobSet([job()]), FromTheEnd(), with_efficiency=False)
+    run = replay_log(events, JobSet([job()]), FromTheEnd(), with_efficiency=False, with_bound=False)
     assert recorded_decisions(run, [0], events=events, jobs=JobSet([job()]), t_fwd_s=60)
     with pytest.raises(InputError, match="n_jobs_preempted is 1, recorded 0") as caught:
         recorded_decisions(run, [2], events=events, jobs=JobSet([job()]), t_fwd_s=60)

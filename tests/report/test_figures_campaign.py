@@ -39,7 +39,9 @@ DAY_S = 86_400
 @pytest.fixture(scope="module")
 def trials():
     """t0 pauses at 2.5 s and is pruned at 8.75 s, t1 fails at 3.75 s, t2 and t3 finish at 23.75 s."""
-    return replay_log(log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), with_efficiency=False)
+    return replay_log(
+        log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), with_efficiency=False, with_bound=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def plain():
     """a is preempted at 10 s, goes on at 25 s and finishes at 30 s; b comes at 40 s."""
     jobs = JobSet([replace(job("a", work=150.0, rates=(0.0, 10.0)), model="net"), job("b", submit_s=40)])
     events = log(2, [(10, 0, False), (25, 1, True)], 60, idle_first=[0])
-    return replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False)
+    return replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
 
 
 def steps(*pairs: tuple[float, int], end_s: float = 60) -> NodesOverTime:

@@ -113,7 +113,8 @@ def sample_decisions(
         watch = _Watch(t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = replay_log(
-            events, jobs, watch, settings, unlimited_work=unlimited_work, with_efficiency=False, with_tables=False,
+            events, jobs, watch, settings,
+            unlimited_work=unlimited_work, with_efficiency=False, with_bound=False, with_tables=False,
             progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
         )  # fmt: skip
         return watch, result.record

@@ -17,7 +17,9 @@ def run(events: NodeEvents, jobs: object, policy: Policy | None = None, *, t_fwd
     """A run in memory; ``more`` are those of ``replay_log``, and ``settings``' fields."""
     fields = {name: more.pop(name) for name in ("max_parallel", "semantics", "seed") if name in more}
     settings = ReplaySettings(**fields)
-    return replay_log(events, jobs, policy or BFTrainerPolicy(t_fwd), settings, with_efficiency=False, **more)
+    return replay_log(
+        events, jobs, policy or BFTrainerPolicy(t_fwd), settings, with_efficiency=False, with_bound=False, **more
+    )
 
 
 def two_hours() -> NodeEvents:

@@ -92,7 +92,9 @@ def test_unlimited_work_goes_with_unlimited_work_only_whatever_the_number_of_job
 
 def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
     def campaign(n):
-        return replay_log(two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), with_efficiency=False)
+        return replay_log(
+            two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), with_efficiency=False, with_bound=False
+        )
 
     _check(campaign(4), campaign(4))
     with pytest.raises(InputError, match="describes itself otherwise"):

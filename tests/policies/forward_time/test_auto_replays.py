@@ -73,7 +73,7 @@ def test_a_run_is_repeated_to_the_byte_by_a_policy_that_has_run_before(tmp_path)
     events, jobs = random_log(20.0, 300), unequal_jobs()
     policy = BFTrainerPolicy("auto")
     for name, using in (("one", policy), ("two", policy), ("three", BFTrainerPolicy("auto"))):
-        replay_log(events, jobs, using, with_efficiency=False, out=tmp_path / name)
+        replay_log(events, jobs, using, with_efficiency=False, with_bound=False, out=tmp_path / name)
     for file in ("run.json", "decisions.parquet", "jobs.parquet", "allocations.parquet"):
         one, *others = ((tmp_path / name / file).read_bytes() for name in ("one", "two", "three"))
         assert all(other == one for other in others), file
@@ -131,7 +131,8 @@ def test_dedicated_nodes_are_measured_with_the_default():
 def test_it_goes_with_curves_that_are_learnt():
     events, jobs = random_log(20.0, 300), unequal_jobs()
     results = [
-        replay_log(events, jobs, LearningPolicy(BFTrainerPolicy("auto")), with_efficiency=False) for _ in range(2)
+        replay_log(events, jobs, LearningPolicy(BFTrainerPolicy("auto")), with_efficiency=False, with_bound=False)
+        for _ in range(2)
     ]
     assert samples(results[0]) == samples(results[1]) > 0
     index = results[0].table("decisions").num_rows - 1

@@ -18,7 +18,9 @@ from tests.replay.tiny import SECOND, job, log, logs
 
 
 def _counts(events, jobs, policy) -> list[tuple[float, list[int]]]:
-    table = replay_log(events, JobSet(jobs), policy, ReplaySettings(4), with_efficiency=False).table("decisions")
+    table = replay_log(events, JobSet(jobs), policy, ReplaySettings(4), with_efficiency=False, with_bound=False).table(
+        "decisions"
+    )
     seconds = [time.timestamp() for time in table["time"].to_pylist()]
     return list(zip(seconds, table["counts"].to_pylist(), strict=True))
 

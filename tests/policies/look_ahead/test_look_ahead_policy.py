@@ -162,7 +162,7 @@ def test_it_grows_again_when_holes_become_long():
     events = log(3, [*short, *long], 12_000, idle_first=(0,))
     run = replay_log(
         events, JobSet([job(up_s=20.0, down_s=5.0)]), LookAheadPolicy(2, 3, 20, 120.0), ReplaySettings(1),
-        unlimited_work=True, with_efficiency=False,
+        unlimited_work=True, with_efficiency=False, with_bound=False,
     )  # fmt: skip
     table = run.table("decisions").to_pylist()
     grown = [row["time"].timestamp() for row in table if row["counts"] == [3]]

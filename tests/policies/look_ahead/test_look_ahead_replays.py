@@ -40,7 +40,9 @@ class TestLookAheadThatRemembersLittle(PolicyContract):
 
 
 def _replay(events, jobs, policy, settings=None, **options) -> RunResult:
-    return replay_log(events, jobs, policy, settings or ReplaySettings(3), with_efficiency=False, **options)
+    return replay_log(
+        events, jobs, policy, settings or ReplaySettings(3), with_efficiency=False, with_bound=False, **options
+    )
 
 
 def _decided(run: RunResult) -> pa.Table:
@@ -202,5 +204,5 @@ def test_known_curves_of_a_job_source_are_measured_by_one_who_sees_the_log_too()
         return Scripted([Orders(submit=tuple(jobs))])
 
     learned = replay_log(_busy(), source(), LearningPolicy(_MADE["foresight"]()))
-    known = replay_log(_busy(), source(), _MADE["foresight"](), with_efficiency=False)
+    known = replay_log(_busy(), source(), _MADE["foresight"](), with_efficiency=False, with_bound=False)
     assert learned.summary["learning"]["known_samples"] == known.summary["ledger"]["samples"]
