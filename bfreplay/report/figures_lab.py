@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.look import Look, looks
 from bfreplay.report.picture_file import FORMATS, write_figure
-from bfreplay.result_folders import LAB, ResultTables, read_documents
+from bfreplay.result_folders import LAB, ResultTables, SavedResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,15 +41,10 @@ _OUTCOME_FILL = {
 _GREY = "#C8C8C8"
 
 
-class SavedLab(ResultTables):
+class SavedLab(SavedResult):
     """A lab folder; its record has been read. Raises ``InputError`` where it is none."""
 
     kind = LAB
-
-    def __init__(self, folder: Path) -> None:
-        (self.record,) = read_documents(folder, LAB)
-        self.folder = folder
-        self.tables = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

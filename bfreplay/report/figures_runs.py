@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure
 from bfreplay.report.look import LINES, OKABE_ITO
 from bfreplay.report.picture_file import FORMATS, write_figure
-from bfreplay.result_folders import COMPARISON, ResultTables, read_documents
+from bfreplay.result_folders import COMPARISON, SavedResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,15 +36,10 @@ _MOST_BARS = 400
 _NEXT_TO_NOTHING = 1e-6
 
 
-class SavedComparison(ResultTables):
+class SavedComparison(SavedResult):
     """A comparison folder; its record has been read. Raises ``InputError`` where it is none."""
 
     kind = COMPARISON
-
-    def __init__(self, folder: Path) -> None:
-        (self.record,) = read_documents(folder, COMPARISON)
-        self.folder = folder
-        self.tables = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

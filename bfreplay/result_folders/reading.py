@@ -97,3 +97,23 @@ class ResultTables:
         """Table ``name`` as a data frame; raises as ``table`` does."""
         frame: pd.DataFrame = self.table(name).to_pandas()
         return frame
+
+
+class SavedResult(ResultTables):
+    """A folder of results as others read it: ``record`` and tables. Subclasses say of which ``kind``.
+
+    Parameters
+    ----------
+    folder
+        Where it lies.
+
+    Raises
+    ------
+    InputError
+        It is none of this kind, or one of another schema version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.record = read_documents(folder, self.kind)[0]
+        self.folder = folder
+        self.tables = {}
