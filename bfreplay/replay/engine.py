@@ -16,9 +16,11 @@ from bfreplay.replay.accounting import Semantics, advance, charge_preemption, pr
 from bfreplay.replay.active import NEVER_US, ActiveJobs, next_target
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
+from bfreplay.replay.holes import idle_and_held_us
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool
+from bfreplay.replay.pool_tables import write_holes
 from bfreplay.replay.published import charge_first_map
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.settings import ReplaySettings
@@ -53,7 +55,7 @@ class Engine:
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline(events)
         self.active = ActiveJobs(settings.max_parallel, len(events.nodes))
-        self.pool = NodePool(len(events.nodes), self.active)
+        self.pool = NodePool(len(events.nodes), self.active, events.window_start_us)
         source = self.feed.source
         self.outcomes = JobOutcomes(
             self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better)
@@ -128,6 +130,8 @@ class Engine:
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
             happened = Happened(self.pool.join(node, state, now_us), left, preempted, cost)
+            if self.recorder.pool is not None:
+                self.recorder.pool.note(now_us, self.pool.n_idle)
         self.most_idle = max(self.most_idle, self.pool.n_idle)
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
@@ -205,7 +209,7 @@ class Engine:
             excess = trim(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
-        self.pool.release(row)
+        self.pool.release(row, now_us)
         self.recorder.allocations.close_intervals(active.records, active.n, now_us)
         if how == _PAUSED:
             record["rate"] = 0.0
@@ -336,9 +340,9 @@ class Engine:
                 f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
             )
         if decision.assigned is None:
-            self.pool.place(np.ascontiguousarray(counts, dtype=np.int64))
+            self.pool.place(np.ascontiguousarray(counts, dtype=np.int64), self._now_us)
         else:
-            self.pool.assign(decision.assigned)
+            self.pool.assign(decision.assigned, self._now_us)
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -346,9 +350,10 @@ class Engine:
         active = self.active
         end_us = self._now_us
         idle_node_us = self.pool.idle_node_us_until(end_us)
+        holes = self.pool.holes_until(end_us)
         records = active.records[: active.n].copy()
         for row in range(active.n):
-            self.pool.release(row)
+            self.pool.release(row, end_us)
         self.recorder.allocations.close_intervals(active.records, active.n, end_us)
         if self.recorder.nodes is not None:
             self.recorder.nodes.close_intervals(self.pool.holder, end_us)
@@ -376,4 +381,7 @@ class Engine:
             trimmed_samples=self._trimmed,
         )
         ledger.close()
+        ledger.close_holes(*(sum(node_us) for node_us in idle_and_held_us(holes)))
+        if self.recorder.holes is not None:
+            write_holes(holes, self.recorder.holes)
         return ledger

@@ -71,6 +71,23 @@ class Ledger:
             if abs(one - other) > rounding:
                 raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
 
+    def close_holes(self, idle_node_us: int, held_node_us: int) -> None:
+        """Compare with all holes together: their idle node time, and what jobs held of it.
+
+        Raises
+        ------
+        LedgerError
+            One of the two differs by as much as one node-microsecond.
+        """
+        for name, in_holes, here in (
+            ("idle", idle_node_us, self.idle_node_us),
+            ("held", held_node_us, self.allocated_node_us),
+        ):
+            if in_holes != here:
+                raise LedgerError(
+                    f"{name} node time of the holes does not close: {in_holes} node-us against {here}; {self}"
+                )
+
     def to_dict(self) -> dict[str, object]:
         """Raw totals and node-hours, JSON-ready."""
         hours = {

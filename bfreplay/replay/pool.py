@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.holes import count_hole, no_holes
 
 NOT_IDLE = -2
 FREE = -1
 _IDLE_STATE = 0  # datasets.NodeState.IDLE, as a plain number for compiled code
+_NODE = np.dtype(
+    [
+        # of the hole that the node is in now, or was in last
+        ("idle_since_us", np.int64),
+        ("held_since_us", np.int64),  # by the job that holds it now
+        ("held_us", np.int64),  # by the jobs that held it before
+    ],
+    align=True,
+)
 
 
 @compiled
@@ -24,8 +34,10 @@ def _leave(
     node: NDArray[np.int32],
     state: NDArray[np.int8],
     now_us: int,
+    start_us: int,
     holder: NDArray[np.int32],
-    idle_since_us: NDArray[np.int64],
+    nodes: NDArray[np.void],
+    bins: NDArray[np.void],
     records: NDArray[np.void],
     held: NDArray[np.int32],
     row_of_job: NDArray[np.int32],
@@ -42,7 +54,8 @@ def _leave(
         if state[e] == _IDLE_STATE or holder[k] == NOT_IDLE:
             continue
         left += 1
-        idle_time += now_us - idle_since_us[k]
+        since_us = nodes[k]["idle_since_us"]
+        idle_time += now_us - since_us
         if holder[k] != FREE:
             row = row_of_job[holder[k]]
             count = records[row]["count"]
@@ -54,7 +67,9 @@ def _leave(
             records[row]["count"] = count - 1
             records[row]["lost"] += 1
             taken += 1
+            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
         holder[k] = NOT_IDLE
+        count_hole(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
     return left, taken, idle_time
 
 
@@ -64,7 +79,7 @@ def _join(
     state: NDArray[np.int8],
     now_us: int,
     holder: NDArray[np.int32],
-    idle_since_us: NDArray[np.int64],
+    nodes: NDArray[np.void],
 ) -> int:
     """Add nodes that became idle. Returns how many."""
     joined = 0
@@ -72,14 +87,20 @@ def _join(
         k = node[e]
         if state[e] == _IDLE_STATE and holder[k] == NOT_IDLE:
             holder[k] = FREE
-            idle_since_us[k] = now_us
+            nodes[k]["idle_since_us"] = now_us
+            nodes[k]["held_us"] = 0
             joined += 1
     return joined
 
 
 @compiled
 def _place(
-    counts: NDArray[np.int64], records: NDArray[np.void], held: NDArray[np.int32], holder: NDArray[np.int32]
+    counts: NDArray[np.int64],
+    now_us: int,
+    records: NDArray[np.void],
+    held: NDArray[np.int32],
+    holder: NDArray[np.int32],
+    nodes: NDArray[np.void],
 ) -> None:
     """Give every job its count: releases first, then the lowest free nodes."""
     wanted = 0
@@ -87,30 +108,47 @@ def _place(
         count = records[j]["count"]
         while count > counts[j]:
             count -= 1
-            holder[held[j, count]] = FREE
+            k = held[j, count]
+            holder[k] = FREE
+            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
         records[j]["count"] = count
         wanted += counts[j] - count
     if wanted == 0:
         return
-    k = 0
+    lowest = 0
     for j in range(counts.shape[0]):
         count = records[j]["count"]
         while count < counts[j]:
-            while holder[k] != FREE:
-                k += 1
-            holder[k] = records[j]["job"]
-            held[j, count] = k
+            while holder[lowest] != FREE:
+                lowest += 1
+            holder[lowest] = records[j]["job"]
+            nodes[lowest]["held_since_us"] = now_us
+            held[j, count] = lowest
             count += 1
         records[j]["count"] = count
+
+
+@compiled
+def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
+    """Count the holes that last until now, and whose end nobody sees."""
+    for k in range(holder.shape[0]):
+        if holder[k] == NOT_IDLE:
+            continue
+        held_us = nodes[k]["held_us"]
+        if holder[k] != FREE:
+            held_us += now_us - nodes[k]["held_since_us"]
+        count_hole(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
 
 
 class NodePool:
     """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``."""
 
-    def __init__(self, n_nodes: int, active: ActiveJobs) -> None:
+    def __init__(self, n_nodes: int, active: ActiveJobs, window_start_us: int) -> None:
         self.active = active
         self.holder = np.full(n_nodes, NOT_IDLE, dtype=np.int32)
-        self.idle_since_us = np.zeros(n_nodes, dtype=np.int64)
+        self._nodes: NDArray[np.void] = np.zeros(n_nodes, dtype=_NODE)
+        self._bins = no_holes()
+        self._window_start_us = window_start_us
         self.n_idle = 0
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
 
@@ -118,7 +156,7 @@ class NodePool:
         """Reclaim nodes; ``records["lost"]`` says from whom. Returns (nodes reclaimed, those that a job held)."""
         active = self.active
         left, taken, idle_time = _leave(
-            node, state, now_us, self.holder, self.idle_since_us,
+            node, state, now_us, self._window_start_us, self.holder, self._nodes, self._bins,
             active.records, active.held, active.row_of_job, active.n,
         )  # fmt: skip
         self.n_idle -= int(left)
@@ -127,13 +165,13 @@ class NodePool:
 
     def join(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> int:
         """Add nodes that became idle, free. Returns how many."""
-        joined = int(_join(node, state, now_us, self.holder, self.idle_since_us))
+        joined = int(_join(node, state, now_us, self.holder, self._nodes))
         self.n_idle += joined
         return joined
 
-    def place(self, counts: NDArray[np.int64]) -> None:
+    def place(self, counts: NDArray[np.int64], now_us: int) -> None:
         """Realise ``counts`` by the placement rule."""
-        _place(counts, self.active.records, self.active.held, self.holder)
+        _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
     def why_not_assignable(self, counts: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]]) -> str:
         """What is wrong with the nodes that a policy chose for its counts; empty when nothing is."""
@@ -153,24 +191,35 @@ class NodePool:
             return f"node {values[uses > 1][0]} twice"
         return ""
 
-    def assign(self, assigned: Sequence[NDArray[np.int64]]) -> None:
+    def assign(self, assigned: Sequence[NDArray[np.int64]], now_us: int) -> None:
         """Give every job exactly the nodes that a policy chose for it; see ``why_not_assignable``."""
         active = self.active
         for j in range(active.n):
-            self.holder[active.held[j, : active.records[j]["count"]]] = FREE
+            self._free(j, now_us)
         for j, nodes in enumerate(assigned):
             self.holder[nodes] = active.records[j]["job"]
+            self._nodes["held_since_us"][nodes] = now_us
             active.held[j, : len(nodes)] = nodes
             active.records[j]["count"] = len(nodes)
 
-    def release(self, row: int) -> None:
+    def release(self, row: int, now_us: int) -> None:
         """Free the nodes of a job that gives all of them up."""
-        count = int(self.active.records[row]["count"])
-        self.holder[self.active.held[row, :count]] = FREE
+        self._free(row, now_us)
         self.active.records[row]["count"] = 0
+
+    def _free(self, row: int, now_us: int) -> None:
+        nodes = self.active.held[row, : self.active.records[row]["count"]]
+        self.holder[nodes] = FREE
+        self._nodes["held_us"][nodes] += now_us - self._nodes["held_since_us"][nodes]
 
     def idle_node_us_until(self, now_us: int) -> int:
         """Idle node time of the whole log up to ``now_us``, summed node by node."""
-        since: list[int] = self.idle_since_us[self.holder != NOT_IDLE].tolist()
+        since: list[int] = self._nodes["idle_since_us"][self.holder != NOT_IDLE].tolist()
         # whole numbers of Python: decades of many thousand nodes leave 64 bits
         return self.idle_node_us + len(since) * now_us - sum(since)
+
+    def holes_until(self, now_us: int) -> NDArray[np.void]:
+        """Holes of the whole log up to ``now_us`` by their length, ``(B,)`` of ``HOLE_BIN``; those open now are cut."""
+        bins = self._bins.copy()
+        _count_open(self.holder, self._nodes, now_us, bins)
+        return bins

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bfreplay.replay.intervals import ALLOCATIONS, NODES, AllocationTable, NodeTable
+from bfreplay.replay.pool_tables import HOLES, POOL, PoolTable
 from bfreplay.replay.tables import (
     DECISIONS,
     JOBS,
@@ -24,7 +25,7 @@ from bfreplay.replay.tables import (
 
 @dataclass(slots=True)
 class Recorder:
-    """The tables of one run. ``nodes`` and ``reports`` only when asked for.
+    """The tables of one run. ``nodes`` and ``reports`` only when asked for, ``pool`` and ``holes`` where rows are kept.
 
     ``job_names`` is filled by the replay, job by job.
     """
@@ -34,6 +35,8 @@ class Recorder:
     jobs: RowTable
     timings: RowTable
     allocations: AllocationTable
+    pool: PoolTable | None = None
+    holes: RowTable | None = None
     reports: RowTable | None = None
     nodes: NodeTable | None = None
 
@@ -47,6 +50,8 @@ class Recorder:
             return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
 
         recorder = cls._with(sink)
+        recorder.pool = PoolTable(sink("pool", POOL))
+        recorder.holes = RowTable(HOLES, sink("holes", HOLES))
         if with_nodes:
             recorder.nodes = NodeTable(node_names, recorder.job_names, sink("nodes", NODES))
         if with_reports:
@@ -69,15 +74,12 @@ class Recorder:
             allocations=AllocationTable(job_names, sink("allocations", ALLOCATIONS)),
         )
 
-    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
-        tables: dict[str, RowTable | AllocationTable | NodeTable] = {
+    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable | PoolTable]:
+        tables: dict[str, RowTable | AllocationTable | NodeTable | PoolTable | None] = {
             "decisions": self.decisions, "jobs": self.jobs, "timings": self.timings, "allocations": self.allocations,
+            "pool": self.pool, "holes": self.holes, "reports": self.reports, "nodes": self.nodes,
         }  # fmt: skip
-        if self.reports is not None:
-            tables["reports"] = self.reports
-        if self.nodes is not None:
-            tables["nodes"] = self.nodes
-        return tables
+        return {name: table for name, table in tables.items() if table is not None}
 
     @property
     def write_s(self) -> float:

@@ -188,7 +188,7 @@ def yardsticks(
 
 def idle_node_us(events: NodeEvents) -> int:
     """Idle node time of a log in node-microseconds, summed node by node."""
-    pool = NodePool(len(events.nodes), ActiveJobs(1, len(events.nodes)))
+    pool = NodePool(len(events.nodes), ActiveJobs(1, len(events.nodes)), events.window_start_us)
     timeline = Timeline(events)
     while (now_us := timeline.next_us) <= events.window_end_us:
         node, state = timeline.take()

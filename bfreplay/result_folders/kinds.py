@@ -40,7 +40,11 @@ RUN = ResultKind(
     schema_version=1,
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
-    hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
+    hints={
+        "nodes": "nodes are recorded only with record_nodes=True (--record-nodes)",
+        "pool": "runs made before the pool of idle nodes was recorded have none: replay again",
+        "holes": "runs made before holes were recorded have none: replay again",
+    },
 )
 """One finished replay."""
 

@@ -51,6 +51,7 @@ def test_a_person_gets_a_summary_and_a_run_folder(files):
     names = {path.name for path in (files / "run").iterdir()}
     assert names == {
         "run.json", "session.json", "decisions.parquet", "jobs.parquet", "allocations.parquet", "timings.parquet",
+        "pool.parquet", "holes.parquet",
     }  # fmt: skip
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 
@@ -190,7 +191,7 @@ def test_the_same_inputs_give_the_same_bytes_under_two_hash_seeds(files):
         same = [path for path in sorted(out.iterdir()) if path.name not in ("session.json", "timings.parquet")]
         digests.append([(path.name, path.read_bytes()) for path in same])
     assert digests[0] == digests[1]
-    assert len(digests[0]) == 5
+    assert len(digests[0]) == 7
 
 
 def test_no_bar_is_drawn_when_nobody_looks(files):

@@ -37,7 +37,13 @@ LONGER_THAN: tuple[tuple[str, int], ...] = (
 
 _US = 1_000_000
 _HOUR_US = 3_600 * _US
-_SPECTRUM_US = np.array([round(_US * 2 ** (k / 2)) for k in range(47)], np.int64)  # 1 s to 97 days
+SPECTRUM_OVER_US = np.array([0, *(round(_US * 2 ** (k / 2)) for k in range(46))], np.int64)
+"""Lower edges of the B fine bins, ``(B,)``: two a doubling, from 0 and 1 s to 69 days.
+
+Bin k holds lengths over ``SPECTRUM_OVER_US[k]`` and up to ``SPECTRUM_OVER_US[k + 1]``; the last one all above its edge.
+"""
+SPECTRUM_OVER_US.flags.writeable = False
+_LAST_UP_TO_US = _US * 2**23  # 97 days: upper edge of the last bin where no hole is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +198,7 @@ def hole_spectrum(ordered_us: NDArray[np.int64], cut_us: NDArray[np.int64]) -> H
     length = np.sort(np.concatenate([ordered_us, cut_us[cut_us > 0]]))
     if not len(length):
         return HoleSpectrum((), (), ())
-    top = max(int(length[-1]), int(_SPECTRUM_US[-1]))
-    edges = np.concatenate([np.zeros(1, np.int64), _SPECTRUM_US[:-1], np.array([top], np.int64)])
+    edges = np.append(SPECTRUM_OVER_US, max(int(length[-1]), _LAST_UP_TO_US))
     last = np.searchsorted(length, edges, side="right")
     reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     count, node_us = np.diff(last), np.diff(reached[last])

@@ -1,0 +1,77 @@
+"""What became of the pool of idle nodes: how many there were over time, and the holes by their length."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay.replay.holes import idle_and_held_us
+from bfreplay.replay.tables import CHUNK_ROWS, TIME, RowTable, TableSink
+
+POOL = pa.schema([("time", TIME), ("n_idle", pa.int32())])
+HOLES = pa.schema(
+    [
+        ("over_s", pa.float64()),
+        ("up_to_s", pa.float64()),  # null for the last of all bins, which is open
+        ("n_holes", pa.int64()),
+        ("n_cut", pa.int64()),
+        ("n_held", pa.int64()),
+        ("idle_node_us", pa.int64()),
+        ("held_node_us", pa.int64()),
+    ]
+)
+_MOST = 2**63 - 1
+
+
+class PoolTable:
+    """Idle nodes over time: a row at the window's start, and at each instant after which their number is another."""
+
+    def __init__(self, sink: TableSink) -> None:
+        self._sink = sink
+        self._time: list[int] = []
+        self._n_idle: list[int] = []
+        self._last = -1
+        self.write_s = 0.0
+
+    def note(self, now_us: int, n_idle: int) -> None:
+        """The number after an instant at which nodes may have come or gone; times go up."""
+        if n_idle == self._last:
+            return
+        self._last = n_idle
+        self._time.append(now_us)
+        self._n_idle.append(n_idle)
+        if len(self._time) >= CHUNK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        started = perf_counter()
+        time = pa.array(self._time, type=pa.int64()).cast(TIME)
+        self._sink.write(pa.Table.from_arrays([time, pa.array(self._n_idle, type=pa.int32())], schema=POOL))
+        self._time, self._n_idle = [], []
+        self.write_s += perf_counter() - started
+
+    def close(self) -> pa.Table | None:
+        """Flush and close the sink."""
+        self._flush()
+        return self._sink.close()
+
+
+def write_holes(bins: NDArray[np.void], table: RowTable) -> None:
+    """Append the bins, ``(B,)`` of ``HOLE_BIN``, from the first that holds a hole to the last.
+
+    A bin with more node time than 64 bits can count (292,000 node-years) is shared out among as many rows as it takes.
+    """
+    used = np.flatnonzero(bins["n_holes"])
+    if not used.size:
+        return
+    idle, held = idle_and_held_us(bins)
+    edges_s = [*(bins["over_us"] / 1e6).tolist(), None]
+    counts = [bins[name].tolist() for name in ("n_holes", "n_cut", "n_held")]
+    for b in range(int(used[0]), int(used[-1]) + 1):
+        totals = [*(count[b] for count in counts), idle[b], held[b]]
+        n_rows = max(1, -(-idle[b] // _MOST))
+        for row in range(n_rows):
+            table.append((edges_s[b], edges_s[b + 1], *(total // n_rows + (row < total % n_rows) for total in totals)))
