@@ -17,8 +17,10 @@ from bfreplay.commands.explain import explain
 from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.ingest import ingest
 from bfreplay.commands.jobs import jobs
+from bfreplay.commands.plot import plot
 from bfreplay.commands.regret import regret
 from bfreplay.commands.replay import replay
+from bfreplay.commands.report import report
 from bfreplay.commands.solvers import solvers
 from bfreplay.commands.sweep import sweep
 from bfreplay.commands.tune import tune
@@ -70,6 +72,8 @@ def main() -> None:
     How does my training scale?   bfreplay jobs fit MEASUREMENTS
     A campaign of trials:         bfreplay jobs make hpo -o campaign.toml
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
+    A page to look at and mail:   bfreplay report RUN... -o report.html
+    Its pictures, for papers:     bfreplay plot NAME RUN
     What if? Many at once:        bfreplay sweep SPEC.toml --out SWEEP
     Which options suit my log?    bfreplay tune EVENTS --jobs JOBS
     Is this run better, and why?  bfreplay compare runs RUN RUN
@@ -83,7 +87,8 @@ def main() -> None:
 
 
 for command in (
-    ingest, describe, jobs, replay, sweep, tune, explain, compare, regret, solvers, export_decision, datasets,
+    ingest, describe, jobs, replay, report, plot, sweep, tune, explain, compare, regret, solvers, export_decision,
+    datasets,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -51,7 +51,7 @@ def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
     refuse_unknown_job(run, job)
     held = allocations_of(run)
     mine = held.job == held.names.index(job) if job in held.names else np.zeros(held.job.size, dtype=bool)
-    return _steps(held.count[mine], held.from_us[mine], held.to_us[mine], *_window(run))
+    return nodes_held(held.count[mine], held.from_us[mine], held.to_us[mine], *_window(run))
 
 
 def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
@@ -64,7 +64,7 @@ def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
     model = number[held.job] if held.names else held.job
     window = _window(run)
     return {
-        label: _steps(held.count[model == k], held.from_us[model == k], held.to_us[model == k], *window)
+        label: nodes_held(held.count[model == k], held.from_us[model == k], held.to_us[model == k], *window)
         for k, label in enumerate(labels)
     }
 
@@ -74,10 +74,18 @@ def _window(run: RunResult) -> tuple[int, int]:
     return config["window_start_us"], config["window_end_us"]
 
 
-def _steps(
+def nodes_held(
     count: NDArray[np.int64], since: NDArray[np.int64], until: NDArray[np.int64], start_us: int, end_us: int
 ) -> NodesOverTime:
-    """Sum of intervals as one step function; neighbours of the same height are one step."""
+    """Nodes held in all of A intervals together.
+
+    Parameters
+    ----------
+    count, since, until : (A,) int64
+        Nodes of each, and from when to when, in microseconds since the epoch, inside the window.
+    start_us, end_us
+        The window.
+    """
     times = np.concatenate([[start_us, end_us], since, until])
     change = np.concatenate([[0, 0], count, -count])
     edge, place = np.unique(times, return_inverse=True)

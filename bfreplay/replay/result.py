@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,9 +21,9 @@ class RunResult(ResultTables):
     """One finished replay.
 
     A run folder holds ``run.json`` (configuration with every default, versions, inputs with SHA-256, summary),
-    ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, perhaps ``nodes.parquet``: the same inputs
-    give the same bytes. Apart from them ``timings.parquet`` and ``session.json`` hold what was measured and how
-    the run was called, which differ from run to run.
+    ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``, ``holes.parquet``, perhaps
+    ``nodes.parquet``: the same inputs give the same bytes. Apart from them ``timings.parquet`` and ``session.json``
+    hold what was measured and how the run was called, which differ from run to run.
 
     Parameters
     ----------
@@ -47,6 +48,19 @@ class RunResult(ResultTables):
         summary = self.summary
         u = "" if self.u is None else f", U {self.u:.3f}"
         return f"<RunResult: {summary['n_decisions']:,} decisions{u}, {self.folder or 'in memory'}>"
+
+    def _repr_html_(self) -> str:
+        """Its key numbers, in a notebook."""
+        text: str = _notebook().run_html(self)
+        return text
+
+    @property
+    def plot(self) -> Any:
+        """Pictures of the run: ``plot.timeline()``, ``plot("timeline")``, ...; ``dir(run.plot)`` lists them.
+
+        See ``bfreplay.report.notebook.RunPlots``.
+        """
+        return _notebook().RunPlots(self)
 
     @classmethod
     def load(cls, folder: str | Path) -> RunResult:
@@ -92,3 +106,8 @@ class RunResult(ResultTables):
     def timings(self) -> pd.DataFrame:
         """Measured seconds of each decision."""
         return self.frame("timings")
+
+
+def _notebook() -> Any:
+    """By name, as the report stands a floor above and reads what is here: nothing here needs it to work."""
+    return import_module("bfreplay.report.notebook")

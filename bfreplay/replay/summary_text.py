@@ -14,7 +14,7 @@ from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
 _SOON = 0.5
-_DECISION_WORDS = {
+DECISION_WORDS = {
     "proven": "proven optimal",
     "proven_trivially": "no job or no node to decide on",
     "feasible": "feasible, not proven optimal",
@@ -23,6 +23,7 @@ _DECISION_WORDS = {
     "not_asked": "policy not asked",
     "unproven_by_design": "by a rule that proves nothing",
 }
+"""What stands behind a decision, by the keys of ``summary["decisions"]``."""
 _OWN_PARAMETERS = ("events", "futures", "memory")
 """Of the policies that look ahead."""
 _DEADLINE_WORDS = {"void": "ended before by the source"}
@@ -188,11 +189,12 @@ def _efficiency(efficiency: dict[str, Any], nodes: str, start_us: int) -> list[s
     return lines
 
 
-_BOUNDS = {
+BOUND_WORDS = {
     "priced": "what anyone who knows the future could process",
     "free_rescaling": "what anyone who knows the future could process with free rescaling",
     "work": "what anyone who knows the future could process, free to choose among the jobs",
 }
+"""What an upper bound is of, by its kind."""
 
 
 def _bound(bound: Mapping[str, Any] | None, start_us: int, done_us: int | None) -> list[str]:
@@ -200,7 +202,7 @@ def _bound(bound: Mapping[str, Any] | None, start_us: int, done_us: int | None) 
         return []
     if done_us is None or bound["earliest_finish_us"] is None:
         share = math.floor(bound["share"] * 1000) / 1000
-        return [_line("Bound", f"at least {share:.1%} of {_BOUNDS[bound['kind']]}")]
+        return [_line("Bound", f"at least {share:.1%} of {BOUND_WORDS[bound['kind']]}")]
     done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound["earliest_finish_us"]))
     return [_line("Bound", f"all jobs are done after {done}; nobody could be done before {earliest}")]
 
@@ -247,7 +249,7 @@ def _scores(summary: dict[str, Any], start_us: int) -> list[str]:
 def _decisions(result: RunResult) -> list[str]:
     summary = result.summary
     lines = [_line("Decisions", f"{summary['n_decisions']:,}")]
-    lines += [f"  {n:>10,}  {_DECISION_WORDS.get(kind, kind)}" for kind, n in summary["decisions"].items()]
+    lines += [f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary["decisions"].items()]
     if summary["fallbacks"]:
         total = sum(summary["fallbacks"].values())
         reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary["fallbacks"].items())

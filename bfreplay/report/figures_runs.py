@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure
+from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, settled
 from bfreplay.report.look import LINES, OKABE_ITO
 from bfreplay.report.picture_file import FORMATS, write_figure
 from bfreplay.result_folders import COMPARISON, SavedResult
@@ -166,7 +166,7 @@ def draw_over_time(found: list[Differences], record: Mapping[str, Any]) -> Figur
         elapsed_axis(panels[-1], (end_us - start_us) / _DAY_US)
     else:
         calendar_axis(panels[-1], start_us, end_us, "UTC")
-    return _settled(figure)
+    return settled(figure)
 
 
 def draw_causes(found: list[Steps], record: Mapping[str, Any]) -> Figure:
@@ -194,7 +194,7 @@ def draw_causes(found: list[Steps], record: Mapping[str, Any]) -> Figure:
                        parse_math=False)  # fmt: skip
         dress(axes)
         axes.grid(visible=False, axis="x")
-    return _settled(figure)
+    return settled(figure)
 
 
 def draw_comparison(folder: Path) -> list[Path]:
@@ -216,16 +216,6 @@ def draw_comparison(folder: Path) -> list[Path]:
             written.append(folder / f"{name}.{ending}")
             write_figure(figure, written[-1], ending)
     return written
-
-
-def _settled(figure: Figure) -> Figure:
-    """Fix the layout: its solver places panels a rounding error apart from call to call, and files would differ."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axes in figure.axes:
-        left, bottom, width, height = (round(float(size), 6) for size in axes.get_position().bounds)
-        axes.set_position((left, bottom, width, height))
-    return figure
 
 
 def _draw_cumulative(axes: Axes, mine: Differences, zero_us: int) -> None:

@@ -33,6 +33,16 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def settled(figure: Figure) -> Figure:
+    """Fix the layout: its solver places panels a rounding error apart from call to call, and files would differ."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(float(size), 6) for size in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
+    return figure
+
+
 def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
 

@@ -93,6 +93,10 @@ class ResultTables:
                 ) from error
         return self.tables[name]
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table, damaged or not: older versions did not write all of them."""
+        return name in self.tables or (self.folder is not None and (self.folder / f"{name}.parquet").exists())
+
     def frame(self, name: str) -> pd.DataFrame:
         """Table ``name`` as a data frame; raises as ``table`` does."""
         frame: pd.DataFrame = self.table(name).to_pandas()

@@ -1,0 +1,163 @@
+"""``bfreplay plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from bfreplay.commands.inputs import time_in_window
+from bfreplay.errors import InputError
+
+if TYPE_CHECKING:
+    from bfreplay.replay import RunResult
+    from bfreplay.report.run_figures.figure import RunFigure
+
+_ALL = "all"
+
+
+def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if not is_asked or context.resilient_parsing:
+        return
+    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+
+    names = FIGURES.names()
+    width = max(map(len, names))
+    for name in names:
+        try:
+            title = figure_named(name).title
+        except InputError as error:  # one that another package announces
+            title = f"({error.problem})"
+        click.echo(f"{name:{width}}  {title}")
+    context.exit()
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "-o", "--out", "out", metavar="FILE", type=click.Path(path_type=Path),
+    help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
+)  # fmt: skip
+@click.option(
+    "--window", nargs=2, metavar="START END", default=None,
+    help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
+    "start of the window.",
+)  # fmt: skip
+@click.option("--svg", is_flag=True, help="With 'all': write .svg instead of .png.")
+@click.option("--force", is_flag=True, help="Replace pictures that exist.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
+@click.option("--quiet", is_flag=True, help="No notes.")
+def plot(
+    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Draw the figure NAME of the saved RUN; several runs side by side.
+
+    NAME is one of those that --list shows, or 'all'. Each RUN is a folder that 'bfreplay replay --out' wrote. Several
+    are labelled A, B, ... in the order in which they are given.
+
+    \b
+    Examples:
+      bfreplay plot --list
+      bfreplay plot timeline run
+      bfreplay plot timeline run -o day.svg --window 2024-07-02 2024-07-03
+      bfreplay plot jobs run --window +0 +86400
+      bfreplay plot node-hours run-120 run-300 run-600 -o node-hours.svg
+      bfreplay plot all run -o pictures
+    """
+    if name == _ALL and window is not None:
+        raise click.UsageError("--window is for one figure over time: name it instead of 'all'.")
+    if name != _ALL and svg:
+        raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
+    if find_spec("matplotlib") is None:
+        raise InputError("matplotlib is not installed", fix="pip install matplotlib")
+    from bfreplay.replay import RunResult
+    from bfreplay.report.picture_file import check_picture
+    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+
+    if name == _ALL:
+        ending = "svg" if svg else "png"
+        files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}
+    else:
+        figure = figure_named(name)
+        files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
+    for file in files.values():  # better said before the runs are read than after
+        check_picture(file, overwrite=force)
+    loaded = _labelled([RunResult.load(run) for run in runs])
+    if name != _ALL:
+        _draw(figure, loaded, files[name], window, force, quiet)
+        return
+    (out or Path()).mkdir(parents=True, exist_ok=True)
+    for each, file in files.items():
+        _draw_if_possible(each, loaded, file, force, quiet)
+
+
+def _draw(
+    figure: RunFigure[Any], runs: Mapping[str, RunResult], file: Path, window: tuple[str, str] | None, force: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    from bfreplay.report.picture_file import save_picture
+
+    found = _data(figure, runs, window, quiet)
+    save_picture(figure.draw(found), file, overwrite=force)
+    click.echo(f"wrote {file}")
+
+
+def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:
+    """One of all: a note where there is nothing to show, or where another package's figure cannot be imported."""
+    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+    from bfreplay.report.run_figures.figure import NothingToShowError
+
+    try:
+        _draw(figure_named(name), runs, file, None, force, quiet)
+    except InputError as error:
+        if name in FIGURES.built_in and not isinstance(error, NothingToShowError):
+            raise
+        if not quiet:
+            click.echo(f"Note: no {file.name}: {error.problem}.", err=True)
+
+
+def _data(
+    figure: RunFigure[Any], runs: Mapping[str, RunResult], window: tuple[str, str] | None, quiet: bool
+) -> dict[str, Any]:
+    """What the figure shows of each run; runs that hold nothing of it are left out as long as one does."""
+    from bfreplay.report.run_figures.figure import NothingToShowError
+
+    found, empty = {}, {}
+    for label, run in runs.items():
+        try:
+            data = figure.data(run)
+            found[label] = data if window is None else _part(figure, data, run, window)
+        except NothingToShowError as error:
+            empty[label] = error
+    if not found:
+        raise next(iter(empty.values()))
+    for label, why in empty.items():
+        if not quiet:
+            click.echo(f"Note: {figure.name}: {label} is left out: {why.problem}.", err=True)
+    return found
+
+
+def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
+    from bfreplay.report.run_figures.time_part import OverTime
+
+    if not isinstance(data, OverTime):
+        raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")
+    start_us = run.record["config"]["window_start_us"]
+    return data.between(*(time_in_window(text, start_us, "--window") for text in window))
+
+
+def _labelled(runs: list[RunResult]) -> dict[str, RunResult]:
+    """One run by the label "", several as ``A (run-120)``, ``B (run-600)``, ..."""
+    from bfreplay.experiments.run_comparison.pairing import labels_of
+
+    if len(runs) == 1:
+        return {"": runs[0]}
+    return {
+        label if run.folder is None else f"{label} ({run.folder.resolve().name})": run
+        for label, run in zip(labels_of(len(runs)), runs, strict=True)
+    }

@@ -1,0 +1,52 @@
+"""``bfreplay report``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+import rich_click as click
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "-o", "--out", "out", type=click.Path(path_type=Path), default=Path("report.html"),
+    help="The page to write; its name ends in .html.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option("--quiet", is_flag=True, help="Do not say where the page is.")
+def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
+    """Write one self-contained HTML page about finished runs.
+
+    Each RUN is a folder that 'bfreplay replay --out' wrote. The page answers what training on the idle nodes would
+    have been worth, and shows nodes over time, where the node-hours went, jobs, holes, rescales, decisions and
+    yardsticks, as pictures that can be zoomed into and tables that sort. It opens in any browser without a network, and
+    can be mailed.
+
+    Several runs are compared with the first of them, as by 'bfreplay compare runs': they must have replayed the same
+    jobs in the same window of the same log.
+
+    \b
+    Examples:
+      bfreplay report run
+      bfreplay report run -o summit.html --force
+      bfreplay report exact equal-share published -o three-policies.html
+    """
+    from bfreplay.report.page.document import check_report, write_comparison_report, write_report
+
+    check_report(out, overwrite=force)
+    if len(runs) == 1:
+        write_report(runs[0], out, overwrite=force)
+    else:
+        from bfreplay.experiments import compare_runs
+        from bfreplay.report.comparison_figures import SavedComparison
+
+        with tempfile.TemporaryDirectory(prefix="bfreplay-report-") as folder:
+            comparison = Path(folder) / "comparison"
+            compare_runs(runs, out=comparison, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])})
+            write_comparison_report(runs, SavedComparison(comparison), out, overwrite=force)
+    if not quiet:
+        click.echo(f"Report: {out.resolve()}", err=True)

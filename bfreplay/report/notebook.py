@@ -1,0 +1,111 @@
+"""Runs in a notebook: pictures by name, and the numbers that matter as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from bfreplay.report.page.facts import facts_of
+from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+from bfreplay.report.tables import written
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.replay.result import RunResult
+
+_DPI = 100
+_TOLD = (
+    "window.duration_s", "idle.node_hours", "idle.mean_nodes", "share.useful", "share.rescaling",
+    "share.lost_to_preemption", "share.unused", "u", "bound.share", "decisions", "fallbacks",
+)  # fmt: skip
+_ALWAYS = ("finished",)
+"""Jobs of other statuses are told where there are some."""
+
+_TABLE = """
+<table>
+<caption style="caption-side: top; text-align: left"><b>{{ title }}</b>{% if place %} {{ place }}{% endif %}</caption>
+<tbody>
+{% for words, text in rows -%}
+<tr><th scope="row" style="text-align: left; font-weight: normal">{{ words }}</th>
+<td style="text-align: right">{{ text }}</td></tr>
+{% endfor -%}
+</tbody>
+</table>
+"""
+
+
+class RunPlots:
+    """Pictures of one run: ``run.plot.timeline()``, or ``run.plot("timeline")``; ``dir(run.plot)`` lists them.
+
+    Each returns a ``matplotlib.figure.Figure``, which a notebook shows. A dash in a name is written ``_``.
+
+    Parameters
+    ----------
+    run
+        Read from a folder, or in memory.
+    """
+
+    def __init__(self, run: RunResult) -> None:
+        self._run = run
+
+    def __call__(self, name: str) -> Figure:
+        """Draw the figure of this name.
+
+        Raises
+        ------
+        NothingToShowError
+            The run holds nothing that it shows.
+        InputError
+            There is no such figure, or a table of the run is damaged.
+        """
+        figure = figure_named(name)
+        drawn = figure.draw({"": figure.data(self._run)})
+        # a notebook shows matplotlib's figures only once pyplot has been imported
+        vars(drawn)["_repr_png_"] = partial(_png, drawn)
+        return drawn
+
+    def __getattr__(self, name: str) -> Callable[[], Figure]:
+        figure = _attributes().get(name)
+        if figure is None:
+            raise AttributeError(f"there is no figure {name!r}", name=name, obj=self)
+        return partial(self, figure)
+
+    def __dir__(self) -> list[str]:
+        return list(_attributes())
+
+    def __repr__(self) -> str:
+        return f"<pictures of a run: {', '.join(_attributes())}>"
+
+
+def run_html(run: RunResult) -> str:
+    """Table of the numbers that matter of ``run``, as HTML that needs nothing else."""
+    from jinja2 import Environment
+
+    facts = facts_of(run)
+    told = [facts[key] for key in _TOLD if key in facts and facts[key].value is not None]
+    jobs = [
+        facts[f"jobs.{status}"] for status, n in run.summary["jobs"].items() if n or status in _ALWAYS
+    ]  # fmt: skip
+    rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
+    title = ", ".join(
+        word for word in (
+            run.record["inputs"]["events"]["metadata"].get("cluster"), run.record["config"]["policy"]["name"],
+        ) if word
+    )  # fmt: skip
+    place = "in memory" if run.folder is None else str(run.folder)
+    template = Environment(autoescape=True).from_string(_TABLE)
+    return template.render(title=title, place=place, rows=rows)
+
+
+def _attributes() -> dict[str, str]:
+    """Names of the figures as a program may write them, and the figures'."""
+    return {name.replace("-", "_"): name for name in FIGURES.names()}
+
+
+def _png(figure: Figure) -> bytes:
+    data = BytesIO()
+    figure.savefig(data, format="png", dpi=_DPI)
+    return data.getvalue()

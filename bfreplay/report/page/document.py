@@ -1,0 +1,280 @@
+"""Puts the page together: one file that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bfreplay import __version__
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.outputs import written_whole
+from bfreplay.replay.result import RunResult
+from bfreplay.report.look import DARK, LIGHT
+from bfreplay.report.page.answer import answer
+from bfreplay.report.page.cautions import books, cautions
+from bfreplay.report.page.cells import Cell, PageTable, page_table
+from bfreplay.report.page.facts import Fact, facts_of
+from bfreplay.report.page.packed import packed_steps
+from bfreplay.report.page.provenance import Provenance, provenance_of
+from bfreplay.report.page.sections import Section, figure_sections, job_sections
+from bfreplay.report.page.soundness import check_run
+from bfreplay.report.tables import Column, written
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from bfreplay.report.comparison_figures import SavedComparison
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
+_AFTER_PLOTLY = "figures"
+_UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the template fills in.
+
+    Parameters
+    ----------
+    title
+        Of the page.
+    answer
+        Sentences at the top.
+    figures_table
+        Key figures, a column a run.
+    cautions
+        What to bear in mind; with the label of the run where there are several.
+    books
+        That the books close, likewise.
+    sections
+        In the order of the page.
+    runs
+        Where each run came from.
+    window
+        What the page needs to know of time: see ``time_view.js``.
+    """
+
+    title: str
+    answer: Sequence[Markup | str]
+    figures_table: PageTable
+    cautions: Sequence[tuple[str, Markup]]
+    books: Sequence[tuple[str, Markup]]
+    sections: Sequence[Section]
+    runs: Sequence[Provenance]
+    window: Mapping[str, Any]
+
+
+def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
+    """Write the page about one run.
+
+    Parameters
+    ----------
+    run
+        A run, or its folder.
+    out
+        The file to write, which ends in ``.html``; it appears when it is complete.
+    overwrite
+        Replace a file that is there.
+
+    Raises
+    ------
+    InputError, OutputExistsError
+        The folder is no run, or is damaged or half-written; or the file cannot be written.
+    """
+    file = check_report(out, overwrite=overwrite)
+    loaded = run if isinstance(run, RunResult) else RunResult.load(run)
+    _write(one_run_page(loaded), file, overwrite=overwrite)
+    return file
+
+
+def write_comparison_report(
+    runs: Sequence[RunResult | Path | str], comparison: SavedComparison, out: Path | str, *, overwrite: bool = False
+) -> Path:
+    """Write the page about several runs; arguments and errors as ``write_report``.
+
+    Parameters
+    ----------
+    runs
+        In the order of the comparison.
+    comparison
+        What ``bfreplay compare runs --out`` made of the same runs.
+    """
+    file = check_report(out, overwrite=overwrite)
+    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
+    _write(comparison_page(loaded, comparison), file, overwrite=overwrite)
+    return file
+
+
+def check_report(out: Path | str, *, overwrite: bool) -> Path:
+    """Raise what writing a page to ``out`` would, before any work is done."""
+    file = Path(out)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InputError("the report is an HTML page", file=file, value=file.name, expected="a name ending in .html")
+    if file.is_dir():
+        raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
+    if file.exists() and not overwrite:
+        raise OutputExistsError(
+            f"{file} is there already; choose another name, or replace it with --force (Python: overwrite=True)"
+        )
+    return file
+
+
+def one_run_page(run: RunResult) -> Page:
+    """The page about one run."""
+    sums = check_run(run)
+    facts = facts_of(run)
+    return Page(
+        title=_title([run]),
+        answer=answer(run, facts),
+        figures_table=_key_figures({"": facts}),
+        cautions=[("", each) for each in cautions(run, facts)],
+        books=[("", books(sums))],
+        sections=[*figure_sections({"": run}), *job_sections(run)],
+        runs=[provenance_of("", run)],
+        window=_window(run),
+    )
+
+
+def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> Page:
+    """The page about several runs, the first of which the others are compared with."""
+    from bfreplay.report.comparison_figures import comparison_answer, comparison_sections
+
+    labels = [each["run"] for each in comparison.record["runs"]]
+    by_label = dict(zip(labels, runs, strict=True))
+    sums = {label: check_run(run) for label, run in by_label.items()}
+    facts = {label: facts_of(run) for label, run in by_label.items()}
+    return Page(
+        title=_title(runs),
+        answer=comparison_answer(comparison),
+        figures_table=_key_figures(facts),
+        cautions=_together((label, each) for label, run in by_label.items() for each in cautions(run, facts[label])),
+        books=_together((label, books(sums[label])) for label in labels),
+        sections=[
+            *(
+                Section(each.name, each.title, each.words, each.figure, [page_table(table) for table in each.tables])
+                for each in comparison_sections(comparison)
+            ),
+            *figure_sections(by_label),
+        ],
+        runs=[provenance_of(label, run) for label, run in by_label.items()],
+        window=_window(runs[0]),
+    )
+
+
+def html_of(page: Page) -> str:
+    """The whole file."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.get_template("page.html.j2")
+    start_us = page.window["start_us"]
+    figures = {
+        section.name: {
+            "traces": section.figure.traces,
+            "layout": section.figure.layout,
+            "height": section.figure.height,
+            "series": {name: packed_steps(series, start_us) for name, series in section.figure.series.items()},
+        }
+        for section in page.sections
+        if section.figure is not None
+    }
+    return template.render(
+        page=page,
+        version=__version__,
+        light=LIGHT,
+        dark=DARK,
+        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        plotly=Markup(_inside_script(get_plotlyjs())),
+        scripts=[_script(name) for name in _SCRIPTS],
+        last_script=_script(_AFTER_PLOTLY),
+        palettes=_json({"light": LIGHT, "dark": DARK}),
+        figures=_json(figures),
+        window=_json({key: value for key, value in page.window.items() if key != "start_us"}),
+    )
+
+
+def _write(page: Page, file: Path, *, overwrite: bool) -> None:
+    text = html_of(page)
+    with written_whole([file], overwrite) as (part,):
+        part.write_text(text, encoding="utf-8")
+
+
+def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
+    """What is said of several runs alike is said once: ``A, B``."""
+    labels: dict[Markup, list[str]] = {}
+    for label, each in said:
+        labels.setdefault(each, []).append(label)
+    return [(", ".join(of_each), each) for each, of_each in labels.items()]
+
+
+def _key_figures(facts: Mapping[str, Mapping[str, Fact]]) -> PageTable:
+    """Facts that one of the runs has, a column a run."""
+    first = next(iter(facts.values()))
+    columns = (
+        Column("what", "key figure"),
+        *(Column(label or "value", label or "value", "number") for label in facts),
+    )
+    rows = [
+        [Cell(fact.key, fact.words), *(_cell(each[key]) for each in facts.values())]
+        for key, fact in first.items()
+        if any(_is_told(each[key]) for each in facts.values())
+    ]
+    return PageTable("Key figures", columns, rows, None)
+
+
+def _is_told(fact: Fact) -> bool:
+    """There is a number, and it is not that of a status which no job has."""
+    return fact.value is not None and (fact.value != 0 or not fact.key.startswith("jobs."))
+
+
+def _cell(fact: Fact) -> Cell:
+    exact = "" if fact.value is None else repr(fact.value) if isinstance(fact.value, float) else str(fact.value)
+    return Cell(exact, written(fact.value, fact.kind))
+
+
+def _title(runs: Sequence[RunResult]) -> str:
+    """Of the page and its tab."""
+    cluster = runs[0].record["inputs"]["events"]["metadata"].get("cluster")
+    where = f" of {cluster}" if cluster else ""
+    what = "Training on idle nodes" if len(runs) == 1 else f"{len(runs)} runs of training on idle nodes, compared"
+    return what + where
+
+
+def _window(run: RunResult) -> dict[str, Any]:
+    config, metadata = run.record["config"], run.record["inputs"]["events"]["metadata"]
+    start_us, duration_s = config["window_start_us"], run.summary["duration_s"]
+    unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
+    return {
+        "start_us": start_us,
+        "start_ms": None if metadata.get("time_origin") == "relative" else start_us / 1000,
+        "duration_s": duration_s,
+        "unit": unit,
+        "unit_s": unit_s,
+    }
+
+
+def _json(document: Any) -> Markup:
+    """JSON for a script element: nothing in it can end the element."""
+    from markupsafe import Markup
+
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _script(name: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(_inside_script((_HERE / f"{name}.js").read_text(encoding="utf-8")))
+
+
+def _inside_script(text: str) -> str:
+    """A script whose texts do not end the element that it stands in."""
+    return text.replace("</script", "<\\/script")

@@ -1,0 +1,141 @@
+// Figures, drawn by Plotly: colours by theme, step functions as fine as what is looked at allows.
+"use strict";
+
+const hasFinger = matchMedia("(pointer: coarse)").matches;  // a drag there scrolls the page
+const CONFIG = {
+  responsive: true, displaylogo: false, doubleClick: false, displayModeBar: hasFinger ? false : "hover",
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
+};
+
+// Of a row that jobs share, one after another: which is there in each column.
+function jobsInColumns({job, since_s: since}, edges) {
+  return edges.slice(1).map((end, column) => {
+    const first = Math.max(firstAbove(since, edges[column]) - 1, 0);
+    let last = first;
+    while (last + 1 < since.length && since[last + 1] < end) last += 1;
+    return last === first ? job[first] : `${job[first]} to ${job[last]} (${last - first + 1} jobs)`;
+  });
+}
+
+class PageFigure {
+  constructor(frame, document_) {
+    this.frame = frame;
+    this.document = document_;
+    this.series = null;
+    this.isDrawn = false;
+    this.timeAxes = Object.keys(document_.layout).filter((key) => document_.layout[key].time);
+  }
+
+  async unpack() {
+    const names = Object.keys(this.document.series);
+    const unpacked = await Promise.all(names.map((name) => unpackedSteps(this.document.series[name])));
+    this.series = Object.fromEntries(names.map((name, k) => [name, unpacked[k]]));
+  }
+
+  draw() {
+    const now = [this.frame, this.traces(), this.layout(), CONFIG];
+    if (this.isDrawn) return Plotly.react(...now);
+    this.isDrawn = true;
+    const drawn = Plotly.newPlot(...now);
+    if (this.timeAxes.length) {
+      this.frame.on("plotly_relayout", (change) => this.moved(change));
+      this.frame.on("plotly_doubleclick", () => MOVES.whole());
+    }
+    return drawn;
+  }
+
+  // As many columns as there is room for.
+  columns() {
+    return Math.max(100, Math.min(1200, Math.round(this.frame.clientWidth * 0.8)));
+  }
+
+  traces() {
+    return this.document.traces.map((trace) => {
+      const {steps, rows, ...plain} = trace;
+      const drawn = coloured(plain);
+      if (steps !== undefined) {
+        const found = columnsOf(this.series[steps.series], view.from, view.to, this.columns());
+        const height = found[steps.statistic];
+        drawn.x = found.edge.map(toAxis);
+        drawn.y = [...height, ...height.slice(-1)];
+      }
+      if (rows !== undefined) {
+        const edges = evenColumns(view.from, view.to, Math.min(600, this.columns()));
+        drawn.x = edges.map(toAxis);
+        drawn.z = rows.map((name) => inColumns(this.series[name], edges).mean.map((mean) => mean || null));
+        if (trace.meta?.row_jobs !== undefined) {
+          drawn.text = trace.meta.row_jobs.map((jobs) => jobsInColumns(jobs, edges));
+          drawn.hovertemplate = "%{text}: %{z:,.4~g} nodes<extra></extra>";
+        }
+      }
+      return drawn;
+    });
+  }
+
+  layout() {
+    const given = coloured(this.document.layout);
+    const layout = {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: this.document.height,
+      font: {family: "system-ui, sans-serif", size: 13, color: colour("ink")},
+      margin: {l: 64, r: 16, t: 12, b: this.hasLegend() ? 84 : 56}, hovermode: "closest", dragmode: hasFinger ? false : "zoom",
+      hoverlabel: {bgcolor: colour("panel"), bordercolor: colour("rule"), font: {color: colour("ink")}},
+      modebar: {bgcolor: "rgba(0,0,0,0)", color: colour("muted"), activecolor: colour("accent")},
+      ...given,
+    };
+    layout.legend = {orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom", ...given.legend};
+    for (const key of Object.keys(layout).filter((each) => /^[xy]axis\d*$/.test(each))) {
+      const {time, ...axis} = layout[key];
+      layout[key] = {
+        gridcolor: colour("grid"), linecolor: colour("rule"), zerolinecolor: colour("rule"), automargin: true,
+        ...(time ? this.timeAxis() : {}), ...axis,
+      };
+    }
+    return layout;
+  }
+
+  // Plotly shows one for two traces or more, heat maps aside.
+  hasLegend() {
+    const {traces, layout} = this.document;
+    const named = traces.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
+    return layout.showlegend !== false && named.length > 1;
+  }
+
+  timeAxis() {
+    const isDate = timeAxis.start_ms !== null;
+    return {
+      type: isDate ? "date" : "linear", range: [toAxis(view.from), toAxis(view.to)], autorange: false,
+      title: {text: isDate ? "time (UTC)" : `${timeAxis.unit} since the start of the log`},
+    };
+  }
+
+  moved(change) {
+    for (const axis of this.timeAxes) {
+      const range = change[`${axis}.range`] ?? [change[`${axis}.range[0]`], change[`${axis}.range[1]`]];
+      if (range[0] !== undefined && range[1] !== undefined) {
+        setView(fromAxis(range[0]), fromAxis(range[1]));
+        return;
+      }
+    }
+  }
+}
+
+const pageFigures = [];
+
+async function startFigures() {
+  const documents = JSON.parse(document.getElementById("figures").textContent);
+  for (const [name, each] of Object.entries(documents)) {
+    pageFigures.push(new PageFigure(document.getElementById(`plot-${name}`), each));
+  }
+  const redraw = (figures) => figures.filter((figure) => figure.isDrawn).forEach((figure) => figure.draw());
+  whenThemed.push(() => redraw(pageFigures));
+  whenMoved.push(() => redraw(pageFigures.filter((figure) => figure.timeAxes.length)));
+  for (const figure of pageFigures) {
+    await figure.unpack();
+    await figure.draw();
+    document.documentElement.dataset.ready = "";  // the first is there to be used; the others follow
+    await new Promise((resume) => setTimeout(resume));
+  }
+  document.documentElement.dataset.complete = "";
+}
+
+started("Pictures", startFigures);

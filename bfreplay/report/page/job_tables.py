@@ -1,0 +1,91 @@
+"""Tables of a run's models and jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bfreplay.answers.jobs import job_answers
+from bfreplay.answers.models import model_answers
+from bfreplay.answers.saved import jobs_frame, microseconds, model_label
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.result import RunResult
+from bfreplay.report.tables import Column, ShownTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NODE_HOURS = (
+    Column("held_node_hours", "node-hours held", "amount"),
+    Column("useful_node_hours", "useful", "amount"),
+    Column("rescaling_node_hours", "rescaling", "amount"),
+    Column("lost_to_preemption_node_hours", "lost to preemption", "amount"),
+    Column("stalled_node_hours", "too few nodes to run", "amount"),
+)
+_JOBS = (
+    Column("job", "job"),
+    Column("model", "model"),
+    Column("status", "at the end"),
+    Column("submitted", "submitted (UTC)", "time"),
+    Column("queue_s", "submit to first start", "seconds"),
+    Column("completion_s", "submit to finish", "seconds"),
+    Column("held_s", "time with nodes", "seconds"),
+    Column("mean_nodes", "mean nodes then", "amount"),
+    *_NODE_HOURS,
+    Column("done_samples", "samples", "samples"),
+    Column("n_starts", "starts", "count"),
+    Column("n_grown", "grown", "count"),
+    Column("n_shrunk", "shrunk", "count"),
+    Column("n_preempted", "preempted", "count"),
+)
+_SCORES = (Column("best_score", "best score", "number"), Column("last_score", "last score", "number"))
+_DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))
+_MODELS = (
+    Column("queue_median_s", "submit to first start, median", "seconds"),
+    Column("queue_p95_s", "95 % within", "seconds"),
+    Column("completion_median_s", "submit to finish, median", "seconds"),
+    Column("completion_p95_s", "95 % within", "seconds"),
+    Column("samples", "samples", "samples"),
+    *_NODE_HOURS,
+)
+
+
+def jobs_table(run: RunResult) -> ShownTable:
+    """A row a job, in the order of the set; scores and deadlines where there are any."""
+    answers = job_answers(run)
+    answers["model"] = answers["model"].map(model_label)
+    answers["status"] = answers["status"].str.replace("_", " ")
+    columns = list(_JOBS)
+    if run.record["inputs"]["jobs"].get("source") is not None:
+        columns += _SCORES
+    frame = jobs_frame(run)
+    if "deadline" in frame and frame["deadline"].notna().any():
+        answers["deadline"] = frame["deadline"]
+        answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
+        columns += _DEADLINE
+    return ShownTable("Jobs", tuple(columns), _rows(answers, columns))
+
+
+def models_table(run: RunResult) -> ShownTable:
+    """A row a model, in order of its first job."""
+    models = model_answers(job_answers(run))
+    statuses = [status for status in STATUSES if models[status].any()]
+    columns = (
+        Column("model", "model"),
+        Column("n_jobs", "jobs", "count"),
+        *(Column(status, status.replace("_", " "), "count") for status in statuses),
+        *_MODELS,
+    )
+    return ShownTable("Models", columns, _rows(models, columns))
+
+
+def _rows(frame: pd.DataFrame, columns: tuple[Column, ...] | list[Column]) -> list[list[Any]]:
+    """Plain values, ``None`` where there is none; times in microseconds."""
+    cells = [
+        [microseconds(value) if column.kind == "time" else _plain(value) for value in frame[column.key].tolist()]
+        for column in columns
+    ]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None or value != value else value

@@ -1,0 +1,84 @@
+"""What a figure of runs is: its numbers, its picture as a file, its picture on the page, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from bfreplay.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.replay.result import RunResult
+    from bfreplay.report.step_series import StepSeries
+    from bfreplay.report.tables import ShownTable
+
+D = TypeVar("D")
+
+
+class NothingToShowError(InputError):
+    """A run holds nothing that this figure shows; the message says why, as a whole sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFigure:
+    """A figure for the page, drawn there by Plotly.
+
+    Parameters
+    ----------
+    traces
+        Plotly's ``data``, as plain JSON. A colour is written ``"@name"``, a name of ``look.LIGHT``: the page puts in
+        that of its theme. Two keys are the page's own:
+
+        - ``"steps": {"series": name, "statistic": "least" | "mean" | "most"}`` on a scatter trace: the page fills
+          ``x`` and ``y`` from that series, as fine as the part of the window that is looked at allows.
+        - ``"rows": [name, ...]`` on a heat map: the page fills ``x``, ``y`` and ``z``, one row a series, the mean in
+          each column.
+    layout
+        Plotly's ``layout``, colours likewise. Axes of time have ``"time": True``, and the page sets their type, range
+        and ticks; figures with such an axis zoom together.
+    series
+        Step functions by name.
+    height
+        Pixels.
+    """
+
+    traces: list[dict[str, Any]]
+    layout: dict[str, Any]
+    series: Mapping[str, StepSeries] = field(default_factory=dict)
+    height: int = 340
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure(Generic[D]):
+    """One figure of a run, or of several runs side by side.
+
+    Functions but ``data`` take what ``data`` found in each run, by the run's label; a single run is labelled ``""``.
+
+    Parameters
+    ----------
+    name
+        In ``bfreplay plot NAME RUN``: ``"timeline"``.
+    title
+        Heading on the page, and of the picture.
+    data
+        Numbers of one run; raises ``NothingToShowError``.
+    draw
+        Matplotlib's figure of them.
+    page
+        The same for the page.
+    words
+        One or two sentences that tell what there is to see, numbers included, for those who do not see it.
+    table
+        The numbers as a table; ``None`` where there are too many.
+    """
+
+    name: str
+    title: str
+    data: Callable[[RunResult], D]
+    draw: Callable[[Mapping[str, D]], Figure]
+    page: Callable[[Mapping[str, D]], PageFigure]
+    words: Callable[[Mapping[str, D]], str]
+    table: Callable[[Mapping[str, D]], ShownTable] | None = None

@@ -1,0 +1,251 @@
+"""Which job held how many nodes when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.answers.saved import Allocations, allocations_of
+from bfreplay.report.idleness_axes import new_figure, plain_tick, settled
+from bfreplay.report.look import LIGHT
+from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
+from bfreplay.report.run_figures.marks import named, said_of
+from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
+from bfreplay.report.step_series import StepSeries, even_columns
+from bfreplay.wording import amount, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bfreplay.replay.result import RunResult
+
+_COLUMNS = 480
+_HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))
+"""Colours by share of the most nodes, closer where there are few: one node is to be told from none."""
+_MOST_STEPS = 160_000
+"""That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
+_FEWEST_COLUMNS = 400
+_NODE_US_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTimeline:
+    """Nodes of the jobs of one run over time.
+
+    Parameters
+    ----------
+    span
+        What is looked at: the window, or a part of it.
+    held
+        Who held how many nodes when, in that part.
+    models
+        Jobs and their models in order of admission, those never admitted last.
+    rows
+        Of the picture; none is empty.
+    """
+
+    span: Part
+    held: Allocations
+    models: tuple[tuple[str, str | None], ...]
+    rows: tuple[JobRow, ...]
+
+    @classmethod
+    def of_part(cls, span: Part, held: Allocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
+        """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
+        held = part_of(held, span.start_us, span.end_us)
+        rows = rows_of(held, models, span.start_us, span.end_us)
+        if not rows:
+            raise NothingToShowError("no job held a node at any time of the window" if models else "there are no jobs")
+        return cls(span, held, models, rows)
+
+    def between(self, start_us: int, end_us: int) -> JobTimeline:
+        """The same for a part of the window, with rows of its own.
+
+        Raises
+        ------
+        InputError
+            The part is empty, or reaches outside the window.
+        NothingToShowError
+            No job held a node in it.
+        """
+        return self.of_part(self.span.inside(start_us, end_us), self.held, self.models)
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs that held nodes."""
+        return sum(len(row.jobs) for row in self.rows)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows show several jobs, one after another or at once."""
+        return any(len(row.jobs) > 1 for row in self.rows)
+
+    @property
+    def most(self) -> int:
+        """Nodes of a row at once."""
+        return int(max(row.nodes.most.max() for row in self.rows))
+
+
+def job_timeline(run: RunResult) -> JobTimeline:
+    """Nodes of each job over the window.
+
+    Raises
+    ------
+    NothingToShowError
+        No job held a node.
+    """
+    jobs = run.table("jobs").select(["job", "model", "admitted"])
+    admitted = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
+    names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
+    order = np.argsort(admitted, kind="stable").tolist()
+    return JobTimeline.of_part(Part.whole(run), allocations_of(run), tuple((names[k], models[k]) for k in order))
+
+
+def draw(found: Mapping[str, JobTimeline]) -> Figure:
+    """A panel a run: mean nodes in each of 480 columns, a row a job."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    heights = [_panel_inches(len(mine.rows), len(found)) for mine in found.values()]
+    figure = new_figure(9.0, sum(heights) + 0.9)
+    span = outer_part([mine.span for mine in found.values()])
+    colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
+    scale = Normalize(0.0, max(mine.most for mine in found.values()))
+    panels = np.atleast_1d(figure.subplots(len(found), 1, sharex=True, height_ratios=heights)).tolist()
+    for axes, height, (label, mine) in zip(panels, heights, found.items(), strict=True):
+        edges = even_columns(mine.span.start_us, mine.span.end_us, _COLUMNS)
+        start, end = (float(day) for day in span.days(edges[[0, -1]]))
+        axes.imshow(
+            _heat(mine.rows, edges), cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
+            extent=(start, end, len(mine.rows) - 0.5, -0.5),
+        )  # fmt: skip
+        _name_rows(axes, mine, height)
+        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
+        axes.tick_params(axis="x", labelsize=9)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    draw_time_axis(panels[-1], span)
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
+    bar.set_label("nodes", fontsize=10)
+    bar.ax.tick_params(labelsize=9)
+    bar.ax.yaxis.set_major_formatter(plain_tick)
+    bar.outline.set_visible(False)
+    return settled(figure)
+
+
+def page(found: Mapping[str, JobTimeline]) -> PageFigure:
+    """A heat map a run, one below the other, with the same colours and the same time."""
+    top = max(mine.most for mine in found.values())
+    pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
+    domains = _domains(pixels)
+    most_steps = _MOST_STEPS // len(found)
+    layout: dict[str, Any] = {"xaxis": {"time": True, "anchor": f"y{len(found)}" if len(found) > 1 else "y"}}
+    traces: list[dict[str, Any]] = []
+    series: dict[str, StepSeries] = {}
+    for k, (label, mine) in enumerate(found.items()):
+        names = [named(label, row.label) for row in mine.rows]
+        series |= dict(zip(names, _thinned([row.nodes for row in mine.rows], most_steps), strict=True))
+        axis = "y" if k == 0 else f"y{k + 1}"
+        traces.append(
+            {
+                "type": "heatmap", "rows": names, "y": names, "yaxis": axis, "name": label,
+                "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
+                "showscale": k == 0, "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
+                "hoverongaps": False, "hovertemplate": "%{y}: %{z:,.4~g} nodes<extra></extra>",
+            }
+        )  # fmt: skip
+        if mine.is_shared:
+            traces[-1]["meta"] = {"row_jobs": [_of_row(row, mine.span.start_us) for row in mine.rows]}
+        layout["yaxis" if k == 0 else f"yaxis{k + 1}"] = {
+            "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "fixedrange": True,
+            "domain": domains[k], "tickfont": {"size": 11},
+            **({"title": {"text": label}} if label else {}),
+        }  # fmt: skip
+    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+
+
+def words(found: Mapping[str, JobTimeline]) -> str:
+    """How many jobs held nodes, and which held the most."""
+    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+
+
+def _told(label: str, mine: JobTimeline) -> str:
+    text = f"{count(mine.n_jobs, 'job')} held nodes"
+    without = len(mine.models) - mine.n_jobs
+    if without:
+        text += f", {without:,} never did and {'is' if without == 1 else 'are'} left out"
+    if mine.is_shared:
+        at_once = mine.rows[0].at_once
+        text += f", at most {sum(row.at_once for row in mine.rows):,} at once: a row shows "
+        text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
+    held_us = np.zeros(len(mine.held.names), dtype=np.int64)
+    np.add.at(held_us, mine.held.job, mine.held.count * (mine.held.to_us - mine.held.from_us))
+    busiest = int(held_us.argmax())
+    text += (
+        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / _NODE_US_PER_HOUR)}), "
+        f"and the most nodes that a job held at once were {most_of_a_job(mine.held):,}"
+    )
+    return f"{named(label, text)}."
+
+
+def _heat(rows: Sequence[JobRow], edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean nodes (rows, columns)."""
+    return np.array([row.nodes.in_columns(edges).mean for row in rows])
+
+
+def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
+    """As many names as there is room for."""
+    rows = mine.rows
+    step = max(1, -(-len(rows) * 10 // int(inches * 100)))
+    shown = range(0, len(rows), step)
+    size = min(9.0, max(6.0, 72 * inches / len(rows) * step * 0.75))
+    if mine.is_shared:
+        axes.set_yticks(shown, labels=[f"{k * rows[0].at_once + 1}" for k in shown], fontsize=size)
+        axes.set_ylabel("jobs at once", fontsize=10)
+    else:
+        axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _panel_inches(n_rows: int, n_panels: int) -> float:
+    return min(0.7 + 0.15 * n_rows, 8.0 if n_panels == 1 else 4.5)
+
+
+def _panel_pixels(n_rows: int, n_panels: int) -> int:
+    return min(max(18 * n_rows, 120), 900 if n_panels == 1 else 420)
+
+
+def _domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
+    """Parts of the height, from the top down."""
+    share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
+    found, top = [], 1.0
+    for height in pixels:
+        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
+        top -= height * share + gap
+    return found
+
+
+def _thinned(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
+    """The same where all have at most ``most_steps`` together; else those with more than their part in columns."""
+    if sum(len(each.mean) for each in series) <= most_steps:
+        return [each.coarse() for each in series]
+    coarse = [each.coarse(max(_FEWEST_COLUMNS, most_steps // len(series))) for each in series]
+    # seven digits do for a colour, and what is zero after them is next to nothing once compressed
+    return [
+        replace(each, mean=each.mean.astype(np.float32).astype(np.float64)) if not each.is_exact else each
+        for each in coarse
+    ]
+
+
+def _of_row(row: JobRow, start_us: int) -> dict[str, Any]:
+    """Jobs of a row, and the second of the window at which each first held a node."""
+    return {"job": list(row.jobs), "since_s": np.round((row.since_us - start_us) / 1e6, 1).tolist()}
+
+
+JOBS: RunFigure[JobTimeline] = RunFigure("jobs", "Which job held how many nodes when", job_timeline, draw, page, words)

@@ -1,0 +1,256 @@
+"""Idle nodes over time, and how many of them training used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
+from bfreplay.answers.saved import allocations_of
+from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, settled
+from bfreplay.report.look import LIGHT
+from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.run_figures.marks import named, page_line, paper_line, run_number, run_role, said_of
+from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
+from bfreplay.report.step_series import StepSeries, columns_of
+from bfreplay.report.tables import percent
+from bfreplay.wording import amount, count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bfreplay.replay.result import RunResult
+
+_COLUMNS = 480
+_PALE_BLUE = "#9CC9E8"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """Nodes of one run over time.
+
+    Parameters
+    ----------
+    span
+        What is looked at: the window, or a part of it.
+    idle
+        Idle nodes, held ones included. Of an old run it may end with the last decision.
+    used
+        Nodes held by jobs.
+    is_whole
+        Whether ``idle`` covers the window.
+    """
+
+    span: Part
+    idle: StepSeries
+    used: StepSeries
+    is_whole: bool = True
+
+    def between(self, start_us: int, end_us: int) -> Timeline:
+        """The same for a part of the window.
+
+        Raises
+        ------
+        InputError
+            The part is empty, or reaches outside the window.
+        NothingToShowError
+            Idle nodes are not known in it.
+        """
+        part = self.span.inside(start_us, end_us)
+        known = max(start_us, int(self.idle.edge_us[0])), min(end_us, int(self.idle.edge_us[-1]))
+        if known[0] >= known[1]:
+            raise NothingToShowError(f"{_NOT_RECORDED}: nobody knows how many were idle in this part of the window")
+        whole = known == (start_us, end_us)
+        return replace(
+            self, span=part, idle=self.idle.between(*known), used=self.used.between(start_us, end_us), is_whole=whole
+        )
+
+    @property
+    def share(self) -> float | None:
+        """Of the idle node time that was used; ``None`` without any, or where ``idle`` does not cover the window."""
+        return self.used.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
+
+
+_NOT_RECORDED = "the run was made before idle nodes were recorded apart from decisions"
+
+
+def timeline(run: RunResult) -> Timeline:
+    """Idle and used nodes over the window.
+
+    Raises
+    ------
+    NothingToShowError
+        The run was made before idle nodes were recorded, and has no decisions that would tell of them.
+    """
+    span = Part.whole(run)
+    held = allocations_of(run)
+    used = _series(nodes_held(held.count, held.from_us, held.to_us, span.start_us, span.end_us))
+    idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
+    return Timeline(span, idle, used, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
+
+
+def draw(found: Mapping[str, Timeline]) -> Figure:
+    """Idle nodes from the least to the most of each of 480 columns, their mean, and the mean of those used."""
+    figure = new_figure(9.0, 4.2)
+    axes = figure.subplots()
+    span = outer_part([mine.span for mine in found.values()])
+    is_alone = len(found) == 1
+    for k, (label, mine) in enumerate(_with_own_idle(found)):
+        _draw_idle(axes, mine, k, label)
+    for label, mine in found.items():
+        k = run_number(label)
+        shown = columns_of(mine.used, mine.span.start_us, mine.span.end_us, _COLUMNS)
+        days, role = span.days(shown.edge_us), run_role(k)
+        words = named(label, "used by training" if shown.is_exact else "used by training, mean")
+        width = 1.2 + 0.5 * max(0, len(found) - 1 - k)  # lines that coincide are all to be seen
+        if is_alone:
+            axes.stairs(shown.mean, days, fill=True, color=_PALE_BLUE, linewidth=0.0, zorder=2.2)
+        axes.stairs(
+            shown.mean, days, baseline=None, label=words, zorder=3, **(paper_line(role, k) | {"linewidth": width})
+        )
+    axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
+    axes.yaxis.set_major_formatter(plain_tick)
+    axes.set_ylabel("nodes", fontsize=10)
+    draw_time_axis(axes, span)
+    dress(axes)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    return settled(figure)
+
+
+def page(found: Mapping[str, Timeline]) -> PageFigure:
+    """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
+    traces: list[dict[str, Any]] = []
+    series: dict[str, StepSeries] = {}
+    for k, (label, mine) in enumerate(_with_own_idle(found)):
+        name = named(label, "idle")
+        series[name] = mine.idle.coarse()
+        group = {"legendgroup": name}
+        edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
+        traces += [
+            _steps(name, "least", "least idle", edge | {"showlegend": False}),
+            _steps(name, "most", "most idle", edge | {
+                "fill": "tonexty", "fillcolor": "@idle-range", "name": named(label, "idle, least to most"),
+            }),
+            _steps(name, "mean", "idle on average", {
+                "mode": "lines", "line": page_line("idle", k) | {"width": 1.2, "shape": "hv"},
+                "name": named(label, "idle, mean"),
+            }),
+        ]  # fmt: skip
+    for label, mine in found.items():
+        k, name = run_number(label), named(label, "used")
+        series[name] = mine.used.coarse()
+        own: dict[str, Any] = {
+            "mode": "lines", "line": page_line(run_role(k), k) | {"width": 1.4, "shape": "hv"},
+            "name": named(label, "used by training, mean"),
+        }  # fmt: skip
+        if len(found) == 1:
+            own |= {"fill": "tozeroy"}
+        traces.append(_steps(name, "mean", named(label, "used on average"), own))
+    layout = {
+        "xaxis": {"time": True},
+        "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g"},
+        "hovermode": "x unified",
+    }
+    return PageFigure(traces, layout, series, height=400)
+
+
+def words(found: Mapping[str, Timeline]) -> str:
+    """How many nodes were idle, and how many of them were used."""
+    told = [(label, _told_idle(mine)) for label, mine in _with_own_idle(found)]
+    told += [(label, _told_used(mine)) for label, mine in found.items() if mine.idle.most.any()]
+    return said_of(found, (f"{named(label, text) if label else text[0].upper() + text[1:]}." for label, text in told))
+
+
+def _told_idle(mine: Timeline) -> str:
+    least, most = mine.idle.least.min(), mine.idle.most.max()
+    as_far = "" if mine.is_whole else " as far as decisions tell (the run was made before idle nodes had a table)"
+    if not most:
+        return f"no node was idle at any time{as_far}"
+    if least == most:
+        return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
+    mean = amount(mine.idle.mean_height)
+    return f"{mean} nodes were idle on average, between {least:,.0f} and {most:,.0f}{as_far}"
+
+
+def _told_used(mine: Timeline) -> str:
+    if not mine.used.most.any():
+        return "training used none of them"
+    share = "" if mine.share is None else f", {percent(mine.share)} of the idle node time"
+    return f"training used {amount(mine.used.mean_height)} nodes on average{share}"
+
+
+def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
+    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
+    shown = columns_of(mine.idle, start_us, end_us, _COLUMNS)
+    days = mine.span.days(shown.edge_us)
+    if not shown.is_exact:
+        axes.stairs(
+            shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
+            label=named(label, "idle, least to most"),
+        )  # fmt: skip
+    line = paper_line("idle", k) | {"linewidth": 1.0}
+    words = named(label, "idle" if shown.is_exact else "idle, mean")
+    axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
+
+
+def _steps(series: str, statistic: str, hover: str, trace: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
+        "hovertemplate": f"{hover}: %{{y:,.4~g}} nodes<extra></extra>",
+    }  # fmt: skip
+
+
+def _with_own_idle(found: Mapping[str, Timeline]) -> Sequence[tuple[str, Timeline]]:
+    """Runs whose idle nodes are to be shown: one without a label where they are the same in all, else each."""
+    each = list(found.items())
+    longest = max(each, key=lambda one: int(one[1].idle.edge_us[-1] - one[1].idle.edge_us[0]))[1]
+    return [("", longest)] if all(_agree(longest, mine) for mine in found.values()) else each
+
+
+def _agree(longest: Timeline, mine: Timeline) -> bool:
+    """Whether idle nodes are the same as long as both are known."""
+    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
+    if mine.span != longest.span or start_us < longest.idle.edge_us[0] or end_us > longest.idle.edge_us[-1]:
+        return False
+    part = longest.idle.between(start_us, end_us)
+    return np.array_equal(part.edge_us, mine.idle.edge_us) and np.array_equal(part.mean, mine.idle.mean)
+
+
+def _series(nodes: NodesOverTime) -> StepSeries:
+    return StepSeries.exact(nodes.edge_us, nodes.count)
+
+
+def _idle_of_pool(run: RunResult, span: Part) -> StepSeries:
+    return _idle_of(run.table("pool"), span.end_us)
+
+
+def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:
+    """Idle nodes as decisions saw them: while there were jobs, or any to come."""
+    table = run.table("decisions")
+    if not table.num_rows:
+        raise NothingToShowError(f"{_NOT_RECORDED}, and it made no decision")
+    idle = _idle_of(table, span.end_us)
+    # decisions end with the last job; they have seen it all if they know of as much idle time as the ledger
+    if idle.area_us == run.summary["ledger"]["idle_node_us"]:
+        return idle
+    first_us, last_us = (int(table["time"].cast("int64")[k].as_py()) for k in (0, -1))
+    if first_us == last_us:
+        raise NothingToShowError(f"{_NOT_RECORDED}, and all its decisions were made at one instant")
+    return idle.between(first_us, last_us)
+
+
+def _idle_of(table: pa.Table, end_us: int) -> StepSeries:
+    """``n_idle`` from each ``time`` on, until ``end_us``; of rows of one instant the last counts."""
+    time_us, n_idle = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    lasts = np.diff(np.append(time_us, end_us)) > 0
+    since, height = time_us[lasts], n_idle[lasts]
+    is_new = np.append(True, height[1:] != height[:-1])
+    return StepSeries.exact(np.append(since[is_new], end_us), height[is_new])
+
+
+TIMELINE: RunFigure[Timeline] = RunFigure("timeline", "Idle and used nodes over time", timeline, draw, page, words)

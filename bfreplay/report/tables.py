@@ -1,0 +1,83 @@
+"""Tables of a page: each cell the value behind it, and its text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from bfreplay.datasets.times import EPOCH
+from bfreplay.wording import amount, duration
+
+Kind = Literal[
+    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "number", "time"
+]  # fmt: skip
+"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
+``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
+0.33 ms; ``samples`` 8.113e+11; ``number`` six digits; ``time`` of microseconds since the epoch, in UTC."""
+
+MISSING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: ``key`` names it in tests and in data, ``words`` head it (with the unit), ``kind`` writes its cells."""
+
+    key: str
+    words: str
+    kind: Kind = "text"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether cells are set flush right."""
+        return self.kind != "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """Rows of plain values, ``None`` where there is none; ``caption`` says what the table is.
+
+    The first column heads its row.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+def written(value: Any, kind: Kind) -> str:
+    """Text of a cell; a dash where there is nothing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return MISSING
+    if kind == "text":
+        return str(value)
+    if kind == "count":
+        return f"{value:,}"
+    if kind == "amount":
+        return amount(value)
+    if kind == "percent":
+        return percent(value)
+    if kind == "at-least":
+        return f"{math.floor(value * 1000) / 10:.1f} %"
+    if kind == "ratio":
+        return f"{value:.3f}"
+    if kind == "seconds":
+        return duration(value)
+    if kind == "ms":
+        return f"{value * 1e3:,.2f} ms"
+    if kind == "samples":
+        return f"{value:.4g}"
+    if kind == "time":
+        return f"{EPOCH + timedelta(microseconds=value):%Y-%m-%d %H:%M:%S}"
+    return f"{value:.6g}"
+
+
+def percent(share: float) -> str:
+    """``12.3 %``; two digits where that would be 0.0 %, and never 100.0 % for what is less."""
+    if share == 0:
+        return "0 %"
+    if 0.9995 <= share < 1:
+        return "99.9 %"
+    return f"{share:.1%}".replace("%", " %") if abs(share) >= 0.001 else f"{share * 100:.2g} %"

@@ -1,0 +1,88 @@
+"""A real browser, and pages for it to open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+_SWITCHES = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; tests that need it skip, by name, where there is none.
+
+    In CI, which has it, BFREPLAY_REQUIRE_BROWSER makes its absence an error.
+    """
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        message = f"there is no browser to open pages in (none of {', '.join(_NAMES)} is on the PATH)"
+        if os.environ.get("BFREPLAY_REQUIRE_BROWSER"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=list(_SWITCHES))
+        yield chromium
+        chromium.close()
+
+
+class OpenPage:
+    """A page opened from its file, and all that it did beside."""
+
+    def __init__(self, browser, file, **options):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.asked, self.said = [], []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-complete]")
+
+    def run(self, script, *arguments):
+        """Value of a JavaScript expression."""
+        return self.page.evaluate(script, *arguments)
+
+    def view(self):
+        """Seconds since the start of the window that figures over time show, from and to."""
+        return tuple(self.run("[view.from, view.to]"))
+
+    def column(self, table, key):
+        """Values of the rows that a table shows now, of the column of this key."""
+        return self.run(
+            """([table, key]) => {
+                const headers = [...document.querySelectorAll(`#${table} thead th`)];
+                const column = headers.findIndex((header) => header.dataset.column === key);
+                const rows = [...document.querySelectorAll(`#${table} tbody tr`)];
+                return rows.map((row) => row.cells[column].dataset.value);
+            }""",
+            [table, key],
+        )
+
+    def header(self, table, key):
+        """The button that sorts by this column."""
+        return self.page.locator(f'#{table} th[data-column="{key}"] button')
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens a file in a context of its own; fails the test if the page fetched or said anything."""
+    opened = []
+
+    def opens(file, **options):
+        opened.append(OpenPage(browser, file, **options))
+        return opened[-1]
+
+    yield opens
+    for each in opened:
+        each.context.close()
+        assert [url for url in each.asked[1:] if not url.startswith(("data:", "blob:"))] == []
+        assert each.said == []

@@ -1,0 +1,215 @@
+"""The page as a reader has it: opened from its file in a real browser, and used."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from bfreplay.datasets.times import EPOCH
+from bfreplay.report.page.document import write_report
+from bfreplay.report.step_series import StepSeries, columns_of
+
+
+@pytest.fixture(scope="session")
+def sample_page(sample_run, tmp_path_factory):
+    """The page about the bundled log's first day."""
+    return write_report(sample_run, tmp_path_factory.mktemp("pages") / "sample.html")
+
+
+@pytest.fixture(scope="session")
+def many_jobs_page(many_jobs_run, tmp_path_factory):
+    """The page about five thousand jobs."""
+    return write_report(many_jobs_run, tmp_path_factory.mktemp("pages") / "many.html")
+
+
+def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(sample_page, open_page):
+    opened = open_page(sample_page)
+    before = opened.view()
+    _drag(opened, 0.25, 0.5)
+    begin, end = opened.view()
+    length = before[1] - before[0]
+    assert begin == pytest.approx(before[0] + 0.25 * length, abs=0.02 * length)
+    assert end == pytest.approx(before[0] + 0.5 * length, abs=0.02 * length)
+    over_time = "pageFigures.filter((figure) => figure.timeAxes.length)"
+    ranges = opened.run(f"{over_time}.map((figure) => figure.frame.layout.xaxis.range.map(fromAxis))")
+    assert len(ranges) == 2
+    assert np.allclose(ranges, [[begin, end]] * 2, atol=1e-3)
+    assert opened.page.locator(".view").first.inner_text() == f"{_clock(opened, begin)} to {_clock(opened, end)}"
+
+
+def test_a_double_click_and_the_button_show_the_whole_window_again(sample_page, open_page):
+    opened = open_page(sample_page)
+    whole = opened.view()
+    _drag(opened, 0.25, 0.5)
+    opened.page.locator("#plot-timeline .nsewdrag").dblclick()
+    opened.page.wait_for_function("view.from === 0 && view.to === timeAxis.duration_s")
+    _drag(opened, 0.25, 0.5)
+    assert opened.view() != whole
+    opened.page.get_by_role("button", name="Whole window").first.click()
+    assert opened.view() == whole
+
+
+def test_the_keyboard_moves_and_zooms(sample_page, open_page):
+    opened = open_page(sample_page)
+    begin, end = opened.view()
+    opened.page.locator("#timeline .plot-frame").focus()
+    opened.page.keyboard.press("+")
+    assert opened.view() == pytest.approx((begin + (end - begin) / 4, end - (end - begin) / 4))
+    opened.page.keyboard.press("ArrowLeft")
+    assert opened.view() == pytest.approx((begin, begin + (end - begin) / 2))
+    opened.page.keyboard.press("ArrowLeft")  # no further than the window
+    assert opened.view() == pytest.approx((begin, begin + (end - begin) / 2))
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("-")
+    assert opened.view() == pytest.approx((begin, end))
+    opened.page.keyboard.press("+")
+    opened.page.keyboard.press("Home")
+    assert opened.view() == (begin, end)
+
+
+@pytest.mark.parametrize("part", [(0.0, 1.0), (0.31, 0.62), (0.5, 0.501)], ids=["whole", "third", "closest"])
+def test_lines_show_what_the_tables_say_of_the_part_that_is_looked_at(sample_page, sample_run, open_page, part):
+    opened = open_page(sample_page)
+    config = sample_run.record["config"]
+    start_us, end_us = config["window_start_us"], config["window_end_us"]
+    from_us, to_us = (start_us + round(share * (end_us - start_us)) for share in part)
+    opened.run("([a, b]) => setView(a, b)", [(from_us - start_us) / 1e6, (to_us - start_us) / 1e6])
+    pool = sample_run.table("pool")
+    idle = StepSeries.exact(
+        np.append(np.asarray(pool["time"].cast("int64")), end_us), np.asarray(pool["n_idle"], dtype=np.int64)
+    )
+    drawn = opened.run(
+        """() => {
+            const figure = pageFigures[0];
+            const n = figure.columns();
+            return {n, lines: figure.document.traces.map((trace, k) => [
+                trace.steps, figure.frame.data[k].x.map(fromAxis), Array.from(figure.frame.data[k].y)])};
+        }"""
+    )
+    expected = columns_of(idle, from_us, to_us, drawn["n"])
+    seen = [line for line in drawn["lines"] if line[0]["series"] == "idle"]
+    assert {line[0]["statistic"] for line in seen} == {"least", "mean", "most"}
+    for steps, x, y in seen:
+        assert np.allclose(np.array(x) * 1e6 + start_us, expected.edge_us, atol=2_000)  # Plotly keeps milliseconds
+        assert np.allclose(y[:-1], getattr(expected, steps["statistic"]), rtol=1e-6, atol=1e-6)
+
+
+def test_a_header_sorts_a_table_both_ways_and_says_so(sample_page, sample_run, open_page):
+    opened = open_page(sample_page)
+    held = sorted(sample_run.table("jobs")["done_samples"].to_pylist(), reverse=True)
+    button = opened.header("job-table-table-1", "done_samples")
+    header = opened.page.locator('#job-table-table-1 th[data-column="done_samples"]')
+    assert header.get_attribute("aria-sort") is None
+    button.click()
+    assert header.get_attribute("aria-sort") == "descending"
+    assert [float(value) for value in opened.column("job-table-table-1", "done_samples")] == held
+    button.press("Enter")
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert [float(value) for value in opened.column("job-table-table-1", "done_samples")] == held[::-1]
+    opened.header("job-table-table-1", "job").click()
+    assert header.get_attribute("aria-sort") is None
+    names = opened.column("job-table-table-1", "job")
+    assert names == sorted(names)
+
+
+def test_what_is_missing_is_sorted_last_both_ways(sample_page, open_page):
+    opened = open_page(sample_page)
+    for _ in range(2):
+        opened.header("job-table-table-1", "completion_s").click()
+        values = opened.column("job-table-table-1", "completion_s")
+        missing = values.index("")
+        assert all(value == "" for value in values[missing:])
+        assert all(value != "" for value in values[:missing])
+
+
+def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs_page, many_jobs_run, open_page):
+    opened = open_page(many_jobs_page)
+    jobs = many_jobs_run.jobs
+    table = "job-table-table-1"
+    assert opened.column(table, "job") == jobs["job"].tolist()[:50]
+    opened.page.get_by_role("button", name="Next rows").click()
+    assert opened.column(table, "job") == jobs["job"].tolist()[50:100]
+    assert opened.page.locator(".table-controls [role=status]").inner_text() == "rows 51 to 100 of 5,000"
+    opened.header(table, "n_preempted").click()
+    most = jobs.sort_values("n_preempted", ascending=False, kind="stable")["job"].tolist()
+    assert opened.column(table, "job") == most[:50]
+    opened.page.get_by_role("searchbox", name="Search").fill("TRIAL-123")
+    assert sorted(opened.column(table, "job")) == [f"trial-123{k}" for k in range(10)]
+    opened.page.get_by_role("searchbox", name="Search").fill("no such job")
+    assert opened.column(table, "job") == []
+    assert opened.page.locator(".table-controls [role=status]").inner_text() == "no such row"
+
+
+def test_the_theme_is_the_systems_and_the_button_changes_it(sample_page, open_page):
+    opened = open_page(sample_page, color_scheme="dark")
+    dark = _colours(opened)
+    opened.page.get_by_role("button", name="Light theme").click()
+    light = _colours(opened)
+    assert open_page(sample_page, color_scheme="light").run("theme") == "light"
+    assert all(a != b for a, b in zip(dark, light, strict=True))
+    assert opened.page.get_by_role("button", name="Dark theme").is_visible()
+
+
+def test_paper_is_light(sample_page, open_page):
+    opened = open_page(sample_page, color_scheme="dark")
+    opened.run("dispatchEvent(new Event('beforeprint'))")
+    assert opened.run("theme") == "light"
+    opened.run("dispatchEvent(new Event('afterprint'))")
+    assert opened.run("theme") == "dark"
+    assert len(opened.page.pdf()) > 50_000
+
+
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, width):
+    opened = open_page(sample_page, viewport={"width": width, "height": 800}, has_touch=width < 500)
+    assert opened.run("document.documentElement.scrollWidth") == width
+    wide = opened.run(
+        """[...document.querySelectorAll('.plot')]
+            .filter((plot) => plot.scrollWidth > plot.clientWidth + 1).map((plot) => plot.id)"""
+    )
+    assert wide == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_rules_of_accessibility_hold(sample_page, open_page, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = open_page(sample_page, color_scheme=scheme)
+    opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    opened.run("document.querySelectorAll('.modebar-container').forEach((each) => each.remove())")
+    found = Axe().run(opened.page).response["violations"]
+    assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
+
+
+@pytest.mark.parametrize("run", ["no_jobs_run", "all_idle_run", "never_idle_run"])
+def test_odd_runs_have_a_page_too(run, request, tmp_path, open_page):
+    opened = open_page(write_report(request.getfixturevalue(run), tmp_path / "odd.html"))
+    assert opened.page.locator("h1").inner_text()
+    assert "NaN" not in opened.page.locator("body").inner_text()
+
+
+def _drag(opened, begin, end):
+    """Mark a part of the timeline with the mouse, in shares of its width."""
+    plot = opened.page.locator("#plot-timeline .nsewdrag")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    y = box["y"] + box["height"] / 2
+    opened.page.mouse.move(box["x"] + begin * box["width"], y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + end * box["width"], y, steps=4)
+    opened.page.mouse.up()
+
+
+def _clock(opened, seconds):
+    start_ms = opened.run("timeAxis.start_ms")
+    return f"{EPOCH + timedelta(milliseconds=start_ms, seconds=seconds):%Y-%m-%d %H:%M:%S}"
+
+
+def _colours(opened):
+    """Of the ground, and of a picture's text."""
+    return opened.run(
+        """[getComputedStyle(document.body).backgroundColor,
+            getComputedStyle(document.querySelector('#plot-timeline .xtick text')).fill]"""
+    )

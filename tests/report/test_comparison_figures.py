@@ -1,0 +1,204 @@
+"""What the page says of a comparison of runs: its pictures and tables, against the record and its tables."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from bfreplay.experiments import compare_runs
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.report.comparison_figures import (
+    SavedComparison,
+    causes_page,
+    comparison_answer,
+    comparison_sections,
+    over_time_page,
+)
+from bfreplay.report.figures_runs import differences_over_time, waterfalls
+from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
+from tests.report.run_figures.drawn import check_page
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory) -> SavedComparison:
+    """Two runs against a third, two days, an hour a bin."""
+    place = tmp_path_factory.mktemp("compared")
+    runs = [run(busy_days(), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
+    runs.append(run(busy_days(), endless_jobs(), EqualSharePolicy()))
+    compare_runs(runs, out=place / "found", resamples=200)
+    return SavedComparison(place / "found")
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory) -> SavedComparison:
+    """Jobs that end, in both semantics: samples are equal by construction."""
+    place = tmp_path_factory.mktemp("ended")
+    runs = [run(busy_days(), ending_jobs(), max_parallel=n) for n in (10, 2)]
+    compare_runs(runs, out=place / "found", resamples=200)
+    return SavedComparison(place / "found")
+
+
+def section(comparison, name):
+    return next(each for each in comparison_sections(comparison) if each.name == name)
+
+
+def rows_of(table):
+    """Cells by the first column and the column's key."""
+    keys = [column.key for column in table.columns]
+    return {row[0]: dict(zip(keys, row, strict=True)) for row in table.rows}
+
+
+def test_answers_are_those_of_the_record(comparison):
+    assert [str(text) for text in comparison_answer(comparison)] == [
+        str(pair["answer"]).replace("'", "&#39;") for pair in comparison.record["pairs"]
+    ]
+
+
+def test_sections_have_names_of_their_own_and_plain_tables(comparison, ended):
+    for each in (comparison, ended):
+        sections = comparison_sections(each)
+        assert [found.name for found in sections] == [
+            "options", "differences-over-time", "causes", "job-by-job"
+        ]  # fmt: skip
+        for table in (table for found in sections for table in found.tables):
+            assert len({column.key for column in table.columns}) == len(table.columns)
+            for row in table.rows:
+                assert len(row) == len(table.columns)
+                assert {type(cell) for cell in row} <= {str, int, float, type(None)}
+
+
+def test_series_over_time_are_those_of_the_tables(comparison):
+    figure = check_page(over_time_page(differences_over_time(comparison)))
+    base = comparison.record["pairs"][0]["samples"]["baseline"]
+    hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
+    of_a = np.asarray(hours.filter(pc.equal(hours["run"], "A"))["samples"])
+    for label in ("B", "C"):
+        mine = np.asarray(hours.filter(pc.equal(hours["run"], label))["samples"])
+        assert figure.series[f"bin-{label}"].mean == pytest.approx(100 * (mine - of_a) / base)
+        sums = cumulative.filter(pc.equal(cumulative["run"], label))
+        for name, column in (("sum", "difference"), ("low", "low"), ("high", "high")):
+            series = figure.series[f"{name}-{label}"]
+            assert series.mean == pytest.approx(100 * np.asarray(sums[column]) / base)
+            # at any time the sum of all bins up to and with that one
+            assert series.edge_us[1:].tolist() == np.asarray(sums["time"].cast("int64")).tolist()
+        assert figure.series[f"bin-{label}"].mean.cumsum() == pytest.approx(figure.series[f"sum-{label}"].mean)
+
+
+def test_runs_over_time_are_told_apart_without_colour(comparison):
+    figure = over_time_page(differences_over_time(comparison))
+    sums = [trace for trace in figure.traces if trace["name"].endswith("sum up to then")]
+    assert len({trace["line"]["dash"] for trace in sums}) == len({trace["line"]["color"] for trace in sums}) == 2
+    bands = [trace["fillpattern"]["shape"] for trace in figure.traces if "fillpattern" in trace]
+    assert len(set(bands)) == 2
+    assert figure.layout["xaxis"]["time"] is True
+    domains = [axis["domain"] for key, axis in figure.layout.items() if key.startswith("yaxis")]
+    assert all(upper[0] > lower[1] for upper, lower in itertools.pairwise(domains))
+
+
+def test_there_is_no_band_without_intervals(ended):
+    figure = check_page(over_time_page(differences_over_time(ended)))
+    assert sorted(figure.series) == ["bin-B", "sum-B"]
+    assert figure.series["sum-B"].mean[-1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_bars_of_causes_begin_where_the_one_before_ends_and_the_last_is_all(comparison):
+    found = waterfalls(comparison)
+    traces = check_page(causes_page(found)).traces
+    for k, steps in enumerate(found):
+        mine = [trace for trace in traces if trace["yaxis"] == ("y", "y2")[k]]
+        end = 0.0
+        for trace in mine[:-1]:
+            assert trace["base"][0] == pytest.approx(end)
+            end += trace["x"][0]
+        assert end == pytest.approx(steps.total) == mine[-1]["x"][0]
+        assert mine[-1]["base"] == [0.0]
+        falls = [trace for trace in mine[:-1] if trace["x"][0] < 0]
+        assert all("pattern" in trace["marker"] for trace in falls)
+
+
+def test_words_tell_the_differences_at_the_end(comparison):
+    pair = comparison.record["pairs"][1]
+    share = 100 * pair["samples"]["difference"] / pair["samples"]["baseline"]
+    assert abs(share) > 1
+    assert f"In all C - A is {share:+.2f} % of A's samples" in section(comparison, "differences-over-time").words
+    assert f"all {share:+.2f} %" in section(comparison, "causes").words
+    assert "48 bins of 1 h" in section(comparison, "differences-over-time").words
+
+
+def test_options_that_differ_are_shown(comparison):
+    found = section(comparison, "options")
+    rows = rows_of(found.tables[0])
+    assert rows["policy"] == {"option": "policy", "A": "bftrainer", "B": "bftrainer", "C": "equal-share"}
+    assert rows["policy.t_fwd_s"] == {"option": "policy.t_fwd_s", "A": "120", "B": "20", "C": None}
+    assert "policy.t_fwd_s" in found.words
+    assert [row[0] for row in found.tables[0].rows].count("policy.name") == 0  # said by the row above
+
+
+def test_sums_by_bin_are_those_of_the_record(comparison):
+    for table, pair in zip(
+        section(comparison, "differences-over-time").tables, comparison.record["pairs"], strict=True
+    ):
+        rows = rows_of(table)
+        assert len(rows) == len(pair["hours"])
+        first, total = rows["samples"], pair["hours"][0]["total"]
+        assert (first["baseline"], first["other"]) == (pair["hours"][0]["baseline"], pair["hours"][0]["other"])
+        assert first["difference"] == pytest.approx(first["other"] - first["baseline"])
+        assert first["relative"] == pytest.approx(first["difference"] / first["baseline"])
+        assert (first["low"], first["high"], first["n"]) == (total["low"], total["high"], 48)
+
+
+def test_a_missing_interval_has_its_reason(ended):
+    (table,) = section(ended, "differences-over-time").tables
+    first = rows_of(table)["samples"]
+    assert first["low"] is None
+    assert "all jobs were done in both runs" in first["why_no_interval"]
+
+
+def test_parts_of_the_difference_add_up_to_it(comparison):
+    parts, totals = section(comparison, "causes").tables
+    for k, pair in enumerate(comparison.record["pairs"]):
+        samples = [row[1 + 2 * k] for row in parts.rows]
+        assert sum(samples[:-1]) == pytest.approx(samples[-1])
+        assert samples[-1] == pytest.approx(pair["samples"]["difference"])
+        assert rows_of(totals)["rescales up"][pair["run"]] == pair["totals"]["other"]["n_grown"]
+    rows = rows_of(totals)
+    assert rows["rescales up"]["A"] == comparison.record["pairs"][0]["totals"]["baseline"]["n_grown"]
+    used = ("node-hours useful", "node-hours of rescaling", "node-hours lost to preemption")
+    for run_ in "ABC":
+        assert sum(rows[name][run_] for name in used) == pytest.approx(rows["node-hours used"][run_])
+
+
+def test_jobs_are_compared_in_hours(ended):
+    found = section(ended, "job-by-job")
+    pair = ended.record["pairs"][0]
+    finish = next(row for row in pair["jobs"]["measures"] if row["measure"] == "finish_s")
+    row = rows_of(found.tables[0])["finish, h"]
+    assert finish["median"]
+    assert row["median"] == pytest.approx(finish["median"] / 3_600)
+    assert [row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")] == [
+        finish[key] for key in ("n_both", "n_better", "n_equal", "n_worse")
+    ]
+    assert "12 pairs of jobs" in found.words
+
+
+def test_a_campaign_is_compared_by_its_milestones(comparison):
+    from bfreplay.report.comparison_tables import campaign_table
+
+    both = {"baseline": 7_200.0, "other": 3_600.0, "difference": -3_600.0}
+    campaign = {
+        "finished": [{"which": "half", "k": 5, **both}],
+        "over": {"baseline": None, "other": 36_000.0, "difference": None},
+        "reached": {"score": 0.75, **both},
+        "best_score": {"baseline": 0.75, "other": 0.8, "difference": 0.05},
+    }
+    table = campaign_table({"run": "B", "baseline": "A", "campaign": campaign})
+    assert table.rows == [
+        ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
+        ["all over, h", None, 10.0, None],
+        ["score 0.75 reached, h", 2.0, 1.0, -1.0],
+        ["best score", 0.75, 0.8, 0.05],
+    ]
+    assert "campaign" not in [each.name for each in comparison_sections(comparison)]

@@ -1,0 +1,117 @@
+"""Runs in a notebook: pictures by name, and a table of key numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from bfreplay.errors import InputError
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.replay import replay_log
+from bfreplay.report.run_figures.catalogue import FIGURES
+from bfreplay.report.run_figures.figure import NothingToShowError
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
+
+
+@pytest.fixture(scope="module")
+def run():
+    """In memory: one job holds the only idle node from 0 to 15 s of 60 s, another never comes."""
+    jobs = JobSet([job("a", work=150.0), job("b", submit_s=100)])
+    return replay_log(log(2, [], 60, idle_first=[0]), jobs, EqualSharePolicy())
+
+
+class _Cells(HTMLParser):
+    """Rows of a table as ``words: text``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[str, str] = {}
+        self.open: list[str] = []
+        self.words = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "th":
+            self.words = data
+        elif self.open and self.open[-1] == "td":
+            self.rows[self.words] = data
+
+
+def rows(html: str) -> dict[str, str]:
+    parser = _Cells()
+    parser.feed(html)
+    assert parser.open == []
+    return parser.rows
+
+
+def test_every_figure_has_a_method(run):
+    assert dir(run.plot) == sorted(name.replace("-", "_") for name in FIGURES.built_in)
+    assert "timeline" in repr(run.plot)
+
+
+def test_a_picture_by_method_or_by_name_of_a_run_in_memory(run):
+    by_method, by_name = run.plot.timeline(), run.plot("timeline")
+    assert run.folder is None
+    assert by_method is not by_name
+    for figure in (by_method, by_name, run.plot.node_hours(), run.plot("node-hours")):
+        png = figure._repr_png_()
+        assert png.startswith(b"\x89PNG")
+        assert len(png) > 5_000
+
+
+def test_names_that_are_no_figure_are_refused(run):
+    with pytest.raises(AttributeError, match="no figure 'timelime'"):
+        run.plot.timelime()
+    with pytest.raises(InputError, match="unknown figure 'timelime'"):
+        run.plot("timelime")
+    assert not hasattr(run.plot, "_repr_html_")
+
+
+def test_a_figure_with_nothing_to_show_says_so():
+    empty = replay_log(log(1, [], 60), JobSet([job("a")]), EqualSharePolicy())
+    with pytest.raises(NothingToShowError, match="no job held a node"):
+        empty.plot.jobs()
+
+
+def test_the_table_has_the_numbers_of_the_run(run):
+    found = rows(run._repr_html_())
+    ledger = run.summary["ledger"]["node_hours"]
+    assert found["idle node-hours"] == "0.0167"
+    assert ledger["idle"] == pytest.approx(1 / 60)
+    assert found["share of the idle node-hours useful"] == "25.0 %"
+    assert found["share of the idle node-hours unused"] == "75.0 %"
+    assert found["length of the window"] == "60 s"
+    assert found["decisions"] == str(run.summary["n_decisions"])
+    assert found["jobs finished"] == "1"
+    assert found["jobs not submitted"] == "1"
+    assert "jobs waiting" not in found
+    assert re.search("U: samples", " ".join(found))
+
+
+def test_the_table_is_whole_in_itself_and_shows_text_as_it_is(run, tmp_path):
+    inputs = run.record["inputs"]
+    events = inputs["events"] | {"metadata": inputs["events"]["metadata"] | {"cluster": "<script>alert(1)</script>"}}
+    odd = replace(run, record=run.record | {"inputs": inputs | {"events": events}}, folder=tmp_path / "a&b")
+    html = odd._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "a&amp;b" in html
+    assert "in memory" in run._repr_html_()
+    assert not re.search(r"https?://|src=|href=", html)
+
+
+def test_odd_runs_have_a_table(run):
+    never = replay_log(log(1, [], 60), JobSet([job("a")]), EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    found = rows(never._repr_html_())
+    assert found["idle node-hours"] == "0.0"
+    assert "share of the idle node-hours useful" not in found
+    assert not {"nan", "None"} & set(found.values())
