@@ -9,14 +9,20 @@ JOBS   ?= 2
 # a CBC build that bfreplay refuses: tests hold that what it does is never believed
 UNSAFE := .venv-unsafe-cbc
 
-.PHONY: demo test lint unsafe-cbc clean
+.PHONY: demo test docs lint unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
 	$(BIN)/bfreplay replay sample --jobs sample --out $(DEMO) --force
+	$(BIN)/bfreplay report $(DEMO) -o $(DEMO).html --force
 
 test: lint unsafe-cbc
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# the tests build it too, elsewhere
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -b html -E -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -33,9 +39,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e .
 	touch $@
 
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[docs]'
+	touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
-	touch $@ $(VENV)/.installed
+	touch $@ $(VENV)/.installed $(VENV)/.installed-docs
 
 unsafe-cbc: $(UNSAFE)/.installed
 
@@ -45,4 +55,4 @@ $(UNSAFE)/.installed: tests/milp/unsafe-cbc-requirements.txt | $(VENV)/bin/pytho
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(UNSAFE) $(DEMO)
+	rm -rf $(VENV) $(UNSAFE) $(DEMO) $(DEMO).html docs/_build
