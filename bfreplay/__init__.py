@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
     from bfreplay.policies.objectives.catalogue import objective_of
     from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+    from bfreplay.report.page.document import write_report
     from bfreplay.scalability import TabulatedCurve, fit_all
     from bfreplay.versions import show_versions
     from bfreplay.workload import ElasticJob, JobSet
@@ -84,6 +85,7 @@ __all__ = [
     "tune",
     "write_events",
     "write_jobs",
+    "write_report",
 ]
 
 # imported when first used, so that ``import bfreplay`` and ``bfreplay --help`` stay quick
@@ -132,6 +134,7 @@ _MODULE_OF = {
     "tune": "bfreplay.experiments.tuning",
     "write_events": "bfreplay.datasets",
     "write_jobs": "bfreplay.datasets",
+    "write_report": "bfreplay.report.page.document",
 }
 
 

@@ -1,12 +1,17 @@
 """Fixtures of all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# hundreds of tests start Python anew: where byte code is not kept, each of them compiles the package again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +27,24 @@ def shared() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+# files of long tests: begun first, so that at the end no worker has one of them before it while the other is done
+BEGUN_FIRST = (
+    "test_docs.py",
+    "test_docs_site.py",
+    "test_page_in_browser.py",
+    "test_published_decisions_by_milp.py",
+    "test_dask_cluster.py",
+    "test_killed_sweeps.py",
+    "test_on_summit.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files of long tests first; the rest stay in order, as fixtures of a module need."""
+    rank = {name: k for k, name in enumerate(BEGUN_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 # no test measures time; and CI tries the same examples each time, so that what lands does not depend on luck

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
 
 import bfreplay
+from bfreplay.cli import main
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
@@ -32,6 +38,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
+    ROOT / "docs" / "pictures.md": {"python", "bfreplay"},
     ROOT / "docs" / "regret.md": {"bfreplay"},
     ROOT / "docs" / "sweeps.md": {"python", "bfreplay"},
     ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
@@ -39,6 +46,8 @@ TO_FOLLOW = {
 }
 # pages whose output is held to the digit; elsewhere decimals may differ
 TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page.name.startswith("how-to-")]
+# `bfreplay` in processes of its own, as a user starts it; on the other pages in this one, which has imported everything
+IN_PROCESSES = (ROOT / "README.md", ROOT / "docs" / "algorithm-developers.md")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -54,20 +63,29 @@ def _blocks(language: str) -> list[object]:
     return found
 
 
+def _of_pages(request, pages) -> bool:
+    """Whether the block that is tried is on one of ``pages``."""
+    return any(request.node.callspec.id.startswith(f"{page.name}-") for page in pages)
+
+
 @pytest.mark.parametrize("text", _blocks("python"))
-def test_python_snippets_run(text, tmp_path):
-    subprocess.run([sys.executable, "-c", text], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+def test_python_snippets_run(text, tmp_path, request, monkeypatch):
+    if _of_pages(request, IN_PROCESSES):
+        _run(shlex.join(["python", "-c", text]), tmp_path)
+    else:
+        snippet = ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", snippet)
+        with chdir(tmp_path), _modules_forgotten(tmp_path):
+            exec(compile(text, request.node.callspec.id, "exec"), snippet.__dict__)
 
 
 @pytest.mark.parametrize("text", _blocks("sh"))
-def test_commands_run(text, tmp_path):
+def test_commands_run(text, tmp_path, request):
+    run = _run if _of_pages(request, IN_PROCESSES) else _run_here
     for line in text.splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["bfreplay"]:
-            subprocess.run(
-                [sys.executable, "-m", "bfreplay.cli", *words[1:]],
-                check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
+            run(shlex.join(words), tmp_path)
         else:
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
 
@@ -76,21 +94,22 @@ def test_commands_run(text, tmp_path):
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
     ran = []
+    run = _run if page in IN_PROCESSES else _run_here
     for file, kind, text in _STEP.findall(page.read_text()):
         if file:
             (tmp_path / file).write_text(text)
         elif kind == "console":
             for command, shown in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", text, re.MULTILINE):
                 read = str.strip if page in TO_THE_DIGIT else _without_times
-                said = [read(line) for line in _run(command, tmp_path).splitlines()]
+                said = [read(line) for line in run(command, tmp_path).splitlines()]
                 assert [line for line in shown.splitlines() if read(line) not in said] == [], said
                 ran.append(command)
         elif kind == "sh":
             for command in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
-                _run(command, tmp_path)
+                run(command, tmp_path)
                 ran.append(command)
         elif kind == "python":
-            _run(shlex.join(["python", "-c", text]), tmp_path)
+            run(shlex.join(["python", "-c", text]), tmp_path)
             ran.append("python")
         else:
             assert kind == "text", f"nobody runs this block:\n{text}"
@@ -114,6 +133,30 @@ def _run(command: str, folder: Path) -> str:
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def _run_here(command: str, folder: Path) -> str:
+    """The same, but `bfreplay` in this process, without what an earlier command has imported from ``folder``."""
+    program, *words = shlex.split(command)
+    if program != "bfreplay":
+        return _run(command, folder)
+    with chdir(folder), _modules_forgotten(folder):
+        done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception!r}"
+    return done.stdout
+
+
+@contextmanager
+def _modules_forgotten(folder: Path) -> Iterator[None]:
+    path = [*sys.path]
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name, module in [*sys.modules.items()]:
+            if folder in Path(getattr(module, "__file__", None) or "/").parents:
+                del sys.modules[name]
 
 
 def _installed(folder: Path) -> str:

@@ -70,10 +70,10 @@ def hour_table(record: Mapping[str, Any], pair: Mapping[str, Any]) -> ShownTable
         Column("measure", "Sum over the window"),
         Column("baseline", a, "number"),
         Column("other", b, "number"),
-        Column("difference", f"{b} - {a}", "number"),
+        Column("difference", f"{b} - {a}", "signed"),
         Column("relative", f"of {a}'s", "percent"),
-        Column("low", "95 % interval from", "number"),
-        Column("high", "to", "number"),
+        Column("low", "95 % interval from", "signed"),
+        Column("high", "to", "signed"),
         Column("n", "bins", "count"),
         Column("block_length", "bins in a block", "count"),
     ]
@@ -97,7 +97,7 @@ def cause_table(record: Mapping[str, Any]) -> ShownTable:
     columns = [Column("part", "Part of the difference")]
     for pair in record["pairs"]:
         b, a = pair["run"], pair["baseline"]
-        columns.append(Column(f"samples.{b}", f"{b} - {a}, samples", "samples"))
+        columns.append(Column(f"samples.{b}", f"{b} - {a}, samples", "signed"))
         columns.append(Column(f"share.{b}", f"{b} - {a}, of {a}'s", "percent"))
     rows: list[list[Any]] = []
     for name in [*_PARTS, None]:
@@ -134,11 +134,11 @@ def job_measure_table(pair: Mapping[str, Any]) -> ShownTable:
         Column("n_better", "better", "count"),
         Column("n_equal", "equal", "count"),
         Column("n_worse", "worse", "count"),
-        Column("median", "median", "number"),
-        Column("median_low", "95 % interval from", "number"),
-        Column("median_high", "to", "number"),
-        Column("p2_5", "95 % of the jobs from", "number"),
-        Column("p97_5", "to", "number"),
+        Column("median", "median", "signed"),
+        Column("median_low", "95 % interval from", "signed"),
+        Column("median_high", "to", "signed"),
+        Column("p2_5", "95 % of the jobs from", "signed"),
+        Column("p97_5", "to", "signed"),
     )
     rows = [
         [
@@ -168,7 +168,7 @@ def model_table(pair: Mapping[str, Any]) -> ShownTable:
     rows_of = {(row["model"], row["measure"]): row for row in pair["jobs"]["models"]}
     measures = [name for name in _JOBS if any(row["n_both"] for key, row in rows_of.items() if key[1] == name)]
     columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
-    columns += [Column(name, f"median of {_JOBS[name]}", "number") for name in measures]
+    columns += [Column(name, f"median of {_JOBS[name]}", "signed") for name in measures]
     rows = [
         [
             model,
@@ -187,7 +187,7 @@ def campaign_table(pair: Mapping[str, Any]) -> ShownTable:
         Column("milestone", "Milestone"),
         Column("baseline", a, "number"),
         Column("other", b, "number"),
-        Column("difference", f"{b} - {a}", "number"),
+        Column("difference", f"{b} - {a}", "signed"),
     )
     keys = ("baseline", "other", "difference")
     rows: list[list[Any]] = [

@@ -12,11 +12,12 @@ from bfreplay.datasets.times import EPOCH
 from bfreplay.wording import amount, duration
 
 Kind = Literal[
-    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "number", "time"
+    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
 ]  # fmt: skip
 """How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
 ``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
-0.33 ms; ``samples`` 8.113e+11; ``number`` six digits; ``time`` of microseconds since the epoch, in UTC."""
+0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
+the epoch, in UTC."""
 
 MISSING = "–"
 
@@ -69,6 +70,8 @@ def written(value: Any, kind: Kind) -> str:
         return f"{value * 1e3:,.2f} ms"
     if kind == "samples":
         return f"{value:.4g}"
+    if kind == "signed":
+        return f"{value:+,.1f}" if 100 <= abs(value) < 1e6 else f"{value:+.4g}" if value else "0"
     if kind == "time":
         return f"{EPOCH + timedelta(microseconds=value):%Y-%m-%d %H:%M:%S}"
     return f"{value:.6g}"

@@ -136,7 +136,8 @@ def _totals(pair: Mapping[str, Any]) -> list[str]:
     cells = [["", a, b, f"{b} - {a}"]]
     for name, word in _TOTALS.items():
         if before[name] or after[name]:
-            row = [_plain(before[name]), _plain(after[name]), _signed(after[name] - before[name])]
+            difference = _but_rounding(after[name] - before[name], before[name])
+            row = [_plain(before[name]), _plain(after[name]), _signed(difference)]
             cells.append([f"| {word}", *row])
     return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from bfreplay.datasets import NodeEvents
@@ -61,18 +64,25 @@ def ending_jobs(n: int = 12) -> JobSet:
     )
 
 
-def pairs_of_runs() -> dict[str, tuple[RunResult, RunResult]]:
-    """Pairs that differ in T_fwd, policy, number of jobs at once and seed, in both semantics."""
-    events = busy_days()
-    published = {"semantics": Semantics.PUBLISHED}
-    return {
-        "t_fwd": (run(events, endless_jobs()), run(events, endless_jobs(), t_fwd=20.0)),
-        "policy": (run(events, ending_jobs()), run(events, ending_jobs(), EqualSharePolicy())),
-        "max_parallel": (run(events, ending_jobs()), run(events, ending_jobs(), max_parallel=2)),
-        "published": (run(events, ending_jobs(), **published), run(events, ending_jobs(), t_fwd=20.0, **published)),
-        "semantics": (run(events, ending_jobs()), run(events, ending_jobs(), **published)),
-        "seed": (
-            run(events, endless_jobs(), **published, seed=1),
-            run(events, endless_jobs(), **published, seed=2),
-        ),
-    }
+_PUBLISHED = {"semantics": Semantics.PUBLISHED}
+_PAIRS: dict[str, tuple[tuple[Callable[[], JobSet], dict[str, object]], ...]] = {
+    "t_fwd": ((endless_jobs, {}), (endless_jobs, {"t_fwd": 20.0})),
+    "policy": ((ending_jobs, {}), (ending_jobs, {"policy": EqualSharePolicy})),
+    "max_parallel": ((ending_jobs, {}), (ending_jobs, {"max_parallel": 2})),
+    "published": ((ending_jobs, _PUBLISHED), (ending_jobs, {"t_fwd": 20.0, **_PUBLISHED})),
+    "semantics": ((ending_jobs, {}), (ending_jobs, _PUBLISHED)),
+    "seed": ((endless_jobs, {"seed": 1, **_PUBLISHED}), (endless_jobs, {"seed": 2, **_PUBLISHED})),
+}
+PAIRS = tuple(_PAIRS)
+"""Names of pairs that differ in T_fwd, policy, number of jobs at once, clock and seed, in both semantics."""
+
+
+@cache
+def _busy_run(jobs: Callable[[], JobSet], policy: type[Policy] | None = None, **options) -> RunResult:
+    return run(busy_days(), jobs(), policy and policy(), **options)
+
+
+def pair_of_runs(name: str) -> tuple[RunResult, RunResult]:
+    """Both runs of a pair, replayed when first asked for."""
+    first, second = (_busy_run(jobs, **options) for jobs, options in _PAIRS[name])
+    return first, second

@@ -26,7 +26,7 @@ from tests.experiments.run_comparison.little_runs import (
     busy_days,
     ending_jobs,
     endless_jobs,
-    pairs_of_runs,
+    pair_of_runs,
     run,
     two_hours,
 )
@@ -70,7 +70,7 @@ def test_the_other_way_round_is_the_same_difference_with_the_other_sign(folders)
 
 @pytest.mark.parametrize("name", ["t_fwd", "policy", "published"])
 def test_a_run_against_itself_differs_in_nothing(name):
-    one = pairs_of_runs()[name][0]
+    one = pair_of_runs(name)[0]
     found = compare_runs([one, one], **FEW)
     (pair,) = found.pairs
     relative = pair["samples"]["relative"]
@@ -298,3 +298,11 @@ def test_trials_of_a_campaign_that_is_not_over_are_counted():
     campaign = compare_runs([none, none], **FEW).pairs[0]["campaign"]
     assert campaign["finished"] == []
     assert campaign["reached"] is None
+
+
+def test_a_difference_that_is_only_rounding_is_none(folders):
+    found = compare_runs(folders[:2], **FEW)
+    totals = found.record["pairs"][0]["totals"]
+    totals["other"]["used_node_hours"] = totals["baseline"]["used_node_hours"] * (1 + 1e-15)
+    line = next(line for line in render(found).splitlines() if line.startswith("node-hours used"))
+    assert line.split()[-1] == "0"

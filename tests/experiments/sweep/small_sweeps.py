@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +14,7 @@ from typing import Any
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.executor import Done
 
+ROOT = Path(__file__).resolve().parents[3]
 EVENTS = """time,node,idle
 2024-05-01T00:00:00,n1,true
 2024-05-01T00:00:00,n2,true
@@ -68,6 +72,8 @@ bound = false
 [vary]
 t-fwd = [10, 20, 30, 40]
 """
+ALL_ONCE = {"10": 1, "20": 1, "30": 1, "40": 1}
+"""What ``n_begun`` is when every run was begun once."""
 
 
 def write_files(folder: Path) -> Path:
@@ -77,6 +83,27 @@ def write_files(folder: Path) -> Path:
     ):  # fmt: skip
         (folder / name).write_text(text)
     return folder
+
+
+def start_sweep(folder: Path, out: str, *options: str) -> subprocess.Popen:
+    """``bfreplay sweep`` of the files in ``folder``, as a user types it there."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--out", out, *options],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def sweep_to_the_end(folder: Path, out: str, *options: str) -> subprocess.CompletedProcess:
+    """The same, waited for."""
+    process = start_sweep(folder, out, *options)
+    said, complained = process.communicate(timeout=180)
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def table_of(folder: Path, out: str) -> bytes:
+    """The file of its results."""
+    return (folder / out / "results.parquet").read_bytes()
 
 
 def options(folder: Path, **changed: Any) -> RunOptions:

@@ -17,10 +17,18 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.sweep import sweep
 from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
 from bfreplay.experiments.sweep.store import Store
-from tests.experiments.sweep.small_sweeps import begun, is_alive, n_begun, options, wait_until, write_files
-
-ROOT = Path(__file__).resolve().parents[3]
-ALL_ONCE = {"10": 1, "20": 1, "30": 1, "40": 1}
+from tests.experiments.sweep.small_sweeps import (
+    ALL_ONCE,
+    ROOT,
+    begun,
+    is_alive,
+    n_begun,
+    options,
+    start_sweep,
+    table_of,
+    wait_until,
+    write_files,
+)
 
 
 class Cluster:
@@ -79,24 +87,12 @@ def files(tmp_path) -> Path:
     return write_files(tmp_path)
 
 
-def _start(folder: Path, out: str, *words: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--out", out, *words],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
-def _table(folder: Path, out: str) -> bytes:
-    return (folder / out / "results.parquet").read_bytes()
-
-
-def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(files, cluster):
+def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(files, cluster, unbroken):
     cluster.add_worker("one")
     cluster.add_worker("two")
     (files / "hold-20").touch()
     (files / "hold-30").touch()
-    first = _start(files, "out", "--scheduler", cluster.address)
+    first = start_sweep(files, "out", "--scheduler", cluster.address)
     wait_until(lambda: {"20", "30"} <= set(n_begun(files)), "both workers are held up")
     os.kill(dict(begun(files))["20"], signal.SIGKILL)
     (files / "hold-30").unlink()
@@ -104,7 +100,7 @@ def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(fi
     first.kill()
     first.communicate()
     # a worker of the cluster outlives the sweep, and ends what it is at while the next sweep waits for it
-    second = _start(files, "out", "--scheduler", cluster.address)
+    second = start_sweep(files, "out", "--scheduler", cluster.address)
     wait_until(lambda: cluster.n_clients() == 2, "the second sweep has begun")
     (files / "hold-20").unlink()
     said, complained = second.communicate(timeout=180)
@@ -113,16 +109,13 @@ def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(fi
     assert "none failed" in said
     assert n_begun(files) == {**ALL_ONCE, "20": 2}  # the run that was at work was waited for, not done twice
     assert [*(files / "out" / "runs").glob(".*")] == []
-    local = _start(files, "local", "--processes", "1")
-    assert local.wait(180) == 0
-    local.communicate()
-    assert _table(files, "out") == _table(files, "local")
+    assert table_of(files, "out") == unbroken
 
 
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
     cluster.add_worker("one", "--nanny")
     (files / "die-20").touch()
-    process = _start(files, "out", "--scheduler", cluster.address)
+    process = start_sweep(files, "out", "--scheduler", cluster.address)
     _, complained = process.communicate(timeout=180)
     assert process.returncode == 0, complained
     rows = pq.read_table(files / "out" / "results.parquet").to_pylist()
@@ -138,7 +131,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
 def test_a_scheduler_that_goes_away_is_said_and_what_is_finished_stays(files, cluster):
     cluster.add_worker("one")
     (files / "hold-30").touch()
-    process = _start(files, "out", "--scheduler", cluster.address)
+    process = start_sweep(files, "out", "--scheduler", cluster.address)
     wait_until(lambda: n_begun(files).get("30"), "a run is held up")
     cluster.scheduler.kill()
     _, complained = process.communicate(timeout=180)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.experiments.sweep.small_sweeps import begun, is_alive, n_begun, wait_until, write_files
-
-ROOT = Path(__file__).resolve().parents[3]
-ALL_ONCE = {"10": 1, "20": 1, "30": 1, "40": 1}
+from tests.experiments.sweep.small_sweeps import (
+    ALL_ONCE,
+    begun,
+    is_alive,
+    n_begun,
+    start_sweep,
+    sweep_to_the_end,
+    table_of,
+    wait_until,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -22,47 +27,17 @@ def files(tmp_path) -> Path:
     return write_files(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory) -> bytes:
-    """The table of the same sweep, elsewhere and without a mishap."""
-    folder = write_files(tmp_path_factory.mktemp("unbroken"))
-    done = _sweep(folder, "out", "--processes", "1", "--quiet")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "4 runs, none failed." in done.stdout
-    assert n_begun(folder) == ALL_ONCE
-    return _table(folder, "out")
-
-
-def _start(folder: Path, out: str, *options: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--out", out, *options],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
-def _sweep(folder: Path, out: str, *options: str) -> subprocess.CompletedProcess:
-    process = _start(folder, out, *options)
-    said, complained = process.communicate(timeout=180)
-    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
-
-
-def _table(folder: Path, out: str) -> bytes:
-    return (folder / out / "results.parquet").read_bytes()
-
-
 def test_one_process_two_processes_and_a_second_time_give_the_same_bytes(files, unbroken):
-    assert "4 runs, none failed." in _sweep(files, "out", "--processes", "2").stdout
-    assert _table(files, "out") == unbroken
-    assert "4 of them there before" in _sweep(files, "out").stdout
+    assert "4 runs, none failed." in sweep_to_the_end(files, "out", "--processes", "2").stdout
+    assert table_of(files, "out") == unbroken
+    assert "4 of them there before" in sweep_to_the_end(files, "out").stdout
     assert n_begun(files) == ALL_ONCE
-    assert _table(files, "out") == unbroken
+    assert table_of(files, "out") == unbroken
 
 
 def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(files, unbroken):
     (files / "hold-30").touch()
-    first = _start(files, "out", "--processes", "2")
+    first = start_sweep(files, "out", "--processes", "2")
     wait_until(lambda: n_begun(files) == ALL_ONCE, "three runs are done and one is at work")
     wait_until(lambda: len([*(files / "out" / "runs").glob("[!.]*")]) == 3, "three runs are in place")
     workers = {pid for _, pid in begun(files)}
@@ -72,17 +47,17 @@ def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(fil
     assert not (files / "out" / "results.parquet").exists()
     assert len([*(files / "out" / "runs").glob(".*.partial-*")]) == 1
     (files / "hold-30").unlink()
-    second = _sweep(files, "out")
+    second = sweep_to_the_end(files, "out")
     assert second.returncode == 0, second.stderr
     assert "3 of them there before" in second.stdout
     assert n_begun(files) == {**ALL_ONCE, "30": 2}  # the one that was cut off, and no other
     assert [*(files / "out" / "runs").glob(".*")] == []
-    assert _table(files, "out") == unbroken
+    assert table_of(files, "out") == unbroken
 
 
 def test_a_worker_that_is_killed_changes_nothing(files, unbroken):
     (files / "hold-20").touch()
-    process = _start(files, "out", "--processes", "2")
+    process = start_sweep(files, "out", "--processes", "2")
     wait_until(lambda: "20" in n_begun(files), "the run is begun")
     os.kill(dict(begun(files))["20"], signal.SIGKILL)
     (files / "hold-20").unlink()
@@ -91,12 +66,12 @@ def test_a_worker_that_is_killed_changes_nothing(files, unbroken):
     assert "4 runs, none failed." in said
     assert n_begun(files) == {**ALL_ONCE, "20": 2}
     assert [*(files / "out" / "runs").glob(".*")] == []
-    assert _table(files, "out") == unbroken
+    assert table_of(files, "out") == unbroken
 
 
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     (files / "die-20").touch()
-    done = _sweep(files, "out", "--processes", "2")
+    done = sweep_to_the_end(files, "out", "--processes", "2")
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(files / "out" / "results.parquet").to_pylist()
     assert [row["status"] for row in rows] == ["finished", "failed", "finished", "finished"]
@@ -109,7 +84,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, number):
     (files / "hold-40").touch()
-    process = _start(files, "out", "--processes", "1")
+    process = start_sweep(files, "out", "--processes", "1")
     wait_until(lambda: n_begun(files) == ALL_ONCE, "the last run is at work")
     process.send_signal(number)
     _, complained = process.communicate(timeout=60)
@@ -122,9 +97,9 @@ def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, n
 
 def test_a_second_sweep_in_the_same_folder_is_refused_while_the_first_is_at_work(files):
     (files / "hold-10").touch()
-    first = _start(files, "out", "--processes", "1")
+    first = start_sweep(files, "out", "--processes", "1")
     wait_until(lambda: begun(files), "the first sweep is at work")
-    second = _sweep(files, "out")
+    second = sweep_to_the_end(files, "out")
     assert second.returncode == 2
     assert "another sweep is at work in this folder" in second.stderr
     (files / "hold-10").unlink()
