@@ -62,7 +62,7 @@ def comparison_answer(comparison: SavedComparison) -> list[Markup]:
     """One or two sentences for each run but the baseline, as the record has them."""
     from markupsafe import Markup
 
-    return [Markup.escape(pair["answer"]) for pair in comparison.record["pairs"]]
+    return [Markup("<span data-verbatim>{}</span>").format(pair["answer"]) for pair in comparison.record["pairs"]]
 
 
 def comparison_sections(comparison: SavedComparison) -> list[ComparisonSection]:
@@ -205,7 +205,7 @@ def causes_page(found: Sequence[Steps]) -> PageFigure:
         top = 1 - above / room
         above += n_rows[k] * _ROW_HEIGHT
         ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
-        beside = 0.6 * (max(ends) - min(ends)) or 1.0  # for the numbers
+        beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
         layout[_axis(k).replace("y", "yaxis")] = {
             "type": "category",
             "autorange": "reversed",
@@ -233,7 +233,7 @@ def causes_words(found: Sequence[Steps]) -> str:
         ]
         text = f"{', '.join(parts)}; all {_signed(steps.total)} %" if parts else "no difference"
         told.append(f"{steps.run} against A, in percent of A's samples: {text}.")
-    return " ".join(told)
+    return "\n".join(told)
 
 
 def _band(name: str, statistic: str, role: str, words: str) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _jobs_words(pairs: Sequence[Mapping[str, Any]]) -> str:
                 text += f", {jobs[key]:,} {words}"
         told.append(f"{text}.")
     told.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
-    return " ".join(told)
+    return "\n".join(told)
 
 
 def _job_tables(pairs: Sequence[Mapping[str, Any]]) -> tuple[ShownTable, ...]:

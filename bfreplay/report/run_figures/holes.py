@@ -46,6 +46,14 @@ _OF_TRAINING = (
     Column("held_node_hours", "held, node-hours", "amount"),
     Column("held_share", "held, share", "percent"),
 )
+_SUMS = {
+    "n_holes": np.int64,
+    "n_cut": np.int64,
+    "n_held": np.int64,
+    "idle_node_us": np.float64,
+    "held_node_us": np.float64,
+}
+"""Columns that are added up, and what holds their sums."""
 _Edges = tuple[float, float | None]
 
 
@@ -59,7 +67,7 @@ class Holes:
         Edges of the bins in seconds; the last ``up_to_s`` is inf where the last bin is open.
     n_holes, n_cut, n_held : (B,) int64
         Holes; of them those cut by an edge of the window, and those held by a job at some time.
-    idle_node_us, held_node_us : (B,) int64
+    idle_node_us, held_node_us : (B,) float64
         Node time in them, and of it held by jobs.
     """
 
@@ -68,8 +76,8 @@ class Holes:
     n_holes: NDArray[np.int64]
     n_cut: NDArray[np.int64]
     n_held: NDArray[np.int64]
-    idle_node_us: NDArray[np.int64]
-    held_node_us: NDArray[np.int64]
+    idle_node_us: NDArray[np.float64]
+    held_node_us: NDArray[np.float64]
 
     @property
     def edge_s(self) -> NDArray[np.float64]:
@@ -87,9 +95,9 @@ class Holes:
         idle = np.where(self.idle_node_us > 0, self.idle_node_us, 1)
         return np.where(self.idle_node_us > 0, self.held_node_us / idle, np.nan)
 
-    def longer(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
+    def longer(self, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of the sum of ``values (B,)`` in holes longer than ``over_s``: (B,), the first is 1."""
-        total = int(values.sum())
+        total = values.sum()
         above: NDArray[np.float64] = np.cumsum(values[::-1])[::-1] / total
         return above
 
@@ -108,7 +116,7 @@ def holes(run: RunResult) -> Holes:
     NothingToShowError
         The run was made before holes were recorded, or no node was idle at any time.
     """
-    if not _has_table(run):
+    if not run.has_table("holes"):
         raise NothingToShowError(
             "the run was made before the holes were recorded",
             file=run.folder,
@@ -117,12 +125,13 @@ def holes(run: RunResult) -> Holes:
     table = run.table("holes")
     if not table.num_rows:
         raise NothingToShowError("no node was idle at any time of the window, so there are no holes")
-    whole = (
-        np.asarray(table[name], dtype=np.int64)
-        for name in ("n_holes", "n_cut", "n_held", "idle_node_us", "held_node_us")
-    )
-    over_s = np.asarray(table["over_s"], dtype=np.float64)
-    return Holes(over_s, np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64), *whole)
+    # more node time than 64 bits hold is in several rows of one bin
+    over_s, first, bins = np.unique(np.asarray(table["over_s"]), return_index=True, return_inverse=True)
+    up_to_s = np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64)[first]
+    sums = {name: np.zeros(over_s.size, dtype=kind) for name, kind in _SUMS.items()}
+    for name, of_bin in sums.items():
+        np.add.at(of_bin, bins, np.asarray(table[name]))
+    return Holes(over_s, up_to_s, **sums)
 
 
 def draw(found: Mapping[str, Holes]) -> Figure:
@@ -238,10 +247,6 @@ def table(found: Mapping[str, Holes]) -> ShownTable:
     return ShownTable(caption, tuple(columns), rows)
 
 
-def _has_table(run: RunResult) -> bool:
-    return "holes" in run.tables or (run.folder is not None and (run.folder / "holes.parquet").exists())
-
-
 def _is_one_log(found: Mapping[str, Holes]) -> bool:
     first, *others = found.values()
     return all(first.has_the_holes_of(other) for other in others)
@@ -252,7 +257,7 @@ def _range(found: Mapping[str, Holes]) -> tuple[float, float]:
     return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
 
 
-def _curves(found: Mapping[str, Holes]) -> Iterable[tuple[str, str, int, Holes, NDArray[np.int64]]]:
+def _curves(found: Mapping[str, Holes]) -> Iterable[tuple[str, str, int, Holes, NDArray[np.int64] | NDArray[np.float64]]]:
     """Words, colour, dashes and numbers of the curves below: those of the log once where all runs are of one log."""
     first = next(iter(found.values()))
     if _is_one_log(found):
@@ -264,7 +269,7 @@ def _curves(found: Mapping[str, Holes]) -> Iterable[tuple[str, str, int, Holes, 
             yield named(label, "of the node-hours"), run_role(k), k, mine, mine.idle_node_us
 
 
-def _curve(mine: Holes, values: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+def _curve(mine: Holes, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Points at the edges, in percent; nothing is longer than the last edge, if there is one."""
     y = (100 * mine.longer(values)).tolist()
     edge = mine.edge_s.tolist()

@@ -84,7 +84,7 @@ def widths(run: RunResult) -> Widths:
     NothingToShowError
         The run was made before the number of idle nodes was recorded, or no node was idle at any time.
     """
-    if "pool" not in run.tables and (run.folder is None or not (run.folder / "pool.parquet").exists()):
+    if not run.has_table("pool"):
         raise NothingToShowError(
             "the run was made before the number of idle nodes was recorded at all times",
             file=run.folder,

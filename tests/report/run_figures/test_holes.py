@@ -48,6 +48,17 @@ def test_words_are_worked_by_hand():
     )
 
 
+def test_rows_of_one_bin_are_one_bar():
+    """A bin with more node time than 64 bits hold has several."""
+    run = holes_run()
+    table = run.tables["holes"]
+    run.tables["holes"] = pa.concat_tables([table.slice(0, 1), table])
+    found = holes(run)
+    assert found.over_s.tolist() == [128.0, 256.0, 4096.0]
+    assert found.n_holes.tolist() == [100, 20, 30]
+    assert found.idle_node_us.tolist() == [4 * HOUR_US, 12 * HOUR_US, 40 * HOUR_US]
+
+
 def test_runs_of_one_log_tell_of_its_holes_once():
     found = {"A": holes(holes_run()), "B": holes(holes_run(held=(2, 12, 40)))}
     assert HOLES.words(found).count("100 holes") == 1

@@ -1,0 +1,106 @@
+"""The page about several runs: every number is a run folder's or the comparison's."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from bfreplay.experiments import compare_runs
+from bfreplay.report.comparison_figures import SavedComparison, comparison_sections
+from bfreplay.report.page.document import write_comparison_report
+from bfreplay.report.page.facts import facts_of
+from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+from bfreplay.report.tables import written
+from tests.report.page.expected import expected_facts
+from tests.report.page.read_page import ReadPage
+
+
+@pytest.fixture(scope="module")
+def runs(sample_run, other_run):
+    """By label; the first once more as the third, so that one pair is of equals."""
+    return {"A": sample_run, "B": other_run, "C": sample_run}
+
+
+@pytest.fixture(scope="module")
+def comparison(runs, tmp_path_factory):
+    """The comparison folder of the same."""
+    folder = tmp_path_factory.mktemp("compared") / "comparison"
+    compare_runs(list(runs.values()), resamples=200, out=folder)
+    return SavedComparison(folder)
+
+
+@pytest.fixture(scope="module")
+def page_file(runs, comparison, tmp_path_factory):
+    """The page."""
+    return write_comparison_report(list(runs.values()), comparison, tmp_path_factory.mktemp("page") / "three.html")
+
+
+@pytest.fixture(scope="module")
+def page(page_file):
+    """The page, read again."""
+    return ReadPage(page_file.read_text())
+
+
+def test_key_figures_are_what_the_tables_of_each_run_say(page, runs):
+    table = page.tables["key-figures"]
+    assert table.columns == ["what", *runs]
+    expected = [expected_facts(run.folder) for run in runs.values()]
+    kinds = {key: fact.kind for key, fact in facts_of(runs["A"]).items()}
+    assert len(table.rows) > 25
+    for (key, _), *cells in table.rows:
+        for (value, text), of_run in zip(cells, expected, strict=True):
+            number = None if value == "" else float(value)
+            assert number == (of_run.get(key) if of_run.get(key) is None else pytest.approx(of_run[key], rel=1e-9))
+            assert text == written(int(number) if kinds[key] == "count" and number is not None else number, kinds[key])
+
+
+def test_the_answer_and_the_sections_are_those_of_the_comparison(page, comparison, page_file):
+    text = page_file.read_text()
+    for pair in comparison.record["pairs"]:
+        assert html.escape(pair["answer"], quote=False) in text
+    sections = comparison_sections(comparison)
+    assert {"options", "differences-over-time", "causes", "job-by-job"} <= {each.name for each in sections}
+    for section in sections:
+        assert page.words[section.name] == section.words
+        for k, table in enumerate(section.tables, start=1):
+            rows = page.all_rows(f"{section.name}-table-{k}")
+            assert [[text for _, text in row] for row in rows] == [
+                [written(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
+                for row in table.rows
+            ]
+        if section.figure is not None:
+            assert page.figures()[section.name]["traces"] == section.figure.traces
+
+
+def test_figures_show_all_runs(page, runs):
+    for name in FIGURES.names():
+        figure = figure_named(name)
+        found = {label: figure.data(run) for label, run in runs.items()}
+        assert page.figures()[name]["traces"] == figure.page(found).traces
+        assert page.words[name] == figure.words(found)
+
+
+def test_what_holds_for_all_runs_is_said_once(page_file):
+    text = page_file.read_text()
+    assert text.count("The books close") == 1
+    assert "<b>A, B, C:</b>" in text
+    assert re.search(r"<b>B:</b> <data[^>]*>\d+</data> decisions are by a rule that proves nothing", text)
+
+
+def test_no_number_stands_outside_what_is_tested_and_no_link_leads_away(page):
+    assert [text for text in page.loose if re.search(r"\d", text)] == []
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_it_opens_in_a_browser_and_keeps_the_rules_of_accessibility(page_file, open_page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
+    assert opened.run("document.documentElement.scrollWidth") == 390
+    assert opened.run("pageFigures.length") == len(FIGURES.names()) + 2
+    opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    found = Axe().run(opened.page).response["violations"]
+    assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
