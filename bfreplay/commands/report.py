@@ -13,7 +13,7 @@ import rich_click as click
 @click.command()
 @click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
-    "-o", "--out", "out", type=click.Path(path_type=Path), default=Path("report.html"),
+    "-o", "--out", "out", metavar="FILE", type=click.Path(path_type=Path), default=Path("report.html"),
     help="The page to write; its name ends in .html.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
@@ -26,8 +26,8 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     yardsticks, as pictures that can be zoomed into and tables that sort. It opens in any browser without a network, and
     can be mailed.
 
-    Several runs are compared with the first of them, as by 'bfreplay compare runs': they must have replayed the same
-    jobs in the same window of the same log.
+    Several runs, called A, B, ... in the order given, are compared with the first of them, as by 'bfreplay compare
+    runs': they must have replayed the same jobs in the same window of the same log.
 
     \b
     Examples:

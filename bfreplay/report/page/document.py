@@ -15,7 +15,7 @@ from bfreplay.replay.result import RunResult
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
-from bfreplay.report.page.cells import Cell, PageTable, page_table
+from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable, page_table
 from bfreplay.report.page.facts import Fact, facts_of
 from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, provenance_of
@@ -114,9 +114,13 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
     file = Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError("the report is an HTML page", file=file, value=file.name, expected="a name ending in .html")
-    if file.is_dir():
+    try:
+        is_there, is_folder = file.exists(), file.is_dir()
+    except (OSError, ValueError) as error:  # a name too long, or with a null character
+        raise InputError(f"the report cannot be written: {error}", file=file, fix="choose another name") from error
+    if is_folder:
         raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
-    if file.exists() and not overwrite:
+    if is_there and not overwrite:
         raise OutputExistsError(
             f"{file} is there already; choose another name, or replace it with --force (Python: overwrite=True)"
         )
@@ -188,6 +192,7 @@ def html_of(page: Page) -> str:
     }
     return template.render(
         page=page,
+        first_rows=FIRST_ROWS,
         version=__version__,
         light=LIGHT,
         dark=DARK,

@@ -3,8 +3,9 @@
 
 const hasFinger = matchMedia("(pointer: coarse)").matches;  // a drag there scrolls the page
 const CONFIG = {
-  responsive: true, displaylogo: false, doubleClick: false, displayModeBar: hasFinger ? false : "hover",
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
+  responsive: true, displaylogo: false, displayModeBar: hasFinger ? false : "hover",
+  // a list of what there is, so that no release of Plotly adds a button that sends the figure somewhere
+  modeBarButtons: [["toImage"]], showSendToCloud: false, plotlyServerURL: "",
 };
 
 // Of a row that jobs share, one after another: which is there in each column.
@@ -33,7 +34,8 @@ class PageFigure {
   }
 
   draw() {
-    const now = [this.frame, this.traces(), this.layout(), CONFIG];
+    const config = {...CONFIG, doubleClick: this.timeAxes.length ? false : "reset"};
+    const now = [this.frame, this.traces(), this.layout(), config];
     if (this.isDrawn) return Plotly.react(...now);
     this.isDrawn = true;
     const drawn = Plotly.newPlot(...now);
@@ -88,6 +90,7 @@ class PageFigure {
       layout[key] = {
         gridcolor: colour("grid"), linecolor: colour("rule"), zerolinecolor: colour("rule"), automargin: true,
         ...(time ? this.timeAxis() : {}), ...axis,
+        ...(this.timeAxes.length && key.startsWith("y") ? {fixedrange: true} : {}),
       };
     }
     return layout;
@@ -123,7 +126,7 @@ class PageFigure {
 const pageFigures = [];
 
 async function startFigures() {
-  const documents = JSON.parse(document.getElementById("figures").textContent);
+  const documents = JSON.parse(document.getElementById("data-figures").textContent);
   for (const [name, each] of Object.entries(documents)) {
     pageFigures.push(new PageFigure(document.getElementById(`plot-${name}`), each));
   }

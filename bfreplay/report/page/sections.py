@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.cells import PageTable, page_table
 from bfreplay.report.page.job_tables import jobs_table, models_table
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure
+from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.run_figures.marks import named, said_of
 from bfreplay.report.tables import ShownTable
 
 
@@ -52,21 +55,35 @@ class Section:
 def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
     """One for each figure of the catalogue; where there is nothing to show, it says why."""
     for name in FIGURES.names():
-        figure = figure_named(name)
-        found: dict[str, Any] = {}
-        reasons = []
-        for label, run in runs.items():
-            try:
-                found[label] = figure.data(run)
-            except NothingToShowError as error:
-                reason = f"{error.problem[0].upper()}{error.problem[1:].rstrip('.')}."
-                reasons.append(f"{label}: {reason}" if label else reason)
-        words = " ".join([figure.words(found)] if found else [])
-        if not found:
-            yield Section(name, figure.title, " ".join(reasons))
+        if name in FIGURES.built_in:
+            yield _figure_section(name, figure_named(name), runs)
             continue
-        tables = [] if figure.table is None else [page_table(figure.table(found))]
-        yield Section(name, figure.title, " ".join([words, *reasons]), figure.page(found), tables)
+        anchor = "figure-" + re.sub(r"\W+", "-", name)  # apart from all that the page itself names
+        try:
+            yield _figure_section(anchor, figure_named(name), runs)
+        except InputError as error:  # another package's figure does not keep the others from the reader
+            yield Section(anchor, name, f"This figure of another package cannot be shown: {error.problem}.")
+
+
+def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> Section:
+    found: dict[str, Any] = {}
+    labels: dict[str, list[str]] = {}  # of the runs that have nothing to show, by the reason
+    for label, run in runs.items():
+        try:
+            found[label] = figure.data(run)
+        except NothingToShowError as error:
+            labels.setdefault(_sentence(error), []).append(label)
+    reasons = [named(", ".join(of_each), reason) for reason, of_each in labels.items()]
+    if not found:
+        return Section(anchor, figure.title, said_of(runs, reasons))
+    tables = [] if figure.table is None else [page_table(figure.table(found))]
+    return Section(anchor, figure.title, said_of(runs, [figure.words(found), *reasons]), figure.page(found), tables)
+
+
+def _sentence(error: InputError) -> str:
+    """The problem, and what to do about it."""
+    parts = [error.problem, *([error.fix] if error.fix else [])]
+    return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
 
 
 def job_sections(run: RunResult) -> Iterator[Section]:

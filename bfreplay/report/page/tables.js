@@ -1,8 +1,6 @@
 // Tables that sort by their header buttons; long ones are paged and can be searched.
 "use strict";
 
-const ROWS_A_PAGE = 50;
-
 function compareValues(a, b) {
   if (a === "" || b === "") return (a === "") - (b === "");  // what is missing comes last, both ways
   const x = Number(a);
@@ -51,6 +49,7 @@ class PagedTable extends SortableTable {
   constructor(table, rows) {
     super(table);
     this.all = rows;
+    this.pageRows = this.body.rows.length;  // as many as the page came with
     this.shown = rows;
     this.page = 0;
     this.controls = this.makeControls();
@@ -103,8 +102,8 @@ class PagedTable extends SortableTable {
   }
 
   draw() {
-    const begin = this.page * ROWS_A_PAGE;
-    const end = Math.min(begin + ROWS_A_PAGE, this.shown.length);
+    const begin = this.page * this.pageRows;
+    const end = Math.min(begin + this.pageRows, this.shown.length);
     this.body.replaceChildren(...this.shown.slice(begin, end).map((row) => this.row(row)));
     const number = (n) => n.toLocaleString("en-US");
     this.where.textContent = this.shown.length

@@ -1,7 +1,7 @@
 // The part of the window that all figures over time show, in seconds since its start.
 "use strict";
 
-const timeAxis = JSON.parse(document.getElementById("window").textContent);  // start_ms or null, duration_s, unit, unit_s
+const timeAxis = JSON.parse(document.getElementById("data-window").textContent);  // start_ms or null, duration_s, unit, unit_s
 const view = {from: 0, to: timeAxis.duration_s};
 const whenMoved = [];
 const SHORTEST_S = 1;
@@ -26,10 +26,9 @@ function timeText(seconds) {
 function setView(from, to) {
   const length = Math.min(Math.max(to - from, SHORTEST_S), timeAxis.duration_s);
   const begin = Math.min(Math.max(from + (to - from - length) / 2, 0), timeAxis.duration_s - length);
-  if (begin === view.from && begin + length === view.to) return;
   view.from = begin;
   view.to = begin + length;
-  whenMoved.forEach((redraw) => redraw());
+  whenMoved.forEach((redraw) => redraw());  // also when nothing has changed: a picture may have been moved past the ends
 }
 
 function zoom(factor) {

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.times import EPOCH
+from bfreplay.replay import replay_log
 from bfreplay.report.page.document import write_report
 from bfreplay.report.step_series import StepSeries, columns_of
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +52,46 @@ def test_a_double_click_and_the_button_show_the_whole_window_again(sample_page, 
     assert opened.view() != whole
     opened.page.get_by_role("button", name="Whole window").first.click()
     assert opened.view() == whole
+
+
+def test_a_picture_offers_to_be_saved_and_nothing_else(sample_page, open_page):
+    """No button that would send it anywhere."""
+    opened = open_page(sample_page)
+    buttons = opened.run("[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)")
+    assert set(buttons) == {"Download plot as a PNG"}
+    sends = "pageFigures.map(({frame}) => [frame._context.showSendToCloud, frame._context.plotlyServerURL])"
+    assert opened.run(sends) == [[False, ""]] * opened.run("pageFigures.length")
+
+
+def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(sample_page, open_page):
+    opened = open_page(sample_page)
+    ranges = "document.getElementById('plot-holes').layout.xaxis.range.map(Number)"
+    before = opened.run(ranges)
+    _drag(opened, 0.3, 0.6, "holes")
+    opened.page.wait_for_function(f"JSON.stringify({ranges}) !== JSON.stringify({before})")
+    opened.page.locator("#plot-holes .nsewdrag").first.dblclick()
+    opened.page.wait_for_function(f"({ranges}).every((value, k) => Math.abs(value - {before}[k]) < 1e-9)")
+
+
+def test_a_picture_over_time_cannot_be_moved_off_its_nodes_or_its_window(sample_page, open_page):
+    opened = open_page(sample_page)
+    whole = opened.view()
+    heights = "pageFigures[0].frame.layout.yaxis.range.map(Number)"
+    before = opened.run(heights)
+    plot = opened.page.locator("#plot-timeline .nsewdrag")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    x = box["x"] + box["width"] / 2
+    opened.page.mouse.move(x, box["y"] + 0.2 * box["height"])
+    opened.page.mouse.down()
+    opened.page.mouse.move(x + 1, box["y"] + 0.8 * box["height"], steps=4)
+    opened.page.mouse.up()
+    assert opened.run(heights) == before
+    opened.run("Plotly.relayout(pageFigures[0].frame, {'xaxis.range': [toAxis(-50000), toAxis(20000)]})")
+    opened.page.wait_for_function("pageFigures[0].frame.layout.xaxis.range.map(fromAxis)[0] === view.from")
+    assert opened.view()[0] == whole[0]
+    opened.page.get_by_role("button", name="Whole window").first.click()
+    assert opened.run("pageFigures[0].frame.layout.xaxis.range.map(fromAxis)") == list(whole)
 
 
 def test_the_keyboard_moves_and_zooms(sample_page, open_page):
@@ -142,18 +185,42 @@ def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs_page, ma
     assert opened.page.locator(".table-controls [role=status]").inner_text() == "no such row"
 
 
+def test_where_jobs_share_a_row_the_picture_names_the_one_of_the_time(many_jobs_page, many_jobs_run, open_page):
+    opened = open_page(many_jobs_page)
+    begin, end = 40_000.0, 40_300.0
+    opened.run("([a, b]) => setView(a, b)", [begin, end])
+    edges, names, nodes = opened.run(
+        """() => {
+            const {frame} = pageFigures.find((figure) => figure.frame.id === "plot-jobs");
+            return [frame.data[0].x.map(fromAxis), frame.data[0].text, frame.data[0].z.map((row) => Array.from(row))];
+        }"""
+    )
+    start_us = many_jobs_run.record["config"]["window_start_us"]
+    held = many_jobs_run.allocations
+    since, until = (held[edge].astype("int64") / 1e6 - start_us / 1e6 for edge in ("from", "to"))
+    column = 7
+    there = held[(since < edges[column + 1]) & (until > edges[column])]
+    shown = [name for name, count in zip(names, nodes, strict=True) if count[column]]
+    assert sorted(row[column] for row in shown) == sorted(there["job"].astype(str))
+
+
 def test_the_theme_is_the_systems_and_the_button_changes_it(sample_page, open_page):
     opened = open_page(sample_page, color_scheme="dark")
     dark = _colours(opened)
     opened.page.get_by_role("button", name="Light theme").click()
     light = _colours(opened)
+    opened.page.emulate_media(color_scheme="light")
+    opened.page.emulate_media(color_scheme="dark")  # the reader has chosen: the system has no say
+    assert opened.run("theme") == "light"
     assert open_page(sample_page, color_scheme="light").run("theme") == "light"
     assert all(a != b for a, b in zip(dark, light, strict=True))
     assert opened.page.get_by_role("button", name="Dark theme").is_visible()
 
 
-def test_paper_is_light(sample_page, open_page):
-    opened = open_page(sample_page, color_scheme="dark")
+def test_paper_is_light_and_nothing_is_cut_at_its_edge(sample_page, open_page):
+    opened = open_page(sample_page, color_scheme="dark", viewport={"width": 718, "height": 1000})  # A4
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    assert opened.run("document.documentElement.scrollWidth") == 718
     opened.run("dispatchEvent(new Event('beforeprint'))")
     assert opened.run("theme") == "light"
     opened.run("dispatchEvent(new Event('afterprint'))")
@@ -186,13 +253,19 @@ def test_rules_of_accessibility_hold(sample_page, open_page, scheme):
 @pytest.mark.parametrize("run", ["no_jobs_run", "all_idle_run", "never_idle_run"])
 def test_odd_runs_have_a_page_too(run, request, tmp_path, open_page):
     opened = open_page(write_report(request.getfixturevalue(run), tmp_path / "odd.html"))
-    assert opened.page.locator("h1").inner_text()
-    assert "NaN" not in opened.page.locator("body").inner_text()
+    text = opened.page.locator("body").inner_text()
+    assert [word for word in ("NaN", "nan", "None", "undefined", "Infinity", "Invalid") if word in text.split()] == []
+    ranges = opened.run(
+        """pageFigures.flatMap(({frame}) => Object.keys(frame.layout).filter((key) => /^[xy]axis/.test(key))
+            .map((key) => frame.layout[key].range)).filter((range) => range.some((end) => !Number.isFinite(Number(end))
+                && Number.isNaN(Date.parse(end))))"""
+    )
+    assert ranges == []
 
 
-def _drag(opened, begin, end):
-    """Mark a part of the timeline with the mouse, in shares of its width."""
-    plot = opened.page.locator("#plot-timeline .nsewdrag")
+def _drag(opened, begin, end, figure="timeline"):
+    """Mark a part of a figure with the mouse, in shares of its width."""
+    plot = opened.page.locator(f"#plot-{figure} .nsewdrag").first
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     y = box["y"] + box["height"] / 2
@@ -213,3 +286,12 @@ def _colours(opened):
         """[getComputedStyle(document.body).backgroundColor,
             getComputedStyle(document.querySelector('#plot-timeline .xtick text')).fill]"""
     )
+
+
+def test_names_of_jobs_are_neither_colours_nor_markup(open_page, tmp_path):
+    names = ["@useful", "@foo", "<b>bold</b><br>x", "<a href='x'>c</a>"]
+    run = replay_log(log(4, [], 3_600, idle_first=range(4)), JobSet([job(name, rates=(0.0, 10.0)) for name in names]))
+    opened = open_page(write_report(run, tmp_path / "names.html"))
+    ticks = opened.run("[...document.querySelectorAll('#plot-jobs .ytick text')].map((tick) => tick.textContent)")
+    assert sorted(ticks) == sorted(names)
+    assert sorted(opened.column("job-table-table-1", "job")) == sorted(names)
