@@ -20,7 +20,7 @@ from real_logs import published_jobs
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, ReplaySettings, load_events, replay_log, solver_of
 from bfreplay.experiments import compare_runs
-from bfreplay.report.comparison_figures import SavedComparison
+from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.document import write_comparison_report, write_report
 
 REPEATS = 5

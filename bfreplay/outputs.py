@@ -45,6 +45,14 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
             part.unlink(missing_ok=True)
 
 
+def is_there(file: Path) -> bool:
+    """Whether something of this name exists; ``InputError`` for a name that nothing can have."""
+    try:
+        return file.exists()
+    except (OSError, ValueError) as error:  # too long, or with a null character
+        raise InputError(f"nothing can have this name: {error}", file=file, fix="choose another name") from error
+
+
 def write_whole(file: Path, text: str) -> None:
     """Write one text file, in UTF-8; one that is there is replaced. Raises as ``written_whole``."""
     with written_whole([file], overwrite=True) as (part,):

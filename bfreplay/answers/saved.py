@@ -51,7 +51,9 @@ def higher_is_better(run: RunResult) -> bool | None:
 
 def microseconds(time: Any) -> int | None:
     """A time of a data frame in microseconds since the epoch; ``None`` where there is none."""
-    return None if time is None or time != time else int(time.value // 1000)
+    if time is None or time != time:
+        return None
+    return int(time.to_datetime64().astype("datetime64[us]").astype(np.int64))  # in ns, as time.value, 2262 is the end
 
 
 def model_label(model: object) -> str:

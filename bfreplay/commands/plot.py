@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bfreplay.report.run_figures.figure import RunFigure
 
 _ALL = "all"
+_LONGEST_NAME = 40
 
 
 def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
@@ -75,11 +76,13 @@ def plot(
         raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
-    from bfreplay.replay import RunResult
     from bfreplay.report.picture_file import check_picture
     from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 
     if name == _ALL:
+        if out is not None and out.exists() and not out.is_dir():
+            raise InputError("there is a file where the folder of the pictures should be", file=out,
+                             fix="choose another name")  # fmt: skip
         ending = "svg" if svg else "png"
         files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}
     else:
@@ -87,13 +90,23 @@ def plot(
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
     for file in files.values():  # better said before the runs are read than after
         check_picture(file, overwrite=force)
-    loaded = _labelled([RunResult.load(run) for run in runs])
+    loaded = _labelled([_read(run) for run in runs])
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)
         return
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
         _draw_if_possible(each, loaded, file, force, quiet)
+
+
+def _read(folder: Path) -> RunResult:
+    """A run that is whole, so that figures need not doubt what they read."""
+    from bfreplay.replay import RunResult
+    from bfreplay.report.page.soundness import check_run
+
+    run = RunResult.load(folder)
+    check_run(run)
+    return run
 
 
 def _draw(
@@ -154,10 +167,11 @@ def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, 
 def _labelled(runs: list[RunResult]) -> dict[str, RunResult]:
     """One run by the label "", several as ``A (run-120)``, ``B (run-600)``, ..."""
     from bfreplay.experiments.run_comparison.pairing import labels_of
+    from bfreplay.report.run_figures.job_rows import shortened
 
     if len(runs) == 1:
         return {"": runs[0]}
     return {
-        label if run.folder is None else f"{label} ({run.folder.resolve().name})": run
+        label if run.folder is None else f"{label} ({shortened(run.folder.resolve().name, _LONGEST_NAME)})": run
         for label, run in zip(labels_of(len(runs)), runs, strict=True)
     }

@@ -42,7 +42,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         write_report(runs[0], out, overwrite=force)
     else:
         from bfreplay.experiments import compare_runs
-        from bfreplay.report.comparison_figures import SavedComparison
+        from bfreplay.report.figures_runs import SavedComparison
 
         with tempfile.TemporaryDirectory(prefix="bfreplay-report-") as folder:
             comparison = Path(folder) / "comparison"

@@ -135,7 +135,7 @@ class Engine:
         self.most_idle = max(self.most_idle, self.pool.n_idle)
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
-            self.n_pool_events += not self._is_first
+            self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
         trigger |= self._admit(now_us)

@@ -84,7 +84,7 @@ class RunResult(ResultTables):
     @property
     def u(self) -> float | None:
         """Efficiency against dedicated nodes; ``None`` when it was not asked for."""
-        efficiency = self.summary["efficiency"]
+        efficiency = self.summary.get("efficiency")
         return None if efficiency is None else efficiency["u"]
 
     @cached_property

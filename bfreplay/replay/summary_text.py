@@ -67,8 +67,9 @@ def policy_words(policy: Mapping[str, Any]) -> str:
         details.append(f"T_fwd {policy['forward_time']['name']}")
     if policy.get("objective", {}).get("spec", OWN) != OWN:
         details.append(f"objective {policy['objective']['spec']}")
-    if "learning" in policy:
-        details.append("curves learned " + ("by model" if policy["learning"]["share"] == "model" else "job by job"))
+    learning = policy.get("learning")
+    if isinstance(learning, Mapping) and "share" in learning:
+        details.append("curves learned " + ("by model" if learning["share"] == "model" else "job by job"))
     return ", ".join(details)
 
 
@@ -146,7 +147,7 @@ def _training(record: dict[str, Any]) -> list[str]:
             f"preemption {ledger['preempt_samples']:.3g}",
         )
     ]
-    efficiency = summary["efficiency"]
+    efficiency = summary.get("efficiency")
     if efficiency is not None:
         nodes = f"{amount(efficiency['equivalent_nodes'])} dedicated nodes"
         if record["inputs"]["jobs"].get("source") is not None:

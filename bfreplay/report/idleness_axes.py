@@ -10,10 +10,13 @@ from zoneinfo import ZoneInfo
 from bfreplay.report.calendar_ticks import calendar_ticks
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _DAY_US = 86_400_000_000
+_LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
+"""At most so many columns, and inches of one row with what is around it."""
 _FEW_SPANS = (
     ("1 s", 1), ("10 s", 10), ("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3_600), ("4 h", 14_400),
     ("1 day", 86_400), ("1 week", 604_800), ("4 weeks", 2_419_200), ("1 year", 31_536_000),
@@ -34,13 +37,41 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def settled(figure: Figure) -> Figure:
-    """Fix the layout: its solver places panels a rounding error apart from call to call, and files would differ."""
+    """Show all texts as they are, whatever signs they hold, and fix the layout.
+
+    The solver of the layout places panels a rounding error apart from call to call, and files would differ.
+    """
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
         left, bottom, width, height = (round(float(size), 6) for size in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))
     return figure
+
+
+def legend_below(figure: Figure) -> None:
+    """One legend of all panels below them, in as many columns as fit; the figure grows by the rows beyond the first."""
+    handles: list[Artist] = []
+    labels: list[str] = []
+    for axes in figure.axes:
+        of_axes = axes.get_legend_handles_labels()
+        handles += of_axes[0]
+        labels += of_axes[1]
+    for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
+        legend = figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        size = legend.get_window_extent()
+        if columns == 1 or size.width <= 0.97 * figure.bbox.width:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
 
 
 def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.report.page.facts import facts_of
+from bfreplay.report.page.soundness import check_run
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written
 
@@ -59,9 +60,11 @@ class RunPlots:
         NothingToShowError
             The run holds nothing that it shows.
         InputError
-            There is no such figure, or a table of the run is damaged.
+            There is no such figure, or the folder of the run is damaged.
         """
         figure = figure_named(name)
+        if self._run.folder is not None:
+            check_run(self._run)
         drawn = figure.draw({"": figure.data(self._run)})
         # a notebook shows matplotlib's figures only once pyplot has been imported
         vars(drawn)["_repr_png_"] = partial(_png, drawn)

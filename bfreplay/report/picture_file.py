@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.outputs import written_whole
+from bfreplay.outputs import is_there, written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ def check_picture(file: Path, *, overwrite: bool = False) -> str:
         raise InputError(
             "pictures have another format", file=file, value=file.name, expected="a name ending in .png or .svg"
         )
-    if file.exists() and not overwrite:
+    if is_there(file) and not overwrite:
         raise OutputExistsError(
             f"{file} is there already; choose another name, or replace it with --force (Python: overwrite=True)"
         )

@@ -20,6 +20,8 @@ Kind = Literal[
 the epoch, in UTC."""
 
 MISSING = "–"
+HELD_NOTHING_MADE = "held, nothing made"
+"""Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def written(value: Any, kind: Kind) -> str:
     if kind == "percent":
         return percent(value)
     if kind == "at-least":
-        return f"{math.floor(value * 1000) / 10:.1f} %"
+        return f"{math.floor(value * 1000 + 1e-9) / 10:.1f} %"
     if kind == "ratio":
         return f"{value:.3f}"
     if kind == "seconds":
@@ -75,6 +77,13 @@ def written(value: Any, kind: Kind) -> str:
     if kind == "time":
         return f"{EPOCH + timedelta(microseconds=value):%Y-%m-%d %H:%M:%S}"
     return f"{value:.6g}"
+
+
+def exact(value: Any) -> str:
+    """The value behind a text, to the last digit; empty where there is nothing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def percent(share: float) -> str:

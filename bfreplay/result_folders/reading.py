@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,13 +41,16 @@ def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
 
 def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
     try:
-        document = json.loads((folder / name).read_text(encoding="utf-8"))
+        text = (folder / name).read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_refused, parse_float=_finite)
     except FileNotFoundError:
         why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
     except OSError as error:
         why = f"{name}: {error.strerror or error}"
     except ValueError as error:
         why = f"{name} is no JSON document ({error})"
+    except RecursionError:
+        why = f"{name} is nested too deep to be read"
     else:
         if isinstance(document, dict):
             return document
@@ -57,6 +61,16 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
         expected="a folder with " + " and ".join((kind.record_file, *kind.more_documents)),
         fix=f"give the folder that '{kind.made_by}' wrote",
     )
+
+
+def _refused(constant: str) -> float:
+    """Not in JSON, but Python reads it, and writes it when it is not told not to."""
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refused(text)
 
 
 class ResultTables:
@@ -82,16 +96,21 @@ class ResultTables:
             if path is None or not path.exists():
                 message = f"the {self.kind.word} has no table {name!r}"
                 raise InputError(message, file=path, fix=self.kind.hints.get(name))
+            if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
+                raise self._unreadable(path, "it is no file")
             try:
                 self.tables[name] = pq.read_table(path)
             except (pa.ArrowException, OSError) as error:
-                raise InputError(
-                    f"the table cannot be read: {error}",
-                    file=path,
-                    expected="a whole Parquet file",
-                    fix=f"make the folder again: '{self.kind.made_by}'",
-                ) from error
+                raise self._unreadable(path, error) from error
         return self.tables[name]
+
+    def _unreadable(self, path: Path, why: object) -> InputError:
+        return InputError(
+            f"the table cannot be read: {why}",
+            file=path,
+            expected="a whole Parquet file",
+            fix=f"make the folder again: '{self.kind.made_by}'",
+        )
 
     def has_table(self, name: str) -> bool:
         """Whether there is such a table, damaged or not: older versions did not write all of them."""

@@ -11,6 +11,7 @@ import pytest
 from bfreplay.answers.jobs import job_answers
 from bfreplay.answers.json_ready import records
 from bfreplay.answers.models import STATUSES, model_answers
+from bfreplay.answers.saved import microseconds
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.recorded import recorded_jobs
@@ -113,3 +114,11 @@ def test_models_sum_up_their_jobs():
 def test_every_status_that_a_replay_knows_has_a_column():
     _, run = answered(log(1, [], 60), JobSet([job("a")]))
     assert sorted(STATUSES) == sorted(run.summary["jobs"])
+
+
+def test_times_of_far_centuries_are_told_to_the_microsecond():
+    import pandas as pd
+
+    far = pd.array([253_402_214_400_000_001], dtype="datetime64[us, UTC]")[0]  # the last day of 9999
+    assert microseconds(far) == 253_402_214_400_000_001
+    assert microseconds(pd.NaT) is None

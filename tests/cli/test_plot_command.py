@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -138,7 +139,9 @@ def test_what_is_no_figure_or_no_run_is_refused(folders, here, tmp_path):
     assert "the folder of the output is not there" in refused("timeline", folders / "run", "-o", "no/x.png")
     assert "--svg goes with 'all'" in refused("timeline", folders / "run", "--svg")
     assert "Missing argument" in refused("timeline")
-    assert list(here.iterdir()) == []
+    (here / "file").write_text("mine")
+    assert "a file where the folder of the pictures should be" in refused("all", folders / "run", "-o", "file")
+    assert [file.name for file in here.iterdir()] == ["file"]
 
 
 def test_a_folder_of_which_a_part_is_missing_is_refused(folders, here):
@@ -154,6 +157,40 @@ def test_a_folder_of_which_a_part_is_missing_is_refused(folders, here):
     (here / "older" / "run.json").write_text(json.dumps(record | {"schema_version": 0}))
     assert "another schema version" in refused("timeline", here / "older")
     assert not (here / "timeline.png").exists()
+
+
+@pytest.mark.parametrize("name", ["timeline", "all"])
+def test_a_folder_that_is_damaged_is_refused_before_anything_is_drawn(folders, here, name):
+    for table, column in (
+        ("allocations", "count"),
+        ("jobs", "model"),
+        ("decisions", "n_idle"),
+        ("timings", "decide_s"),
+    ):
+        damaged = here / f"{table}-{name}"
+        shutil.copytree(folders / "run", damaged)
+        file = damaged / f"{table}.parquet"
+        pq.write_table(pq.read_table(file).drop_columns([column]), file)
+        assert f"{table}.parquet" in refused(name, folders / "other", damaged, "-o", here / "pictures.png").replace(
+            " ", ""
+        )
+    shutil.copytree(folders / "run", here / "record")
+    record = json.loads((here / "record" / "run.json").read_text())
+    del record["summary"]["ledger"]
+    (here / "record" / "run.json").write_text(json.dumps(record))
+    assert "run.json" in refused(name, here / "record", "-o", here / "pictures.png").replace(" ", "")
+    assert not (here / "pictures.png").exists()
+
+
+def test_names_of_folders_are_shown_as_they_are_and_long_ones_shortened(folders, here):
+    odd, long = here / "a$\\foo$b", here / f"first-{'y' * 200}-last"
+    shutil.copytree(folders / "run", odd)
+    shutil.copytree(folders / "run", long)
+    said("node-hours", odd, long, "-o", "x.svg")
+    first, second = re.findall(r"<!-- ([AB] \(.+\)) -->", (here / "x.svg").read_text())
+    assert first == "A (a$\\foo$b)"
+    assert re.fullmatch(r"B \(first-y+…y+-last\)", second)
+    assert len(second) < 50
 
 
 def test_the_examples_of_the_help_are_commands():

@@ -166,6 +166,11 @@ def test_state_changes_of_busy_nodes_are_no_decision_points():
     assert result.summary["n_pool_events"] == 0
 
 
+def test_events_before_the_first_job_are_counted():
+    events = log(2, [(5, 1, True), (7, 0, False), (12, 1, False)], 20, idle_first=[0])
+    assert replay_log(events, JobSet([job(submit_s=10)])).summary["n_pool_events"] == 3
+
+
 def test_after_the_last_job_the_books_go_on_and_the_decisions_stop():
     events = log(1, [(t, 0, t % 2 == 0) for t in range(5, 15)], 20, idle_first=[0])
     result = replay_log(events, JobSet([job(work=20)]))  # done at 2 s

@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import replay_log
+from bfreplay.replay import RunResult, replay_log
 from bfreplay.report.run_figures.catalogue import FIGURES
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.workload import JobSet
@@ -80,6 +81,17 @@ def test_a_figure_with_nothing_to_show_says_so():
     empty = replay_log(log(1, [], 60), JobSet([job("a")]), EqualSharePolicy())
     with pytest.raises(NothingToShowError, match="no job held a node"):
         empty.plot.jobs()
+
+
+def test_a_damaged_run_is_refused(run, tmp_path):
+    saved = replay_log(
+        log(2, [], 60, idle_first=[0]), JobSet([job("a", work=150.0)]), EqualSharePolicy(), out=tmp_path / "run"
+    )
+    assert saved.plot.jobs().axes
+    table = pq.read_table(tmp_path / "run" / "jobs.parquet")
+    pq.write_table(table.drop_columns(["model"]), tmp_path / "run" / "jobs.parquet")
+    with pytest.raises(InputError):
+        RunResult.load(tmp_path / "run").plot.jobs()
 
 
 def test_the_table_has_the_numbers_of_the_run(run):

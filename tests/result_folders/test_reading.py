@@ -42,6 +42,10 @@ def test_documents_come_in_their_order(cake):
         ("cake.json", b"{", "cake.json is no JSON document"),
         ("oven.json", b"\xff", "oven.json is no JSON document"),
         ("cake.json", b"[]", "cake.json is a JSON list, not an object"),
+        ("cake.json", b"[" * 100_000, "cake.json is nested too deep to be read"),
+        ("cake.json", b'{"eggs": NaN}', "cake.json is no JSON document (NaN is no number)"),
+        ("oven.json", b'{"heat": -Infinity}', "oven.json is no JSON document (-Infinity is no number)"),
+        ("oven.json", b'{"heat": 1e999}', "oven.json is no JSON document (1e999 is no number)"),
     ],
 )
 def test_what_is_no_such_folder_is_told_why(cake, name, content, why):
@@ -87,3 +91,10 @@ def test_a_damaged_table_is_an_input_error(cake):
     (cake / "flour.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"the table cannot be read[\s\S]*make the folder again: 'bake --out'"):
         Cake(cake).table("flour")
+
+
+def test_a_folder_is_no_table(cake):
+    (cake / "icing.parquet").mkdir()
+    assert Cake(cake).has_table("icing")  # damaged, which is not left out
+    with pytest.raises(InputError, match=r"the table cannot be read: it is no file[\s\S]*icing\.parquet"):
+        Cake(cake).table("icing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.run_comparison.answer import signed_percent
@@ -12,23 +13,6 @@ from bfreplay.experiments.run_comparison.causes import PARTS
 from bfreplay.experiments.run_comparison.result import RunComparison
 from bfreplay.wording import amount, count, duration
 
-_HOURS = {
-    "samples": "samples",
-    "held_node_hours": "node-hours held",
-    "free_node_hours": "node-hours idle and free",
-    "rescale_cost_samples": "samples charged for rescales",
-    "preempt_cost_samples": "samples charged for preemptions",
-    "n_grown": "rescales up",
-    "n_shrunk": "rescales down",
-    "n_preempted": "preemptions",
-}
-_PARTS = {
-    "node_hours": "more or fewer used node-hours",
-    "samples_per_node_hour": "samples per used node-hour",
-    "rescaling": "rescaling",
-    "preemption": "preemption",
-    "trimmed": "made after the work was done",
-}
 _TOTALS = {
     "used_node_hours": "node-hours used",
     "useful_node_hours": "  useful",
@@ -95,7 +79,7 @@ def _hours(pair: Mapping[str, Any], bin_s: int) -> list[str]:
             difference = round(difference)
         cells.append(
             [
-                _HOURS[row["measure"]], *map(_plain, levels), _signed(difference), share, ends,
+                HOUR_WORDS[row["measure"]], *map(_plain, levels), _signed(difference), share, ends,
                 "" if length is None else f"{total['n']} / {length}",
             ]
         )  # fmt: skip
@@ -125,7 +109,7 @@ def _causes(pair: Mapping[str, Any]) -> list[str]:
         return [word, _signed(size), signed_percent(size / below) if below else ""]
 
     cells = [["", "samples", f"of {a}'s"]]
-    cells += [line(_PARTS[name], pair["causes"][name]) for name in PARTS]
+    cells += [line(CAUSE_WORDS[name], pair["causes"][name]) for name in PARTS]
     cells.append(line(f"all: {b} - {a}", difference))
     return [f"What made the difference of {b} and {a} (the parts add up)", *aligned(cells)]
 

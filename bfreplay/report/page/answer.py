@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
 from bfreplay.report.page.facts import Fact
-from bfreplay.report.page.numbers import number, shown
+from bfreplay.report.page.numbers import counted, is_one, number, shown
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -23,17 +23,24 @@ def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     from markupsafe import Markup
 
     told = _told(facts)
-    nodes = Markup("{nodes} nodes").format(**told)
+    nodes = counted(facts["nodes"], "node")
     if run.record["inputs"]["events"]["metadata"]["node_inventory"] == "seen":
-        nodes = Markup("{} nodes seen in it").format(told["nodes"])
+        nodes += Markup(" seen in it")
     if not facts["idle.node_hours"].value:
-        return Markup("In the {window_duration_s} of the log none of the {} was ever idle.").format(nodes, **told)
+        return Markup("In the {window_duration_s} of the log, with {}, none was ever idle.").format(nodes, **told)
     return Markup(
-        "In the {window_duration_s} of the log, with {}, {idle_node_hours} node-hours were idle, as much as "
-        "{idle_mean_nodes} nodes would give that are idle all the time: on {share_useful} of them training made "
-        "progress, {share_rescaling} went into rescaling, {share_lost_to_preemption} were lost to preemption, and "
-        "{share_unused} stayed unused."
-    ).format(nodes, **told)
+        "In the {window_duration_s} of the log, with {nodes}, {idle} {were} idle, as much as {dedicated} idle all the "
+        "time would give: on {share_useful} of them training made progress, {share_rescaling} went into rescaling, "
+        "{share_lost_to_preemption} were lost to preemption, and {share_unused} stayed unused."
+    ).format(
+        **told
+        | {
+            "nodes": nodes,
+            "idle": counted(facts["idle.node_hours"], "node-hour"),
+            "were": "was" if is_one(facts["idle.node_hours"].value, "amount") else "were",
+            "dedicated": counted(facts["idle.mean_nodes"], "node"),
+        }
+    )
 
 
 def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
@@ -42,54 +49,107 @@ def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     told = _told(facts)
     if not facts["jobs"].value:
         return Markup("There was no job to train ({jobs} jobs).").format(**told)
-    summary = run.summary
     jobs = Markup("The only job" if facts["jobs"].value == 1 else "The {jobs} jobs").format(**told)
     sentence = jobs + Markup(" processed {samples} samples").format(**told)
-    efficiency, bound = summary.get("efficiency") or {}, summary.get("bound") or {}
+    if yardsticks := _yardsticks(run, facts):
+        sentence += Markup(": ") + Markup(", and ").join(yardsticks)
+    parts = [sentence, *_best(facts), *_learning(facts)]
+    if facts["done_s"].value is None:
+        parts.append(Markup("at the end {}").format(_statuses(facts)))
+    else:
+        parts.append(_done(run, facts))
+    return Markup("; ").join(parts) + Markup(".")
+
+
+def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+    """What the samples are measured by, but where both sides are done with all jobs: they then made as many samples."""
+    from markupsafe import Markup
+
+    told = _told(facts)
     yardsticks = []
-    if facts["u"].value is not None:
+    if facts["u"].value is not None and not _are_done(facts, "dedicated"):
         yardsticks.append(
             Markup("{u} of what as many dedicated nodes would have processed in this window (U)").format(**told)
         )
-    if bound.get("share") is not None and bound.get("earliest_finish_us") is None:
-        yardsticks.append(Markup("at least {bound_share} of {}").format(BOUND_WORDS[bound["kind"]], **told))
-    if yardsticks:
-        sentence += Markup(": ") + Markup(", and ").join(yardsticks)
-    if facts["done_s"].value is None:
-        return sentence + Markup("; at the end {}.").format(_statuses(facts))
+    if facts["bound.share"].value is not None and not _are_done(facts, "bound"):
+        words = BOUND_WORDS[run.summary["bound"]["kind"]]
+        yardsticks.append(Markup("at least {bound_share} of {}").format(words, **told))
+    return yardsticks
+
+
+def _best(facts: Mapping[str, Fact]) -> list[Markup]:
+    """The best score of a campaign, and the one with known curves where they were learned."""
+    from markupsafe import Markup
+
+    if facts["best.score"].value is None:
+        return []
+    reports = counted(facts["reports"], "report")
+    words = Markup("of {} the best score was {best_score}, by {best_job} after {best_after_s}")
+    if facts["known.best_score"].value is not None:
+        words += Markup(", with known curves {known_best_score}")
+    return [words.format(reports, **_told(facts))]
+
+
+def _learning(facts: Mapping[str, Fact]) -> list[Markup]:
+    """What it cost not to know the curves, in samples; where all jobs were done either way, times tell it."""
+    from markupsafe import Markup
+
+    lost = facts["learning.lost"]
+    if lost.value is None or _are_done(facts, "known"):
+        return []
+    if lost.value < 0:
+        more = number("learning.gained", -lost.value, "percent")
+        return [Markup("learned curves happened to give {} more than known ones").format(more)]
+    return [Markup("learning the curves cost {} of what known ones would have given").format(shown(lost))]
+
+
+def _done(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
+    """When all jobs had left, and what that is measured by."""
+    from markupsafe import Markup
+
+    told = _told(facts)
     left = "it had left" if facts["jobs"].value == 1 else "all had left"
-    sentence += Markup("; {} after {done_s}").format(left, **told)
-    start_us = run.record["config"]["window_start_us"]
-    compared = (
-        ("dedicated.done_s", "on the dedicated nodes after {}", efficiency.get("dedicated_last_finish_us")),
-        ("bound.done_s", "and nobody could have been done before {}", bound.get("earliest_finish_us")),
-    )
-    for key, words, time_us in compared:
-        if time_us is not None:
-            sentence += Markup(", ") + Markup(words).format(number(key, (time_us - start_us) / 1e6, "seconds"))
-    return sentence + Markup(".")
+    done = Markup("{} after {done_s}").format(left, **told)
+    elsewhere = [
+        Markup(", {} after {}").format(words, shown(facts[key]))
+        for key, words in (
+            ("known.done_s", "with known curves"),
+            ("dedicated.done_s", "on as many dedicated nodes"),
+        )
+        if facts[key].value is not None
+    ]
+    done += Markup("").join(elsewhere)
+    if elsewhere and run.record["inputs"]["jobs"].get("source") is not None:
+        done += Markup(", where the source may have made other jobs")
+    if facts["bound.done_s"].value is not None:
+        done += Markup(", and nobody could have been done before {bound_done_s}").format(**told)
+    return done
 
 
 def _decided(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     from markupsafe import Markup
 
     told = _told(facts)
-    sentence = Markup("Node counts were decided {decisions} times (<span data-verbatim>{}</span>)").format(
-        policy_words(run.record["config"]["policy"]), **told
+    sentence = Markup("Node counts were decided {} (<span data-verbatim>{}</span>)").format(
+        counted(facts["decisions"], "time"), policy_words(run.record["config"]["policy"])
     )
-    proven, trivial = facts["decisions.proven"].value, facts["decisions.proven_trivially"].value
-    if proven:
-        sentence += Markup(", {decisions_proven} times with a proof that no decision was better").format(**told)
-    if trivial:
-        sentence += Markup(
-            "{} {decisions_proven_trivially} times there was no job or no idle node to decide on"
-        ).format(" and" if proven else ",", **told)
-    sentence += Markup("; {fallbacks} decisions fell back on another solver").format(**told)
+    proven, trivial = facts["decisions.proven"], facts["decisions.proven_trivially"]
+    if proven.value:
+        sentence += Markup(", {} with a proof that no decision was better").format(counted(proven, "time"))
+    if trivial.value:
+        sentence += Markup("{} {} there was no job or no idle node to decide on").format(
+            " and" if proven.value else ",", counted(trivial, "time")
+        )
+    sentence += Markup("; {} fell back on another solver").format(counted(facts["fallbacks"], "decision"))
     if facts["decisions.slowest_s"].value is not None:
         sentence += Markup("; the slowest took {decisions_slowest_s}").format(**told)
     if facts["seconds"].value is not None:
         sentence += Markup(", the whole replay {seconds}").format(**told)
     return sentence + Markup(".")
+
+
+def _are_done(facts: Mapping[str, Fact], yardstick: str) -> bool:
+    return facts["done_s"].value is not None and facts[f"{yardstick}.done_s"].value is not None
 
 
 def _statuses(facts: Mapping[str, Fact]) -> Markup:

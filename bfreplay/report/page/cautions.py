@@ -6,29 +6,30 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from bfreplay import __version__
+from bfreplay.answers.saved import jobs_frame
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.facts import Fact
-from bfreplay.report.page.numbers import number, shown
+from bfreplay.report.page.numbers import is_one, number, number_of, shown
 from bfreplay.report.page.soundness import Sum
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _UNPROVEN = {
-    "feasible": "decisions are feasible, but not proven optimal",
-    "wrong": "times nodes were kept as they were although that breaks a bound",
-    "none": "times there was no answer, so that all stayed as it was",
-    "unproven_by_design": "decisions are by a rule that proves nothing",
+    "feasible": ("decision", "{} feasible, but not proven optimal"),
+    "wrong": ("time", "nodes were kept as they were although that breaks a bound"),
+    "none": ("time", "there was no answer, so that all stayed as it was"),
+    "unproven_by_design": ("decision", "{} by a rule that proves nothing"),
 }
-_AT_THE_END = ("running", "waiting", "paused", "queued", "not_submitted")
+"""What is counted, and what to say of it, with the verb for one or for several."""
 _SOON = 0.5
 """Share of the window after which jobs that are all done leave a large part of it without work."""
 
 
 def cautions(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
     """One entry a caution: about the log, the window, the jobs, and the decisions."""
-    return [*_of_log(run), *_of_window(run, facts), *_of_jobs(run, facts), *_of_decisions(run), *_of_version(run)]
+    return [*_of_log(run), *_of_window(run), *_of_jobs(run, facts), *_of_decisions(run), *_of_version(run)]
 
 
 def books(sums: list[Sum]) -> Markup:
@@ -51,29 +52,50 @@ def _of_log(run: RunResult) -> Iterator[Markup]:
     if metadata["node_inventory"] == "seen":
         yield Markup("The log does not list the nodes of the machine: a node that never changed is not in it.")
     dropped = {reason: n for reason, n in (metadata.get("dropped") or {}).items() if n}
-    for reason, n in dropped.items():
+    for reason, n in sorted(dropped.items()):
         yield Markup("Rows of the source left out ({}): {}.").format(reason, number(f"dropped.{reason}", n, "count"))
 
 
-def _of_window(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
+def _of_window(run: RunResult) -> Iterator[Markup]:
     from markupsafe import Markup
 
     if run.has_table("holes"):
         holes = run.table("holes")
         cut, all_of_them = (sum(holes[name].to_pylist()) for name in ("n_cut", "n_holes"))
         if cut:
+            are, they = ("is", "it") if is_one(cut, "count") else ("are", "they")
             yield Markup(
-                "{} of {} holes are cut by an edge of the window: they were longer than the log shows."
-            ).format(number("holes.cut", cut, "count"), number("holes", all_of_them, "count"))
+                "{} of {} {} cut by an edge of the window: {} may have been longer than the window shows."
+            ).format(number("holes.cut", cut, "count"), number_of("holes", all_of_them, "count", "hole"), are, they)
     if run.record["config"].get("unlimited_work"):
         yield Markup("Work never ended in this run (--unlimited-work): it tells what nodes can do, not when jobs end.")
-    else:
-        left = [facts[f"jobs.{status}"] for status in _AT_THE_END if facts[f"jobs.{status}"].value]
-        if left:
-            parts = Markup(", ").join(
-                Markup("{} {}").format(shown(fact), fact.key.removeprefix("jobs.").replace("_", " ")) for fact in left
-            )
-            yield Markup("The window ended before these jobs did, so that their times are cut: {}.").format(parts)
+    elif parts := list(_cut_off(run)):
+        yield Markup("The window ended before these jobs did, so that their times are cut: {}.").format(
+            Markup(", ").join(parts)
+        )
+
+
+def _cut_off(run: RunResult) -> Iterator[Markup]:
+    """Jobs that were there at the end of the window and could have gone on, by status.
+
+    Neither those that were submitted later, nor those that need more nodes than were ever idle at once. Which ones
+    these are is not recorded, only how many of all jobs: they are among those that never started.
+    """
+    from markupsafe import Markup
+
+    jobs = jobs_frame(run)
+    has_started, status = jobs["first_start"].notna(), jobs["status"]
+    for name in ("running", "paused", "waiting"):
+        n = int((has_started & (status == name)).sum())
+        if n:
+            yield Markup("{} {}").format(number(f"cut.{name}", n, "count"), name)
+    there = status.isin(("waiting", "queued"))
+    n_wide = run.summary.get("n_jobs_wider_than_the_pool", 0)
+    n = int((~has_started & there).sum()) - n_wide
+    if n > 0:
+        # a job that is too wide may have been submitted later, or taken back by its source
+        is_known = not n_wide or not (~has_started & ~there).any()
+        yield Markup("{}{} not started").format("" if is_known else "at least ", number("cut.not_started", n, "count"))
 
 
 def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
@@ -81,8 +103,9 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
 
     wide = run.summary.get("n_jobs_wider_than_the_pool")
     if wide:
-        yield Markup("{} of the jobs could never run: they need more nodes than were ever idle at once.").format(
-            number("jobs.too_wide", wide, "count")
+        they_need = "it needs" if is_one(wide, "count") else "they need"
+        yield Markup("{} of the jobs could never run: {} more nodes than were ever idle at once.").format(
+            number("jobs.too_wide", wide, "count"), they_need
         )
     done_s, duration_s = facts["done_s"].value, facts["window.duration_s"].value
     if done_s is not None and done_s < _SOON * duration_s and run.record["inputs"]["jobs"].get("source") is None:
@@ -100,14 +123,16 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
 def _of_decisions(run: RunResult) -> Iterator[Markup]:
     from markupsafe import Markup
 
-    for kind, words in _UNPROVEN.items():
+    for kind, (noun, words) in _UNPROVEN.items():
         n = run.summary["decisions"].get(kind, 0)
         if n:
-            yield Markup("{} {}.").format(number(f"decisions.{kind}", n, "count"), words)
+            yield Markup("{} {}.").format(
+                number_of(f"decisions.{kind}", n, "count", noun), words.format("is" if is_one(n, "count") else "are")
+            )
     for reason, n in run.summary["fallbacks"].items():
         example = run.summary.get("fallback_examples", {}).get(reason, "")
-        yield Markup("{} decisions fell back ({}). The first message: <span data-verbatim>{}</span>").format(
-            number(f"fallbacks.{reason}", n, "count"), reason.replace("_", " "), example
+        yield Markup("{} fell back ({}). The first message: <span data-verbatim>{}</span>").format(
+            number_of(f"fallbacks.{reason}", n, "count", "decision"), reason.replace("_", " "), example
         )
     if run.record["config"]["semantics"] == "published":
         yield Markup("Time and accounting are the published program's: progress is looked at only when nodes change.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 from bfreplay.report.page.packed import packed_document
-from bfreplay.report.tables import Column, ShownTable, written
+from bfreplay.report.tables import Column, ShownTable, exact, written
 
 FIRST_ROWS = 50
 """Rows of a long table that the page has as they are; its script pages through all of them."""
@@ -34,16 +32,10 @@ class PageTable:
 def page_table(table: ShownTable) -> PageTable:
     """Write every cell."""
     rows = [
-        [Cell(_exact(value), written(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
+        [Cell(exact(value), written(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     if len(rows) <= FIRST_ROWS:
         return PageTable(table.caption, table.columns, rows, None)
     rest = packed_document([[[cell.value, cell.text] for cell in row] for row in rows])
     return PageTable(table.caption, table.columns, rows[:FIRST_ROWS], rest)
-
-
-def _exact(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay import __version__
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.outputs import written_whole
+from bfreplay.outputs import is_there, written_whole
 from bfreplay.replay.result import RunResult
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
-from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable, page_table
+from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable
 from bfreplay.report.page.facts import Fact, facts_of
 from bfreplay.report.page.packed import packed_steps
-from bfreplay.report.page.provenance import Provenance, provenance_of
+from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
 from bfreplay.report.page.sections import Section, figure_sections, job_sections
 from bfreplay.report.page.soundness import check_run
-from bfreplay.report.tables import Column, written
+from bfreplay.report.tables import Column, exact, written
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from bfreplay.report.comparison_figures import SavedComparison
+    from bfreplay.report.figures_runs import SavedComparison
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
@@ -114,13 +114,10 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
     file = Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError("the report is an HTML page", file=file, value=file.name, expected="a name ending in .html")
-    try:
-        is_there, is_folder = file.exists(), file.is_dir()
-    except (OSError, ValueError) as error:  # a name too long, or with a null character
-        raise InputError(f"the report cannot be written: {error}", file=file, fix="choose another name") from error
-    if is_folder:
+    taken = is_there(file)
+    if file.is_dir():
         raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
-    if is_there and not overwrite:
+    if taken and not overwrite:
         raise OutputExistsError(
             f"{file} is there already; choose another name, or replace it with --force (Python: overwrite=True)"
         )
@@ -145,7 +142,7 @@ def one_run_page(run: RunResult) -> Page:
 
 def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
-    from bfreplay.report.comparison_figures import comparison_answer, comparison_sections
+    from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
 
     labels = [each["run"] for each in comparison.record["runs"]]
     by_label = dict(zip(labels, runs, strict=True))
@@ -158,10 +155,7 @@ def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> P
         cautions=_together((label, each) for label, run in by_label.items() for each in cautions(run, facts[label])),
         books=_together((label, books(sums[label])) for label in labels),
         sections=[
-            *(
-                Section(each.name, each.title, each.words, each.figure, [page_table(table) for table in each.tables])
-                for each in comparison_sections(comparison)
-            ),
+            *comparison_sections(comparison),
             *figure_sections(by_label),
         ],
         runs=[provenance_of(label, run) for label, run in by_label.items()],
@@ -241,8 +235,7 @@ def _is_told(fact: Fact) -> bool:
 
 
 def _cell(fact: Fact) -> Cell:
-    exact = "" if fact.value is None else repr(fact.value) if isinstance(fact.value, float) else str(fact.value)
-    return Cell(exact, written(fact.value, fact.kind))
+    return Cell(exact(fact.value), written(fact.value, fact.kind))
 
 
 def _title(runs: Sequence[RunResult]) -> str:
@@ -254,12 +247,11 @@ def _title(runs: Sequence[RunResult]) -> str:
 
 
 def _window(run: RunResult) -> dict[str, Any]:
-    config, metadata = run.record["config"], run.record["inputs"]["events"]["metadata"]
-    start_us, duration_s = config["window_start_us"], run.summary["duration_s"]
+    start_us, duration_s = run.record["config"]["window_start_us"], run.summary["duration_s"]
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {
         "start_us": start_us,
-        "start_ms": None if metadata.get("time_origin") == "relative" else start_us / 1000,
+        "start_ms": None if is_relative(run) else start_us / 1000,
         "duration_s": duration_s,
         "unit": unit,
         "unit_s": unit_s,

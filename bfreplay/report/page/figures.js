@@ -67,7 +67,7 @@ class PageFigure {
         drawn.z = rows.map((name) => inColumns(this.series[name], edges).mean.map((mean) => mean || null));
         if (trace.meta?.row_jobs !== undefined) {
           drawn.text = trace.meta.row_jobs.map((jobs) => jobsInColumns(jobs, edges));
-          drawn.hovertemplate = "%{text}: %{z:,.4~g} nodes<extra></extra>";
+          drawn.hovertemplate = "%{text}<br>nodes held: %{z:,.4~g}<extra></extra>";
         }
       }
       return drawn;

@@ -9,7 +9,8 @@ from bfreplay.answers.models import model_answers
 from bfreplay.answers.saved import jobs_frame, microseconds, model_label
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.report.tables import Column, ShownTable
+from bfreplay.report.page.provenance import is_relative
+from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ _NODE_HOURS = (
     Column("useful_node_hours", "useful", "amount"),
     Column("rescaling_node_hours", "rescaling", "amount"),
     Column("lost_to_preemption_node_hours", "lost to preemption", "amount"),
-    Column("stalled_node_hours", "too few nodes to run", "amount"),
+    Column("stalled_node_hours", HELD_NOTHING_MADE, "amount"),
 )
 _JOBS = (
     Column("job", "job"),
@@ -39,6 +40,11 @@ _JOBS = (
 )
 _SCORES = (Column("best_score", "best score", "number"), Column("last_score", "last score", "number"))
 _DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))
+_SINCE_THE_START = {
+    "submitted": Column("submitted", "submitted, since the start of the window", "seconds"),
+    "deadline": Column("deadline", "deadline, since the start of the window", "seconds"),
+}
+"""In place of the columns of the same key, for a log without a calendar."""
 _MODELS = (
     Column("queue_median_s", "submit to first start, median", "seconds"),
     Column("queue_p95_s", "95 % within", "seconds"),
@@ -50,7 +56,12 @@ _MODELS = (
 
 
 def jobs_table(run: RunResult) -> ShownTable:
-    """A row a job, in the order of the set; scores and deadlines where there are any."""
+    """A row a job, in the order of the set; scores and deadlines where there are any.
+
+    Times are lengths since the start of the window where the log knows no calendar.
+    """
+    import pandas as pd
+
     answers = job_answers(run)
     answers["model"] = answers["model"].map(model_label)
     answers["status"] = answers["status"].str.replace("_", " ")
@@ -62,6 +73,12 @@ def jobs_table(run: RunResult) -> ShownTable:
         answers["deadline"] = frame["deadline"]
         answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
         columns += _DEADLINE
+    if is_relative(run):
+        columns = [_SINCE_THE_START.get(column.key, column) for column in columns]
+        start = pd.Timestamp(run.record["config"]["window_start_us"], unit="us", tz="UTC")
+        for name in _SINCE_THE_START:
+            if name in answers:
+                answers[name] = (answers[name] - start).dt.total_seconds()
     return ShownTable("Jobs", tuple(columns), _rows(answers, columns))
 
 

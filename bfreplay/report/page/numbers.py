@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.report.tables import Kind, written
+from bfreplay.report.tables import Kind, exact, written
+from bfreplay.wording import count
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -12,16 +13,33 @@ if TYPE_CHECKING:
     from bfreplay.report.page.facts import Fact
 
 
-def shown(fact: Fact, run: str = "") -> Markup:
-    """A fact in a sentence; ``run`` is the run's label on a page about several."""
-    return number(f"{run}:{fact.key}" if run else fact.key, fact.value, fact.kind)
+def shown(fact: Fact) -> Markup:
+    """A fact in a sentence."""
+    return number(fact.key, fact.value, fact.kind)
+
+
+def counted(fact: Fact, word: str) -> Markup:
+    """A fact and what it counts: ``1 node``, ``392.1 nodes``."""
+    return number_of(fact.key, fact.value, fact.kind, word)
 
 
 def number(key: str, value: Any, kind: Kind) -> Markup:
-    """``<data>`` with the value as it is, and a text for people."""
+    """``<data>`` with the value as it is, and a text for people; ``key`` names it."""
     from markupsafe import Markup
 
-    exact = "" if value is None else repr(value) if isinstance(value, float) else str(value)
     return Markup('<data value="{exact}" data-key="{key}">{text}</data>').format(
-        exact=exact, key=key, text=written(value, kind)
+        exact=exact(value), key=key, text=written(value, kind)
     )
+
+
+def number_of(key: str, value: Any, kind: Kind, word: str) -> Markup:
+    """The same, and the word for what it counts, in the plural unless the text says 1."""
+    from markupsafe import Markup
+
+    noun = count(1 if is_one(value, kind) else 2, word).partition(" ")[2]
+    return Markup("{} {}").format(number(key, value, kind), noun)
+
+
+def is_one(value: Any, kind: Kind) -> bool:
+    """Whether a person reads 1, so that the verb is in the singular."""
+    return written(value, kind) == "1"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.result import RunResult
+from bfreplay.wording import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Provenance:
     started
         When, in UTC.
     window
-        First and last time.
+        When it began and ended, or how long it is where the log knows no calendar.
     inputs
         What each file was for, its name, and its SHA-256.
     versions
@@ -37,7 +38,7 @@ class Provenance:
     name: str
     command: str
     started: str
-    window: tuple[str, str]
+    window: str
     inputs: list[tuple[str, str, str]]
     versions: list[tuple[str, str]]
     config: str
@@ -55,8 +56,23 @@ def provenance_of(label: str, run: RunResult) -> Provenance:
         name="" if run.folder is None else run.folder.name,
         command=str(run.session.get("command", "")),
         started=str(run.session.get("started", "")),
-        window=(iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])),
+        window=window_words(run),
         inputs=files,
         versions=sorted((name, str(version)) for name, version in run.record["versions"].items()),
         config=json.dumps(config, indent=2, sort_keys=True),
     )
+
+
+def is_relative(run: RunResult) -> bool:
+    """Whether the log counts time from its own start, and knows no calendar."""
+    return bool(run.record["inputs"]["events"]["metadata"].get("time_origin") == "relative")
+
+
+def window_words(run: RunResult) -> str:
+    """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
+    start_us, end_us = (run.record["config"][f"window_{edge}_us"] for edge in ("start", "end"))
+    if is_relative(run):
+        first = duration(start_us / 1e6) if start_us else "0"
+        return f"{first} to {duration(end_us / 1e6)} after the start of the log"
+    first, last = (iso_utc(time_us).removesuffix("Z").replace("T", " ") for time_us in (start_us, end_us))
+    return f"{first} to {last} UTC"

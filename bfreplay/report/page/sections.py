@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ from bfreplay.report.page.job_tables import jobs_table, models_table
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, said_of
-from bfreplay.report.tables import ShownTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +95,6 @@ def job_sections(run: RunResult) -> Iterator[Section]:
             yield Section(name, title, _WORDS[name], tables=[page_table(table)], folded=False)
         else:
             yield Section(name, title, "The run had no job.")
-
-
-def table_section(name: str, title: str, words: str, tables: Sequence[ShownTable]) -> Section:
-    """A section of tables alone."""
-    return Section(name, title, words, tables=[page_table(table) for table in tables], folded=False)
 
 
 _WORDS = {

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.summary_text import DECISION_WORDS
-from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, settled
+from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import named, page_line, paper_line, run_number, run_role, said_of
+from bfreplay.report.run_figures.marks import named, numbered, page_line, paper_line, run_role, said_of
 from bfreplay.report.spans import page_axis, paper_axis
 from bfreplay.report.tables import Column, ShownTable
 from bfreplay.wording import count
@@ -95,8 +95,7 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for label, mine in found.items():
-        k = run_number(label)
+    for k, label, mine in numbered(found):
         line = paper_line(run_role(k), k)
         share = 100 * np.arange(1, mine.decide_s.size + 1) / mine.decide_s.size
         x, y = np.append(mine.decide_s[:1], mine.decide_s), np.append(0.0, share)
@@ -110,7 +109,7 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
     axes.set_ylabel(_Y_TITLE, fontsize=10)
     dress(axes)
     if any(found):
-        axes.legend(fontsize=9, frameon=False, loc="lower right")
+        legend_below(figure)
     return settled(figure)
 
 
@@ -118,8 +117,7 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(found)
     traces: list[dict[str, Any]] = []
-    for label, mine in found.items():
-        k = run_number(label)
+    for k, label, mine in numbered(found):
         seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
         seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below
         role = run_role(k)
@@ -167,7 +165,7 @@ def words(found: Mapping[str, DecisionTimes]) -> str:
             f"{times[2]}, the slowest {times[3]}"
         )
         if mine.n_not_asked:
-            text += f"; another {mine.n_not_asked:,} times the policy was not asked"
+            text += f"; {count(mine.n_not_asked, 'more time')} the policy was not asked"
         told.append(f"{named(label, text)}.")
     said = [*told, "Times are measurements: they differ from run to run and from machine to machine."]
     return said_of(found, said)

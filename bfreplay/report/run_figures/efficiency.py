@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.replay.summary_text import BOUND_WORDS
 from bfreplay.report.idleness_axes import dress, new_figure, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import in_lines, named, page_fill, paper_fill, run_number, run_role, said_of
-from bfreplay.report.tables import Column, ShownTable
-from bfreplay.wording import amount, duration
+from bfreplay.report.run_figures.marks import (
+    amount_of,
+    in_lines,
+    named,
+    numbered,
+    page_fill,
+    paper_fill,
+    run_role,
+    said_of,
+)
+from bfreplay.report.tables import Column, ShownTable, written
+from bfreplay.wording import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +87,7 @@ def efficiency(run: RunResult) -> Efficiency:
         The run has neither yardstick, or is one of a job source that was not over in both.
     """
     summary, start_us = run.summary, run.record["config"]["window_start_us"]
-    dedicated: Mapping[str, Any] = summary["efficiency"] or {}
+    dedicated: Mapping[str, Any] = summary.get("efficiency") or {}
     bound: Mapping[str, Any] = summary.get("bound") or {}
     is_source = run.record["inputs"]["jobs"].get("source") is not None
 
@@ -124,7 +133,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
         axes.annotate(
             bar.text + bar.more, (bar.value, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9
         )
-    axes.set_yticks(range(len(bars)), labels=[bar.words for bar in bars])
+    axes.set_yticks(range(len(bars)), labels=[in_lines(bar.words, 34, "\n") for bar in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(bar.value for bar in bars) or 1.0)
     axes.set_xlabel(title, fontsize=10)
@@ -184,7 +193,7 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("dedicated_samples", "samples on them", "samples"),
         Column("u", "U", "number"),
         Column("bound_samples", "upper bound, samples", "samples"),
-        Column("share", "share of the bound", "percent"),
+        Column("share", "share of the bound", "at-least"),
         Column("bound_kind", "the bound is"),
         Column("done_s", "all done after", "seconds"),
         Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
@@ -223,8 +232,7 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     """Bars, and the title of their axis: hours until all was done where that tells the runs apart, else samples."""
     by_time = all(mine.is_done for mine in found.values())
     bars = []
-    for label, mine in found.items():
-        k = run_number(label)
+    for k, label, mine in numbered(found):
         value = (mine.done_s or 0.0) / 3_600 if by_time else mine.samples
         text = duration(mine.done_s or 0.0) if by_time else f"{mine.samples:.4g}"
         more = "" if by_time else _shares(mine)
@@ -239,10 +247,11 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
             for label, mine in found.items()
         }
         for labels, value, nodes in _merged(values):
-            who = "" if len(labels) == len(found) else f" ({', '.join(labels)})"
+            letters = ", ".join(label.partition(" ")[0] for label in labels)
+            who = "" if len(labels) == len(found) else f" ({letters})"
             text = duration(value) if by_time else f"{value:.4g}"
             what = (
-                f"{amount(nodes)} dedicated nodes"
+                amount_of(nodes, "dedicated node")
                 if role == "dedicated"
                 else "nobody before"
                 if by_time
@@ -270,18 +279,13 @@ def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list
 def _shares(mine: Efficiency) -> str:
     parts: Sequence[str] = [
         *([] if mine.u is None else [f"U {mine.u:.3f}"]),
-        *([] if mine.share is None else [f"{_floored(mine.share)} of the bound"]),
+        *([] if mine.share is None else [f"{written(mine.share, 'at-least')} of the bound"]),
     ]
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _floored(share: float) -> str:
-    """Rounded down: what is said to be reached at least."""
-    return f"{int(share * 1_000 + 1e-6) / 10:.1f} %"
-
-
 def _told(label: str, mine: Efficiency) -> str:
-    nodes = f"{amount(mine.equivalent_nodes)} dedicated nodes"
+    nodes = amount_of(mine.equivalent_nodes, "dedicated node")
     parts = []
     if mine.is_done:
         parts.append(f"all jobs were done after {duration(mine.done_s or 0.0)}")
@@ -300,7 +304,7 @@ def _told(label: str, mine: Efficiency) -> str:
         elif mine.dedicated_samples is not None:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
         if mine.share is not None and mine.bound_kind is not None:
-            parts.append(f"at least {_floored(mine.share)} of {BOUND_WORDS[mine.bound_kind]}")
+            parts.append(f"at least {written(mine.share, 'at-least')} of {BOUND_WORDS[mine.bound_kind]}")
     text = ", ".join(parts)
     return f"{named(label, text if label else text[0].upper() + text[1:])}."
 

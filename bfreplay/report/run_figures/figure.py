@@ -55,7 +55,10 @@ class PageFigure:
 class RunFigure(Generic[D]):
     """One figure of a run, or of several runs side by side.
 
-    Functions but ``data`` take what ``data`` found in each run, by the run's label; a single run is labelled ``""``.
+    Functions but ``data`` take what ``data`` found in each run, by the run's label. A single run is labelled ``""``.
+    Several are labelled by letters in their order, ``"A"``, ``"B"``, ..., ``"Z"``, ``"AA"``, perhaps with a name:
+    ``"B (run-600)"``. A run looks as its letter says, and keeps it where another run has nothing to show and is left
+    out. ``marks.numbered`` refuses other labels.
 
     Parameters
     ----------

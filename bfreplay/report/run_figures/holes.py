@@ -1,4 +1,4 @@
-"""How long the holes were, the times for which a node was idle without a break, and in which of them training ran."""
+"""How long the holes were, the times for which a node was idle without a break, and how much of them jobs held."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, settled
+from bfreplay.answers.saved import NODE_US_PER_HOUR
+from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
+    all_are_alike,
     named,
+    numbered,
     page_fill,
     page_line,
     paper_fill,
     paper_line,
-    run_number,
     run_role,
     said_of,
 )
@@ -32,16 +34,15 @@ if TYPE_CHECKING:
 
     from bfreplay.replay.result import RunResult
 
-_NODE_US_PER_HOUR = 3_600_000_000
 _SHORT_S, _LONG_S = 300.0, 3_600.0
 _LENGTH = "length of hole"
-_HELD, _NOT_HELD = "held by training", "not held"
+_HELD, _NOT_HELD = "held by jobs", "not held"
 _OF_LOG = (
     Column("n_holes", "holes", "count"),
     Column("n_cut", "cut by the window", "count"),
     Column("idle_node_hours", "node-hours", "amount"),
 )
-_OF_TRAINING = (
+_OF_JOBS = (
     Column("n_held", "held at some time", "count"),
     Column("held_node_hours", "held, node-hours", "amount"),
     Column("held_share", "held, share", "percent"),
@@ -142,11 +143,10 @@ def draw(found: Mapping[str, Holes]) -> Figure:
     if len(found) == 1:
         _draw_node_hours(above, *found.values())
     else:
-        for label, mine in found.items():
-            k = run_number(label)
+        for k, label, mine in numbered(found):
             heights = 100 * np.append(mine.held_share, mine.held_share[-1])
-            above.step(mine.edge_s, heights, where="post", label=label, **paper_line(run_role(k), k))
-        above.set_ylabel("held by training, % of node-hours", fontsize=10)
+            above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **paper_line(run_role(k), k))
+        above.set_ylabel("held by jobs, % of node-hours", fontsize=10)
         above.set_ylim(-2, 102)
     for words, role, dashes, mine, values in _curves(found):
         x, y = _curve(mine, values)
@@ -157,8 +157,11 @@ def draw(found: Mapping[str, Holes]) -> Figure:
     paper_axis(below, low_s, high_s)
     for axes in (above, below):
         axes.yaxis.set_major_formatter(plain_tick)
-        axes.legend(fontsize=9, frameon=False, loc="best", ncols=1 if len(found) < 4 else 2)
+        if len(found) == 1:
+            axes.legend(fontsize=9, frameon=False, loc="best")
         dress(axes)
+    if len(found) > 1:
+        legend_below(figure)
     return settled(figure)
 
 
@@ -169,8 +172,7 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
     if len(found) == 1:
         traces += _page_node_hours(*found.values())
     else:
-        for label, mine in found.items():
-            k = run_number(label)
+        for k, label, mine in numbered(found):
             shares = np.append(mine.held_share, mine.held_share[-1])
             traces.append(
                 {
@@ -215,12 +217,12 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
 
 
 def words(found: Mapping[str, Holes]) -> str:
-    """Where half of the node-hours are, and how much of those in short and in long holes training held."""
+    """Where half of the node-hours are, and how much of those in short and in long holes jobs held."""
     told = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not _is_one_log(found):
             told.append(_told_of_log("" if _is_one_log(found) else label, mine))
-        told.append(_told_of_training(label, mine))
+        told.append(_told_of_jobs(label, mine))
     return said_of(found, told)
 
 
@@ -231,11 +233,11 @@ def table(found: Mapping[str, Holes]) -> ShownTable:
     for k, label in enumerate(found):
         if k == 0 or not is_one_log:
             columns += _columns(_OF_LOG, "" if is_one_log else label)
-        columns += _columns(_OF_TRAINING, label)
+        columns += _columns(_OF_JOBS, label)
     parts = []
     for k, mine in enumerate(found.values()):
-        of_log, of_training = _cells(mine)
-        parts += [of_log, of_training] if k == 0 or not is_one_log else [of_training]
+        of_log, of_jobs = _cells(mine)
+        parts += [of_log, of_jobs] if k == 0 or not is_one_log else [of_jobs]
     edges = sorted({each for part in parts for each in part}, key=lambda each: (each[0], each[1] or math.inf))
     rows = []
     for each in edges:
@@ -248,8 +250,7 @@ def table(found: Mapping[str, Holes]) -> ShownTable:
 
 
 def _is_one_log(found: Mapping[str, Holes]) -> bool:
-    first, *others = found.values()
-    return all(first.has_the_holes_of(other) for other in others)
+    return all_are_alike(found.values(), Holes.has_the_holes_of)
 
 
 def _range(found: Mapping[str, Holes]) -> tuple[float, float]:
@@ -257,15 +258,16 @@ def _range(found: Mapping[str, Holes]) -> tuple[float, float]:
     return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
 
 
-def _curves(found: Mapping[str, Holes]) -> Iterable[tuple[str, str, int, Holes, NDArray[np.int64] | NDArray[np.float64]]]:
+def _curves(
+    found: Mapping[str, Holes],
+) -> Iterable[tuple[str, str, int, Holes, NDArray[np.int64] | NDArray[np.float64]]]:
     """Words, colour, dashes and numbers of the curves below: those of the log once where all runs are of one log."""
     first = next(iter(found.values()))
     if _is_one_log(found):
         yield "of the node-hours", "idle", 0, first, first.idle_node_us
         yield "of the holes", "idle", 1, first, first.n_holes
     else:
-        for label, mine in found.items():
-            k = run_number(label)
+        for k, label, mine in numbered(found):
             yield named(label, "of the node-hours"), run_role(k), k, mine, mine.idle_node_us
 
 
@@ -278,7 +280,7 @@ def _curve(mine: Holes, values: NDArray[np.int64] | NDArray[np.float64]) -> tupl
 
 def _draw_node_hours(axes: Axes, mine: Holes) -> None:
     edge = mine.edge_s
-    held, rest = (part / _NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
+    held, rest = (part / NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
     of_bars: dict[str, Any] = {"align": "edge", "width": np.diff(edge)}
     axes.bar(edge[:-1], held, label=_HELD, **of_bars, **paper_fill("useful", 0))
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **paper_fill("unused", 1))
@@ -294,12 +296,12 @@ def _page_node_hours(mine: Holes) -> list[dict[str, Any]]:
             "name": name,
             "x": ((edge[:-1] + edge[1:]) / 2).tolist(),
             "width": np.diff(edge).tolist(),
-            "y": (values / _NODE_US_PER_HOUR).tolist(),
+            "y": (values / NODE_US_PER_HOUR).tolist(),
             "marker": page_fill(role, pattern),
             "customdata": [
                 [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'hole')}, {n_held:,} of them held"]
                 for where, hours, n, n_held in zip(
-                    _bins(mine), (values / _NODE_US_PER_HOUR).tolist(), mine.n_holes.tolist(), mine.n_held.tolist(),
+                    _bins(mine), (values / NODE_US_PER_HOUR).tolist(), mine.n_holes.tolist(), mine.n_held.tolist(),
                     strict=True,
                 )
             ],
@@ -326,17 +328,17 @@ def _columns(of: tuple[Column, ...], label: str) -> list[Column]:
 
 
 def _cells(mine: Holes) -> tuple[dict[_Edges, list[Any]], dict[_Edges, list[Any]]]:
-    """Cells of ``_OF_LOG`` and of ``_OF_TRAINING`` by bin."""
+    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by bin."""
     highs = [high if math.isfinite(high) else None for high in mine.up_to_s.tolist()]
     edges = list(zip(mine.over_s.tolist(), highs, strict=True))
-    of_log = (mine.n_holes.tolist(), mine.n_cut.tolist(), (mine.idle_node_us / _NODE_US_PER_HOUR).tolist())
-    of_training = (
+    of_log = (mine.n_holes.tolist(), mine.n_cut.tolist(), (mine.idle_node_us / NODE_US_PER_HOUR).tolist())
+    of_jobs = (
         mine.n_held.tolist(),
-        (mine.held_node_us / _NODE_US_PER_HOUR).tolist(),
+        (mine.held_node_us / NODE_US_PER_HOUR).tolist(),
         [None if math.isnan(share) else share for share in mine.held_share.tolist()],
     )
     first, second = (
-        {each: list(cells) for each, *cells in zip(edges, *columns, strict=True)} for columns in (of_log, of_training)
+        {each: list(cells) for each, *cells in zip(edges, *columns, strict=True)} for columns in (of_log, of_jobs)
     )
     return first, second
 
@@ -347,20 +349,20 @@ def _told_of_log(label: str, mine: Holes) -> str:
     n, cut = int(mine.n_holes.sum()), int(mine.n_cut.sum())
     of_holes = mine.longer(mine.n_holes)[k]
     text = (
-        f"{count(n, 'hole')}: those longer than {duration(mine.over_s[k])} are {percent(float(of_holes))} of them "
-        f"and hold {percent(float(longer[k]))} of the idle node-hours"
+        f"{count(n, 'hole')}: those longer than {duration(mine.over_s[k])} make up {percent(float(of_holes))} of the "
+        f"number and {percent(float(longer[k]))} of the idle node-hours"
     )
     if cut:
-        verb = "is" if cut == 1 else "are"
         text += (
-            f" ({cut:,} {verb} cut by an edge of the window: {'it was' if cut == 1 else 'they were'} longer than seen)"
+            f" ({cut:,} {'is' if cut == 1 else 'are'} cut by an edge of the window, and may have been longer than it "
+            "shows)"
         )
     return f"{named(label, text)}."
 
 
-def _told_of_training(label: str, mine: Holes) -> str:
+def _told_of_jobs(label: str, mine: Holes) -> str:
     held, idle = int(mine.held_node_us.sum()), int(mine.idle_node_us.sum())
-    text = f"training held {percent(held / idle)} of the idle node-hours"
+    text = f"jobs held {percent(held / idle)} of the idle node-hours"
     parts = []
     for word, which in (
         ("up to", mine.up_to_s <= _nearest(mine.up_to_s, _SHORT_S)),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import Allocations, allocations_of
+from bfreplay.answers.saved import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.report.idleness_axes import new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
 from bfreplay.report.run_figures.marks import named, said_of
+from bfreplay.report.run_figures.panels import axis, layout_axis
 from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
 from bfreplay.report.step_series import StepSeries, even_columns
 from bfreplay.wording import amount, count
@@ -31,7 +33,6 @@ _HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))
 _MOST_STEPS = 160_000
 """That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
 _FEWEST_COLUMNS = 400
-_NODE_US_PER_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,24 +146,23 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
     domains = _domains(pixels)
     most_steps = _MOST_STEPS // len(found)
-    layout: dict[str, Any] = {"xaxis": {"time": True, "anchor": f"y{len(found)}" if len(found) > 1 else "y"}}
+    layout: dict[str, Any] = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
     traces: list[dict[str, Any]] = []
     series: dict[str, StepSeries] = {}
     for k, (label, mine) in enumerate(found.items()):
         names = [named(label, row.label) for row in mine.rows]
         series |= dict(zip(names, _thinned([row.nodes for row in mine.rows], most_steps), strict=True))
-        axis = "y" if k == 0 else f"y{k + 1}"
         traces.append(
             {
-                "type": "heatmap", "rows": names, "y": names, "yaxis": axis, "name": label,
-                "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
+                "type": "heatmap", "rows": names, "y": [_as_text(name) for name in names], "yaxis": axis(k),
+                "name": label, "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
                 "showscale": k == 0, "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
-                "hoverongaps": False, "hovertemplate": "%{y}: %{z:,.4~g} nodes<extra></extra>",
+                "hoverongaps": False, "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
             }
         )  # fmt: skip
         if mine.is_shared:
             traces[-1]["meta"] = {"row_jobs": [_of_row(row, mine.span.start_us) for row in mine.rows]}
-        layout["yaxis" if k == 0 else f"yaxis{k + 1}"] = {
+        layout[layout_axis(k)] = {
             "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "fixedrange": True,
             "domain": domains[k], "tickfont": {"size": 11},
             **({"title": {"text": label}} if label else {}),
@@ -188,8 +188,8 @@ def _told(label: str, mine: JobTimeline) -> str:
     np.add.at(held_us, mine.held.job, mine.held.count * (mine.held.to_us - mine.held.from_us))
     busiest = int(held_us.argmax())
     text += (
-        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / _NODE_US_PER_HOUR)}), "
-        f"and the most nodes that a job held at once were {most_of_a_job(mine.held):,}"
+        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)}), "
+        f"and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
     )
     return f"{named(label, text)}."
 
@@ -245,7 +245,13 @@ def _thinned(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
 
 def _of_row(row: JobRow, start_us: int) -> dict[str, Any]:
     """Jobs of a row, and the second of the window at which each first held a node."""
-    return {"job": list(row.jobs), "since_s": np.round((row.since_us - start_us) / 1e6, 1).tolist()}
+    since_s = np.round((row.since_us - start_us) / 1e6, 1)
+    return {"job": [_as_text(name) for name in row.jobs], "since_s": since_s.tolist()}
+
+
+def _as_text(name: str) -> str:
+    """A name for Plotly, which takes texts for HTML."""
+    return escape(name, quote=False)
 
 
 JOBS: RunFigure[JobTimeline] = RunFigure("jobs", "Which job held how many nodes when", job_timeline, draw, page, words)

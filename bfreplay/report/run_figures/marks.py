@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+import re
+from collections.abc import Callable, Iterable, Mapping, Sized
 from textwrap import wrap
-from typing import Any
+from typing import Any, TypeVar
 
+from bfreplay.errors import InputError
 from bfreplay.report.look import LIGHT, LINES, OKABE_ITO
+from bfreplay.wording import amount
+
+D = TypeVar("D")
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Of Plotly, as ``look.LINES`` of matplotlib."""
 
 _HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...")
 _PATTERNS = ("", "/", "\\", "x", "-", ".")
+_LABEL = re.compile(r"([A-Z]+)(?: \(.*\))?", re.DOTALL)
 
 
 def paper_fill(role: str, k: int) -> dict[str, Any]:
@@ -32,12 +38,45 @@ def page_fill(role: str, k: int) -> dict[str, Any]:
 def run_number(label: str) -> int:
     """Which run a label stands for: 0 for ``A (run-120)`` and for the empty one, 25 for ``Z``, 26 for ``AA``.
 
-    A run looks the same in all figures, also in those in which another one has nothing to show.
+    Raises
+    ------
+    InputError
+        It is not a label as ``RunFigure`` has them.
     """
+    if not label:
+        return 0
+    found = _LABEL.fullmatch(label)
+    if found is None:
+        raise InputError(
+            "this is no label of a run", value=label, expected="A, B, ..., Z, AA, ..., perhaps with a name: B (run-600)"
+        )
     number = 0
-    for letter in label.partition(" ")[0]:
+    for letter in found[1]:
         number = 26 * number + ord(letter) - ord("A") + 1
-    return max(0, number - 1)
+    return number - 1
+
+
+def numbered(found: Mapping[str, D]) -> list[tuple[int, str, D]]:
+    """Number, label and data of each run.
+
+    The number is that of the label, not of the place: a run looks the same in all figures, also in those in which
+    another one has nothing to show.
+
+    Raises
+    ------
+    InputError
+        One of the labels is none, or two of them stand for the same run, so that both would look the same.
+    """
+    runs = [(run_number(label), label, data) for label, data in found.items()]
+    if len({k for k, *_ in runs}) < len(runs):
+        raise InputError("two runs have the same letter", value=", ".join(found), expected="a letter a run")
+    return runs
+
+
+def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
+    """Whether each of them is like the first, so that what they share is shown once."""
+    first, *others = runs
+    return all(are_alike(first, other) for other in others)
 
 
 def run_role(k: int) -> str:
@@ -63,6 +102,12 @@ def named(label: str, words: str) -> str:
 def said_of(runs: Sized, sentences: Iterable[str]) -> str:
     """Sentences of a figure's words: one after another, or of several runs each on a line of its own."""
     return ("\n" if len(runs) > 1 else " ").join(sentences)
+
+
+def amount_of(value: float, word: str) -> str:
+    """``12.5 nodes``, and ``1 node`` where that is what is written."""
+    text = amount(value)
+    return f"{text} {word}{'' if text == '1' else 's'}"
 
 
 def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:

@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.report.idleness_axes import dress, new_figure, settled
 from bfreplay.report.look import LIGHT
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, page_fill, paper_fill, said_of
-from bfreplay.report.tables import Column, ShownTable, percent
+from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable, percent
 from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bfreplay.replay.result import RunResult
-
-_NODE_US_PER_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,8 @@ PARTS = (
     _Part("useful_node_us", "useful", "useful", 0),
     _Part("rescaling_node_us", "rescaling", "rescaling", 1),
     _Part("preempted_node_us", "lost to preemption", "lost", 3),
-    _Part("stalled_node_us", "unused, held by a job that made nothing", "unused", 5),
-    _Part("free_node_us", "unused, held by no job", "unused", 0),
+    _Part("stalled_node_us", f"unused: {HELD_NOTHING_MADE}", "unused", 5),
+    _Part("free_node_us", "unused: held by no job", "unused", 0),
 )
 """Every idle node-microsecond is in exactly one, from left to right."""
 _ROOM_FOR_TEXT = 0.06
@@ -52,7 +51,7 @@ class NodeHours:
 
     def hours(self, key: str) -> float:
         """Node-hours of a part."""
-        return self.part[key] / _NODE_US_PER_HOUR
+        return self.part[key] / NODE_US_PER_HOUR
 
     def share(self, key: str) -> float:
         """Of the idle node time."""
@@ -149,7 +148,7 @@ def table(found: Mapping[str, NodeHours]) -> ShownTable:
     for part in PARTS:
         cells = [cell for mine in found.values() for cell in (mine.hours(part.key), mine.share(part.key))]
         rows.append([part.words, *cells])
-    rows.append(["all", *(cell for mine in found.values() for cell in (mine.idle / _NODE_US_PER_HOUR, 1.0))])
+    rows.append(["all", *(cell for mine in found.values() for cell in (mine.idle / NODE_US_PER_HOUR, 1.0))])
     return ShownTable("Where the idle node-hours went", tuple(columns), rows)
 
 
@@ -166,12 +165,12 @@ def _told(label: str, mine: NodeHours) -> str:
     share = {part.key: percent(mine.share(part.key)) for part in PARTS}
     unused = percent(mine.share("stalled_node_us") + mine.share("free_node_us"))
     text = (
-        f"Of {amount(mine.idle / _NODE_US_PER_HOUR)} idle node-hours {share['useful_node_us']} were useful, "
+        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours {share['useful_node_us']} were useful, "
         f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were lost to preemption, "
         f"{unused} stayed unused"
     )
     if mine.part["stalled_node_us"]:
-        text += f" ({share['stalled_node_us']} held by jobs that made nothing)"
+        text += f" ({share['stalled_node_us']} {HELD_NOTHING_MADE})"
     return f"{named(label, text)}."
 
 

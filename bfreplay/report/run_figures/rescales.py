@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, settled
+from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import in_lines, named, page_fill, paper_fill, run_number, run_role, said_of
+from bfreplay.report.run_figures.marks import in_lines, named, numbered, page_fill, paper_fill, run_role, said_of
+from bfreplay.report.run_figures.panels import axis, layout_axis
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import count
 
@@ -41,6 +42,7 @@ _COLUMNS = {
     "preempt_cost": "preempt_cost_samples",
 }
 _WORDS = {"grown": "rescales up", "shrunk": "rescales down", "preempted": "preemptions"}
+_NOUNS = {"grown": ("rescale", " up"), "shrunk": ("rescale", " down"), "preempted": ("preemption", "")}
 _COSTS = {"rescale_cost": "for rescaling", "preempt_cost": "for preemption"}
 _ROLES = {"grown": ("useful", 0), "shrunk": ("rescaling", 1), "preempted": ("lost", 3)}
 _COST_ROLES = {"rescale_cost": ("rescaling", 1), "preempt_cost": ("lost", 3)}
@@ -117,16 +119,23 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
             below = 0.0 if bar.below is None else bar.below[causes]
             places = np.arange(len(causes)) + bar.place
             axes.bar(
-                places, heights, bottom=below, width=bar.width, label=bar.words, **paper_fill(bar.role, bar.pattern)
+                places,
+                heights,
+                bottom=below,
+                width=bar.width,
+                label=bar.words if len(found) == 1 or panel is panels[0] else None,
+                **paper_fill(bar.role, bar.pattern),
             )
         axes.set_ylabel(panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, fontsize=10)
         axes.yaxis.set_major_formatter(plain_tick)
         dress(axes)
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
-        if len(found) == 1 or panel is panels[0]:
+        if len(found) == 1:
             axes.legend(fontsize=9, frameon=False, loc="best")
         axes.set_xticks(range(len(causes)), labels=names)
+    if len(found) > 1:
+        legend_below(figure)
     return settled(figure)
 
 
@@ -145,14 +154,14 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
             "tickfont": {"size": 12},
             "range": [-0.55, len(causes) - 0.45],
             "showgrid": False,
-            "anchor": _axis(len(panels) - 1),
+            "anchor": axis(len(panels) - 1),
             "zeroline": False,
         },
     }
     traces: list[dict[str, Any]] = []
     for k, panel in enumerate(panels):
         top = 1 - k * height
-        layout[_axis(k).replace("y", "yaxis")] = {
+        layout[layout_axis(k)] = {
             "title": {"text": in_lines(panel.title, 16)},
             "domain": [max(0.0, top - height + gap * (k < len(panels) - 1)), top],
             "rangemode": "tozero",
@@ -165,7 +174,7 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
                 "x": [cause + bar.place for cause in range(len(causes))],
                 "width": bar.width,
                 "y": bar.heights[causes].tolist(),
-                "yaxis": _axis(k),
+                "yaxis": axis(k),
                 "marker": page_fill(bar.role, bar.pattern),
                 "customdata": [[CAUSES[cause], bar.texts[cause]] for cause in causes],
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
@@ -258,15 +267,14 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
                 _texts(label, mine, name),
                 place,
                 0.92 * width,
-                run_role(run_number(label)),
-                run_number(label),
+                run_role(k),
+                k,
             )
-            for (label, mine), place in zip(found.items(), places, strict=True)
+            for (k, label, mine), place in zip(numbered(found), places, strict=True)
         ]
         panels.append(_Panel(word, tuple(bars)))
     costs = []
-    for (label, mine), place in zip(found.items(), places, strict=True):
-        k = run_number(label)
+    for (k, label, mine), place in zip(numbered(found), places, strict=True):
         heights = 100 * (mine.share("rescale_cost") + mine.share("preempt_cost"))
         texts = ["<br>".join(pair) for pair in zip(*(_texts(label, mine, name) for name in _COSTS), strict=True)]
         costs.append(_Bar(label, heights, None, texts, place, 0.92 * width, run_role(k), k))
@@ -285,7 +293,8 @@ def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
     """Of hovering, by cause."""
     values = mine.by_cause[measure].tolist()
     if measure in _WORDS:
-        return [named(label, f"{value:,} {_WORDS[measure]}") for value in values]
+        noun, way = _NOUNS[measure]
+        return [named(label, f"{count(value, noun)}{way}") for value in values]
     return [
         named(label, f"{value:.4g} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
         for value, share in zip(values, mine.share(measure).tolist(), strict=True)
@@ -325,10 +334,6 @@ def _told(label: str, mine: Rescales) -> str:
                 f"; {percent(open_share)} of the charges had not been worked off when the job left or the window ended"
             )
     return f"{named(label, text)}."
-
-
-def _axis(k: int) -> str:
-    return "y" if k == 0 else f"y{k + 1}"
 
 
 RESCALES: RunFigure[Rescales] = RunFigure(

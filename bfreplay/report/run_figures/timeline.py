@@ -1,8 +1,8 @@
-"""Idle nodes over time, and how many of them training used."""
+"""Idle nodes over time, and how many of them jobs held."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,22 @@ import numpy as np
 
 from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, settled
+from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import named, page_line, paper_line, run_number, run_role, said_of
+from bfreplay.report.run_figures.marks import (
+    amount_of,
+    named,
+    numbered,
+    page_line,
+    paper_line,
+    run_role,
+    said_of,
+)
 from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
 from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.report.tables import percent
-from bfreplay.wording import amount, count
+from bfreplay.wording import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from bfreplay.replay.result import RunResult
 
 _COLUMNS = 480
+_MOST_WIDTHS = 5
 _PALE_BLUE = "#9CC9E8"
 
 
@@ -40,7 +49,7 @@ class Timeline:
         What is looked at: the window, or a part of it.
     idle
         Idle nodes, held ones included. Of an old run it may end with the last decision.
-    used
+    held
         Nodes held by jobs.
     is_whole
         Whether ``idle`` covers the window.
@@ -48,7 +57,7 @@ class Timeline:
 
     span: Part
     idle: StepSeries
-    used: StepSeries
+    held: StepSeries
     is_whole: bool = True
 
     def between(self, start_us: int, end_us: int) -> Timeline:
@@ -67,20 +76,20 @@ class Timeline:
             raise NothingToShowError(f"{_NOT_RECORDED}: nobody knows how many were idle in this part of the window")
         whole = known == (start_us, end_us)
         return replace(
-            self, span=part, idle=self.idle.between(*known), used=self.used.between(start_us, end_us), is_whole=whole
+            self, span=part, idle=self.idle.between(*known), held=self.held.between(start_us, end_us), is_whole=whole
         )
 
     @property
     def share(self) -> float | None:
-        """Of the idle node time that was used; ``None`` without any, or where ``idle`` does not cover the window."""
-        return self.used.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
+        """Of the idle node time that was held; ``None`` without any, or where ``idle`` does not cover the window."""
+        return self.held.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
 
 
 _NOT_RECORDED = "the run was made before idle nodes were recorded apart from decisions"
 
 
 def timeline(run: RunResult) -> Timeline:
-    """Idle and used nodes over the window.
+    """Idle nodes and nodes held over the window.
 
     Raises
     ------
@@ -88,26 +97,25 @@ def timeline(run: RunResult) -> Timeline:
         The run was made before idle nodes were recorded, and has no decisions that would tell of them.
     """
     span = Part.whole(run)
-    held = allocations_of(run)
-    used = _series(nodes_held(held.count, held.from_us, held.to_us, span.start_us, span.end_us))
+    of_jobs = allocations_of(run)
+    held = _series(nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us))
     idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
-    return Timeline(span, idle, used, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
+    return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
 
 
 def draw(found: Mapping[str, Timeline]) -> Figure:
-    """Idle nodes from the least to the most of each of 480 columns, their mean, and the mean of those used."""
+    """Idle nodes from the least to the most of each of 480 columns, their mean, and the mean of those held."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
     span = outer_part([mine.span for mine in found.values()])
     is_alone = len(found) == 1
-    for k, (label, mine) in enumerate(_with_own_idle(found)):
+    for k, label, mine in numbered(_with_own_idle(found)):
         _draw_idle(axes, mine, k, label)
-    for label, mine in found.items():
-        k = run_number(label)
-        shown = columns_of(mine.used, mine.span.start_us, mine.span.end_us, _COLUMNS)
+    for k, label, mine in numbered(found):
+        shown = columns_of(mine.held, mine.span.start_us, mine.span.end_us, _COLUMNS)
         days, role = span.days(shown.edge_us), run_role(k)
-        words = named(label, "used by training" if shown.is_exact else "used by training, mean")
-        width = 1.2 + 0.5 * max(0, len(found) - 1 - k)  # lines that coincide are all to be seen
+        words = named(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
+        width = 1.2 + 0.5 * min(max(0, len(found) - 1 - k), _MOST_WIDTHS)  # lines that coincide are all to be seen
         if is_alone:
             axes.stairs(shown.mean, days, fill=True, color=_PALE_BLUE, linewidth=0.0, zorder=2.2)
         axes.stairs(
@@ -118,7 +126,7 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
     axes.set_ylabel("nodes", fontsize=10)
     draw_time_axis(axes, span)
     dress(axes)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    legend_below(figure)
     return settled(figure)
 
 
@@ -126,43 +134,43 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
     traces: list[dict[str, Any]] = []
     series: dict[str, StepSeries] = {}
-    for k, (label, mine) in enumerate(_with_own_idle(found)):
+    for k, label, mine in numbered(_with_own_idle(found)):
         name = named(label, "idle")
         series[name] = mine.idle.coarse()
         group = {"legendgroup": name}
         edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
         traces += [
-            _steps(name, "least", "least idle", edge | {"showlegend": False}),
-            _steps(name, "most", "most idle", edge | {
+            _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
+            _steps(name, "most", "idle nodes, most", edge | {
                 "fill": "tonexty", "fillcolor": "@idle-range", "name": named(label, "idle, least to most"),
             }),
-            _steps(name, "mean", "idle on average", {
+            _steps(name, "mean", "idle nodes, mean", {
                 "mode": "lines", "line": page_line("idle", k) | {"width": 1.2, "shape": "hv"},
                 "name": named(label, "idle, mean"),
             }),
         ]  # fmt: skip
-    for label, mine in found.items():
-        k, name = run_number(label), named(label, "used")
-        series[name] = mine.used.coarse()
+    for k, label, mine in numbered(found):
+        name = named(label, "held")
+        series[name] = mine.held.coarse()
         own: dict[str, Any] = {
             "mode": "lines", "line": page_line(run_role(k), k) | {"width": 1.4, "shape": "hv"},
-            "name": named(label, "used by training, mean"),
+            "name": named(label, "held by jobs, mean"),
         }  # fmt: skip
         if len(found) == 1:
             own |= {"fill": "tozeroy"}
-        traces.append(_steps(name, "mean", named(label, "used on average"), own))
+        traces.append(_steps(name, "mean", named(label, "nodes held by jobs, mean"), own))
     layout = {
         "xaxis": {"time": True},
-        "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g"},
+        "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
         "hovermode": "x unified",
     }
     return PageFigure(traces, layout, series, height=400)
 
 
 def words(found: Mapping[str, Timeline]) -> str:
-    """How many nodes were idle, and how many of them were used."""
-    told = [(label, _told_idle(mine)) for label, mine in _with_own_idle(found)]
-    told += [(label, _told_used(mine)) for label, mine in found.items() if mine.idle.most.any()]
+    """How many nodes were idle, and how many of them jobs held."""
+    told = [(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
+    told += [(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
     return said_of(found, (f"{named(label, text) if label else text[0].upper() + text[1:]}." for label, text in told))
 
 
@@ -173,15 +181,16 @@ def _told_idle(mine: Timeline) -> str:
         return f"no node was idle at any time{as_far}"
     if least == most:
         return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
-    mean = amount(mine.idle.mean_height)
-    return f"{mean} nodes were idle on average, between {least:,.0f} and {most:,.0f}{as_far}"
+    mean = amount_of(mine.idle.mean_height, "node")
+    verb = "was" if mean.endswith("node") else "were"
+    return f"{mean} {verb} idle on average, between {least:,.0f} and {most:,.0f}{as_far}"
 
 
-def _told_used(mine: Timeline) -> str:
-    if not mine.used.most.any():
-        return "training used none of them"
+def _told_held(mine: Timeline) -> str:
+    if not mine.held.most.any():
+        return "jobs held none of them"
     share = "" if mine.share is None else f", {percent(mine.share)} of the idle node time"
-    return f"training used {amount(mine.used.mean_height)} nodes on average{share}"
+    return f"jobs held {amount_of(mine.held.mean_height, 'node')} on average{share}"
 
 
 def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
@@ -201,15 +210,14 @@ def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
 def _steps(series: str, statistic: str, hover: str, trace: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
-        "hovertemplate": f"{hover}: %{{y:,.4~g}} nodes<extra></extra>",
+        "hovertemplate": f"{hover}: %{{y:,.4~g}}<extra></extra>",
     }  # fmt: skip
 
 
-def _with_own_idle(found: Mapping[str, Timeline]) -> Sequence[tuple[str, Timeline]]:
+def _with_own_idle(found: Mapping[str, Timeline]) -> Mapping[str, Timeline]:
     """Runs whose idle nodes are to be shown: one without a label where they are the same in all, else each."""
-    each = list(found.items())
-    longest = max(each, key=lambda one: int(one[1].idle.edge_us[-1] - one[1].idle.edge_us[0]))[1]
-    return [("", longest)] if all(_agree(longest, mine) for mine in found.values()) else each
+    longest = max(found.values(), key=lambda mine: int(mine.idle.edge_us[-1] - mine.idle.edge_us[0]))
+    return {"": longest} if all(_agree(longest, mine) for mine in found.values()) else found
 
 
 def _agree(longest: Timeline, mine: Timeline) -> bool:
@@ -253,4 +261,6 @@ def _idle_of(table: pa.Table, end_us: int) -> StepSeries:
     return StepSeries.exact(np.append(since[is_new], end_us), height[is_new])
 
 
-TIMELINE: RunFigure[Timeline] = RunFigure("timeline", "Idle and used nodes over time", timeline, draw, page, words)
+TIMELINE: RunFigure[Timeline] = RunFigure(
+    "timeline", "Idle nodes, and those held by jobs, over time", timeline, draw, page, words
+)

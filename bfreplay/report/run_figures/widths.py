@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, new_figure, plain_tick, powers_of_two, settled
+from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import named, page_line, paper_line, run_number, run_role, said_of
+from bfreplay.report.run_figures.marks import all_are_alike, named, numbered, page_line, paper_line, run_role, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount, count
 
@@ -54,6 +54,10 @@ class AtLeast:
         place = int(np.searchsorted(self.nodes, nodes))
         return float(self.share[place]) if place < self.nodes.size else 0.0
 
+    def is_the_same_as(self, other: AtLeast) -> bool:
+        """Whether all numbers and shares are."""
+        return np.array_equal(self.nodes, other.nodes) and np.array_equal(self.share, other.share)
+
     def most_for(self, share: float) -> int:
         """The largest number of nodes that there were for at least this share of the time."""
         often = np.flatnonzero(self.share >= share)
@@ -71,9 +75,9 @@ class Widths:
     """Idle and held nodes of one run, and the mean numbers of both."""
 
     idle: AtLeast
-    used: AtLeast
+    held: AtLeast
     mean_idle: float
-    mean_used: float
+    mean_held: float
 
 
 def widths(run: RunResult) -> Widths:
@@ -97,13 +101,13 @@ def widths(run: RunResult) -> Widths:
     if not n_idle.any():
         raise NothingToShowError("no node was idle at any time of the window")
     idle_us = np.diff(np.append(time_us, end_us))
-    n_used, used_us = _held(run, start_us, end_us)
+    n_held, held_us = _held(run, start_us, end_us)
     window_us = end_us - start_us
     return Widths(
         AtLeast.of(n_idle, idle_us),
-        AtLeast.of(n_used, used_us),
+        AtLeast.of(n_held, held_us),
         int((n_idle * idle_us).sum()) / window_us,
-        int((n_used * used_us).sum()) / window_us,
+        int((n_held * held_us).sum()) / window_us,
     )
 
 
@@ -121,7 +125,7 @@ def draw(found: Mapping[str, Widths]) -> Figure:
     axes.set_ylim(-2, 102)
     axes.yaxis.set_major_formatter(plain_tick)
     dress(axes)
-    axes.legend(fontsize=9, frameon=False, loc="best")
+    legend_below(figure)
     return settled(figure)
 
 
@@ -138,7 +142,8 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
             "y": y,
             "line": {**page_line(role, dashes), "shape": "vh", "width": 2 if dashes else 5},
             "opacity": 1.0 if dashes else 0.5,
-            "hovertemplate": f"%{{y:.2f}} % of the time at least %{{x:,}} nodes {words}<extra></extra>",
+            "customdata": [count(nodes, "node") for nodes in x],
+            "hovertemplate": f"{words}: %{{y:.2f}} % of the time at least %{{customdata}}<extra></extra>",
         }
         traces.append(trace)
     powers = _powers(_largest(found))
@@ -162,13 +167,11 @@ def words(found: Mapping[str, Widths]) -> str:
     told = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not is_one_log:
-            often = (
-                f"at least {count(mine.idle.most_for(0.5), 'node')} half of the time (mean {amount(mine.mean_idle)})"
-            )
+            often = f"{_often(mine.idle)} (mean {amount(mine.mean_idle)})"
             at = "At" if is_one_log else named(label, "at")
             told.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
-        often = f"{_often(mine.used)} (mean {amount(mine.mean_used)})"
-        text = f"jobs held a node {percent(mine.used(1))} of the time, and {often}"
+        often = f"{_often(mine.held)} (mean {amount(mine.mean_held)})"
+        text = f"jobs held a node {percent(mine.held(1))} of the time, and {often}"
         told.append(f"{named(label, text if label else text[0].upper() + text[1:])}.")
     return said_of(found, told)
 
@@ -205,17 +208,15 @@ def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, str, int, AtLeas
     """
     if _is_one_log(found):
         yield "idle", "idle", 0, next(iter(found.values())).idle
-    for label, mine in found.items():
-        k = run_number(label)
+    for k, label, mine in numbered(found):
         if not _is_one_log(found):
             yield named(label, "idle"), run_role(k), 0, mine.idle
         role, dashes = (run_role(k), k + 1) if label else ("useful", 1)
-        yield named(label, "held by jobs"), role, dashes, mine.used
+        yield named(label, "held by jobs"), role, dashes, mine.held
 
 
 def _is_one_log(found: Mapping[str, Widths]) -> bool:
-    first, *others = (mine.idle for mine in found.values())
-    return all(np.array_equal(first.nodes, each.nodes) and np.array_equal(first.share, each.share) for each in others)
+    return all_are_alike((mine.idle for mine in found.values()), AtLeast.is_the_same_as)
 
 
 def _largest(found: Mapping[str, Widths]) -> int:

@@ -11,7 +11,7 @@ _ENDED = ("finished", "pruned", "failed", "stopped")
 
 
 def expected_facts(folder):
-    """By the key that the page gives them; what the tables do not tell is not in it."""
+    """By the key that the page gives them; what no table tells is as the record has it: the last lines."""
     record = json.loads((folder / "run.json").read_text())
     session = json.loads((folder / "session.json").read_text())
     decisions, jobs, timings, allocations, pool, holes = (
@@ -31,6 +31,7 @@ def expected_facts(folder):
     status = jobs["status"].astype(str)
     proven = decisions["quality"].astype(str) == "proven"
     feasible = decisions["quality"].astype(str) == "feasible"
+    unanswered = decisions["quality"].astype(str) == "none"
     trivial = (decisions["n_idle"] == 0) | (decisions["n_jobs"] == 0)
     all_left = len(jobs) > 0 and status.isin(_ENDED).all()
     facts = {
@@ -40,6 +41,7 @@ def expected_facts(folder):
         "idle.mean_nodes": idle_us / ((end - start).total_seconds() * 1e6),
         "idle.most_nodes": int(pool["n_idle"].max()),
         "node_hours.held": held_us / _HOUR_US,
+        "node_hours.stalled": float(jobs["stalled_node_us"].sum()) / _HOUR_US,
         "share.held": held_us / idle_us if idle_us else None,
         "samples": float(jobs["done_samples"].sum()),
         "samples.rescaling": float(jobs["rescale_cost_samples"].sum()),
@@ -56,8 +58,10 @@ def expected_facts(folder):
         "decisions.unproven_by_design": int(
             (feasible & decisions["solver_status"].isna() & (decisions["process_status"].astype(str) == "ok")).sum()
         ),
-        "fallbacks": int(decisions["fell_back_from"].notna().sum()),
-        "decisions.slowest_s": float(timings["decide_s"].max()) if len(timings) else None,
+        "decisions.none": int(unanswered.sum()),
+        "decisions.wrong": int((decisions["quality"].astype(str) == "wrong").sum()),
+        "fallbacks": int((decisions["fell_back_from"].notna() | unanswered).sum()),
+        "decisions.slowest_s": float(timings["decide_s"].max()) if timings["decide_s"].any() else None,
         "seconds": sum(session["seconds"].values()) + session.get("load_s", 0.0),
         "holes": int(holes["n_holes"].sum()),
         "holes.cut": int(holes["n_cut"].sum()),
@@ -69,11 +73,95 @@ def expected_facts(folder):
         facts[f"jobs.{name}"] = int((status == name).sum())
     if len(decisions) and not all_left:  # decisions then tell of the whole window
         facts["pool_events"] = int(((decisions["n_joined"] > 0) | (decisions["n_left"] > 0)).iloc[1:].sum())
-    else:
-        facts["pool_events"] = record["summary"]["n_pool_events"]
-    efficiency, bound = record["summary"]["efficiency"], record["summary"]["bound"]
-    if efficiency is not None and efficiency["u"] is not None:
-        facts["u"] = facts["samples"] / efficiency["dedicated_samples"]
-    if bound is not None and bound["share"] is not None:
-        facts["bound.share"] = facts["samples"] / bound["samples"]
+    facts |= _of_jobs(jobs) | _cut_off(jobs, record["summary"]["n_jobs_wider_than_the_pool"])
+    facts |= _of_campaign(folder, jobs, record, start)
+    facts |= _as_recorded(record, facts["samples"])
     return facts
+
+
+def _of_jobs(jobs):
+    """Times and deadlines."""
+    facts = {}
+    for key, event in (("submit_to_start", "first_start"), ("submit_to_finish", "finished")):
+        seconds = (jobs[event] - jobs["submitted"]).dt.total_seconds().dropna()
+        for name, share in (("median_s", 0.5), ("p95_s", 0.95)):
+            facts[f"{key}.{name}"] = float(seconds.quantile(share)) if len(seconds) else None
+    has_one = jobs["deadline"].notna()
+    has_left = jobs["status"].astype(str).isin(_ENDED)
+    for name, which in (
+        ("met", jobs["deadline_met"].eq(True)),
+        ("missed", jobs["deadline_met"].eq(False)),
+        ("open", jobs["deadline_met"].isna() & ~has_left),
+        ("void", jobs["deadline_met"].isna() & has_left),
+    ):
+        facts[f"deadlines.{name}"] = int((has_one & which).sum()) if has_one.any() else None
+    return facts
+
+
+def _cut_off(jobs, n_too_wide):
+    """Jobs that the end of the window kept from going on, and those that no window would have let begin."""
+    status, has_started = jobs["status"].astype(str), jobs["first_start"].notna()
+    facts = {f"cut.{name}": int((has_started & (status == name)).sum()) for name in ("running", "paused", "waiting")}
+    never = int((~has_started & status.isin(["waiting", "queued"])).sum())
+    return facts | {"cut.not_started": never - n_too_wide, "jobs.too_wide": n_too_wide}
+
+
+def _of_campaign(folder, jobs, record, start):
+    """Scores, from the reports of jobs to their source; none without one."""
+    keys = ("best.score", "best.job", "best.params", "best.after_s", "best_finished.score", "best_finished.job")
+    facts = dict.fromkeys(("reports", *keys))
+    source = record["inputs"]["jobs"]["source"]
+    if source is None:
+        return facts
+    reports = pd.read_parquet(folder / "reports.parquet")
+    facts["reports"] = int(jobs["n_reports"].sum())  # the table has orders of the source too
+    sign = 1 if source["higher_is_better"] else -1
+    finished = jobs[(jobs["status"].astype(str) == "finished") & jobs["last_score"].notna()]
+    if len(finished):
+        last = finished.loc[(sign * finished["last_score"]).idxmax()]
+        facts |= {"best_finished.score": last["last_score"], "best_finished.job": last["job"]}
+    if reports["score"].notna().any():
+        best = reports.loc[(sign * reports["score"]).idxmax()]
+        params = jobs.set_index("job")["params"][best["job"]]
+        facts |= {
+            "best.score": best["score"],
+            "best.job": best["job"],
+            "best.after_s": (best["time"] - start).total_seconds(),
+            "best.params": _params(params) if isinstance(params, str) else None,
+        }
+    return facts
+
+
+def _params(text):
+    return ", ".join(f"{name} {value:.6g}" for name, value in json.loads(text).items())
+
+
+def _as_recorded(record, samples):
+    """Other replays and bounds, of which a run keeps totals alone; shares of them are of the run's own samples."""
+    summary, start_us = record["summary"], record["config"]["window_start_us"]
+    efficiency, learning, bound = (summary[name] or {} for name in ("efficiency", "learning", "bound"))
+    is_source = record["inputs"]["jobs"]["source"] is not None
+
+    def after_s(time_us):
+        return None if time_us is None else (time_us - start_us) / 1e6
+
+    def share(whole):
+        return samples / whole if whole else None
+
+    known = None if is_source else share(learning.get("known_samples"))
+    facts = {
+        "dedicated.samples": efficiency.get("dedicated_samples"),
+        "dedicated.done_s": after_s(efficiency.get("dedicated_last_finish_us")),
+        "dedicated.best_score": efficiency.get("dedicated_best_score"),
+        "u": None if is_source else share(efficiency.get("dedicated_samples")),
+        "known.samples": learning.get("known_samples"),
+        "known.done_s": after_s(learning.get("known_last_finish_us")),
+        "known.best_score": learning.get("known_best_score"),
+        "learning.lost": None if known is None else 1 - known,
+        "learning.gained": None if known is None else known - 1,
+        "bound.samples": bound.get("samples"),
+        "bound.done_s": after_s(bound.get("earliest_finish_us")),
+        "bound.share": share(bound.get("samples")),
+    }
+    dropped = record["inputs"]["events"]["metadata"]["dropped"]
+    return facts | {f"dropped.{reason}": n for reason, n in dropped.items()}

@@ -89,7 +89,7 @@ class ReadPage(HTMLParser):
 
     def figures(self):
         """What the page draws, by name."""
-        return json.loads(self._scripts["figures"])
+        return json.loads(self._scripts["data-figures"])
 
     def _within(self, tag):
         return any(each == tag for each, _ in self._open)

@@ -6,11 +6,18 @@ import copy
 
 import pytest
 
-from bfreplay.replay import RunResult
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.report.page.facts import facts_of
 from bfreplay.report.page.soundness import check_run
+from bfreplay.workload import JobSet
+from tests.answers.little_source import LittleHalving
+from tests.replay.tiny import job, log
+
+_ENDED = "The window ended before these jobs did"
 
 
 @pytest.fixture
@@ -20,7 +27,7 @@ def told(sample_run):
     def of(change=lambda record: None, run=sample_run):
         record = copy.deepcopy(run.record)
         change(record)
-        changed = RunResult(record, run.session, run.folder)
+        changed = RunResult(record, run.session, run.folder, run.tables)
         return [each.striptags() for each in cautions(changed, facts_of(changed))]
 
     return of
@@ -44,10 +51,15 @@ def _set(path, value):
         ("inputs.events.metadata.dropped", {"no end time": 1_234}, "left out (no end time): 1,234."),
         ("config.unlimited_work", True, "Work never ended in this run"),
         ("config.semantics", "published", "the published program's"),
-        ("summary.n_jobs_wider_than_the_pool", 2, "2 of the jobs could never run"),
+        ("summary.n_jobs_wider_than_the_pool", 2, "2 of the jobs could never run: they need more nodes"),
+        ("summary.n_jobs_wider_than_the_pool", 1, "1 of the jobs could never run: it needs more nodes"),
         ("summary.fallbacks", {"timed_out": 7}, "7 decisions fell back (timed out)"),
+        ("summary.fallbacks", {"timed_out": 1}, "1 decision fell back (timed out)"),
         ("summary.decisions", {"feasible": 5}, "5 decisions are feasible, but not proven optimal."),
+        ("summary.decisions", {"feasible": 1}, "1 decision is feasible, but not proven optimal."),
         ("summary.decisions", {"unproven_by_design": 9}, "9 decisions are by a rule that proves nothing."),
+        ("summary.decisions", {"wrong": 1}, "1 time nodes were kept as they were although that breaks a bound."),
+        ("summary.decisions", {"none": 2}, "2 times there was no answer, so that all stayed as it was."),
         ("versions.bfreplay", "0.0.1", "made by bfreplay 0.0.1, this page by"),
         ("inputs.jobs.source", {"name": "asha"}, "so that no U and no bound are given"),
     ],
@@ -58,15 +70,43 @@ def test_a_caution_is_there_when_it_holds_and_only_then(told, path, value, words
 
 
 def test_jobs_that_the_window_cuts_off_are_counted(told, sample_run):
-    said = next(each for each in told() if "The window ended before these jobs did" in each)
-    left = {status: n for status, n in sample_run.summary["jobs"].items() if n and status != "finished"}
-    assert left
-    assert all(f"{n} {status.replace('_', ' ')}" in said for status, n in left.items())
+    said = next(each for each in told() if _ENDED in each)
+    jobs = sample_run.jobs
+    cut = jobs[jobs["first_start"].notna() & jobs["ended"].isna()]["status"].value_counts()
+    never = jobs["first_start"].isna() & jobs["status"].isin(["waiting", "queued"])
+    assert (cut > 0).any()
+    assert all(f"{n} {status}" in said for status, n in cut.items() if n)
+    assert (f"{never.sum()} not started" in said) == never.any()
+
+
+def test_jobs_that_come_later_or_are_too_wide_are_not_cut_off(tmp_path):
+    def said(*jobs):
+        run = replay_log(log(4, [], 60, idle_first=range(3)), JobSet(jobs), EqualSharePolicy(), ReplaySettings(3))
+        return [each.striptags() for each in cautions(run, facts_of(run)) if _ENDED in each.striptags()]
+
+    never = _ENDED + ", so that their times are cut: "
+    wide, late = job("wide", rates=(0.0, 0.0, 0.0, 0.0, 1.0), min_nodes=4), job("late", submit_s=90)
+    assert said(job("short", work=10.0), wide, late) == []
+    assert said(job("long"), wide, late) == [f"{never}1 running."]
+    assert said(*(job(name) for name in "abcde"), wide) == [f"{never}1 running, 4 not started."]
+    wide_later = job("wide", submit_s=90, rates=(0.0, 0.0, 0.0, 0.0, 1.0), min_nodes=4)
+    assert said(*(job(name) for name in "abcde"), wide_later) == [f"{never}1 running, at least 3 not started."]
 
 
 def test_holes_cut_by_the_window_are_counted(told, sample_run):
     holes = sample_run.frame("holes")
-    assert f"{holes['n_cut'].sum()} of {holes['n_holes'].sum():,} holes are cut" in "".join(told())
+    said = (
+        f"{holes['n_cut'].sum()} of {holes['n_holes'].sum():,} holes are cut by an edge of the window: they may have "
+        "been longer than the window shows."
+    )
+    assert said in told()
+
+
+def test_one_hole_is_told_in_the_singular(told):
+    run = replay_log(log(1, [], 60, idle_first=[0]), JobSet([job("a")]), EqualSharePolicy())
+    assert "1 of 1 hole is cut by an edge of the window: it may have been longer than the window shows." in told(
+        run=run
+    )
 
 
 def test_a_log_that_outlasts_all_jobs_by_far_is_said(many_jobs_run, told):
@@ -88,8 +128,8 @@ def test_the_books_are_said_to_close_with_the_number_of_sums(sample_run):
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        ("never_idle_run", "none of the 8 nodes was ever idle"),
-        ("all_idle_run", "node-hours were idle, as much as 8 nodes would give"),
+        ("never_idle_run", "with 8 nodes, none was ever idle."),
+        ("all_idle_run", "node-hours were idle, as much as 8 nodes idle all the time would give"),
         ("no_jobs_run", "There was no job to train"),
         ("sample_run", "of what as many dedicated nodes would have processed"),
         ("other_run", "(equal-share)"),
@@ -101,3 +141,86 @@ def test_the_answer_suits_the_run(request, run, words):
     assert len(sentences) == 3
     assert words in " ".join(sentences)
     assert all(sentence.endswith(".") and "None" not in sentence for sentence in sentences)
+
+
+def _answer(run, change=lambda record: None):
+    record = copy.deepcopy(run.record)
+    change(record)
+    changed = RunResult(record, run.session, run.folder, run.tables)
+    return [each.striptags() for each in answer(changed, facts_of(changed))]
+
+
+def test_samples_are_no_measure_where_all_jobs_are_done_in_both():
+    jobs = JobSet([job("a", work=400.0), job("b", work=100.0)])
+    done = replay_log(log(2, [(10, 1, True)], 600, idle_first=[0]), jobs, EqualSharePolicy())
+    assert done.u == 1
+    worth = _answer(done)[1]
+    assert "(U)" not in worth
+    assert "at least" not in worth
+    assert "all had left after 30 s, on as many dedicated nodes after 25 s, and nobody could have been done" in worth
+    cut = replay_log(log(2, [(10, 1, True)], 20, idle_first=[0]), jobs, EqualSharePolicy())
+    assert "(U)" in _answer(cut)[1]
+
+
+def test_counts_of_one_are_told_in_the_singular():
+    run = replay_log(log(1, [], 3_600, idle_first=[0]), JobSet([job("a")]), EqualSharePolicy())
+    used, worth, decided = _answer(run)
+    assert used.startswith("In the 60.0 min of the log, with 1 node, 1 node-hour was idle, as much as 1 node idle all")
+    assert worth.startswith("The only job processed")
+    assert decided.startswith("Node counts were decided 1 time (equal-share)")
+
+
+def test_a_campaign_is_told_by_its_best_score_and_a_source_may_make_other_jobs():
+    events = log(4, [], 600, idle_first=range(4))
+    run = replay_log(events, LittleHalving(), LearningPolicy(EqualSharePolicy(), noise=0.1))
+    reports = run.frame("reports")
+    best = reports.loc[reports["score"].idxmax()]
+    after_s, n_reports = best["time"].timestamp(), int(run.jobs["n_reports"].sum())
+    worth = _answer(run)[1]
+    assert (
+        f"; of {n_reports} reports the best score was {best['score']:g}, by {best['job']} after {after_s:.3g} s"
+    ) in worth
+    assert worth.endswith(" s, where the source may have made other jobs.")
+    assert "(U)" not in worth
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (0.25, "; learning the curves cost 25.0 % of what known ones would have given;"),
+        (-0.02, "; learned curves happened to give 2.0 % more than known ones;"),
+    ],
+)
+def test_what_learning_cost_is_told_where_jobs_are_cut_off(all_idle_run, lost, words):
+    def learned(record):
+        record["summary"]["learning"] = {"lost": lost, "known_samples": 1.0, "known_last_finish_us": None}
+
+    assert words in _answer(all_idle_run, learned)[1]
+    assert "curves" not in _answer(all_idle_run)[1]
+
+
+def test_where_all_jobs_are_done_learning_cost_time():
+    run = replay_log(log(2, [], 600, idle_first=[0, 1]), JobSet([job("a", work=400.0)]), EqualSharePolicy())
+
+    def learned(record):
+        record["summary"]["learning"] = {"lost": 0.0, "known_samples": 400.0, "known_last_finish_us": 15_000_000}
+
+    worth = _answer(run, learned)[1]
+    assert "it had left after 20 s, with known curves after 15 s, on as many dedicated nodes" in worth
+    assert "cost" not in worth
+
+
+def test_a_run_from_before_there_were_sources_has_the_same_facts(all_idle_run):
+    """Five statuses, and no times, deadlines, scores or lookers-on."""
+    record = copy.deepcopy(all_idle_run.record)
+    summary = record["summary"]
+    for name in ("paused", "pruned", "failed", "stopped"):
+        del summary["jobs"][name]
+    for name in ("job_times", "deadlines", "scores", "learning", "most_idle_nodes", "n_jobs_wider_than_the_pool"):
+        del summary[name]
+    old = RunResult(record, all_idle_run.session, all_idle_run.folder)
+    facts = facts_of(old)
+    assert list(facts) == list(facts_of(all_idle_run))
+    assert facts["jobs.paused"].value == 0
+    assert cautions(old, facts)
+    assert len(answer(old, facts)) == 3

@@ -8,11 +8,12 @@ import re
 import pytest
 
 from bfreplay.experiments import compare_runs
-from bfreplay.report.comparison_figures import SavedComparison, comparison_sections
+from bfreplay.report.figures_runs import SavedComparison
+from bfreplay.report.page.comparison.sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
 from bfreplay.report.page.facts import facts_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-from bfreplay.report.tables import written
+from bfreplay.report.tables import percent, written
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage
 
@@ -52,7 +53,7 @@ def test_key_figures_are_what_the_tables_of_each_run_say(page, runs):
     for (key, _), *cells in table.rows:
         for (value, text), of_run in zip(cells, expected, strict=True):
             number = None if value == "" else float(value)
-            assert number == (of_run.get(key) if of_run.get(key) is None else pytest.approx(of_run[key], rel=1e-9))
+            assert number == (None if of_run[key] is None else pytest.approx(of_run[key], rel=1e-9))
             assert text == written(int(number) if kinds[key] == "count" and number is not None else number, kinds[key])
 
 
@@ -66,10 +67,7 @@ def test_the_answer_and_the_sections_are_those_of_the_comparison(page, compariso
         assert page.words[section.name] == section.words
         for k, table in enumerate(section.tables, start=1):
             rows = page.all_rows(f"{section.name}-table-{k}")
-            assert [[text for _, text in row] for row in rows] == [
-                [written(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
-                for row in table.rows
-            ]
+            assert rows == [[(cell.value, cell.text) for cell in row] for row in table.rows]
         if section.figure is not None:
             assert page.figures()[section.name]["traces"] == section.figure.traces
 
@@ -80,6 +78,8 @@ def test_figures_show_all_runs(page, runs):
         found = {label: figure.data(run) for label, run in runs.items()}
         assert page.figures()[name]["traces"] == figure.page(found).traces
         assert page.words[name] == figure.words(found)
+    for run in runs.values():
+        assert percent(expected_facts(run.folder)["share.useful"]) in page.words["node-hours"]
 
 
 def test_what_holds_for_all_runs_is_said_once(page_file):

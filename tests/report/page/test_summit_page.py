@@ -16,7 +16,7 @@ from bfreplay import (
     write_events,
 )
 from bfreplay.experiments import compare_runs
-from bfreplay.report.comparison_figures import SavedComparison
+from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.document import write_comparison_report, write_report
 from tests.report.page.read_page import ReadPage
 

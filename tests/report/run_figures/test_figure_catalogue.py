@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from typing import Any
 
 import pytest
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.run_comparison.pairing import labels_of
 from bfreplay.replay import RunResult
 from bfreplay.report.look import LIGHT
 from bfreplay.report.picture_file import FORMATS, save_picture
@@ -102,13 +104,27 @@ def test_runs_stand_side_by_side(figure, found_in):
 
 
 def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, found_in, tmp_path):
-    found = {"A ($x_1$)": found_in("sample_run"), "B (^_{)": found_in("other_run")}
+    found = {"A (a$\\foo$b)": found_in("sample_run"), "B ($x_1$^_{)": found_in("other_run")}
     for k in range(2):
         drawn = figure.draw(found)
         for ending in FORMATS:
             save_picture(drawn, tmp_path / f"{k}.{ending}")
     for ending in FORMATS:
         assert (tmp_path / f"0.{ending}").read_bytes() == (tmp_path / f"1.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["timeline", "node-hours", "holes", "widths", "rescales", "decision-times", "efficiency"]
+)
+def test_there_is_room_for_many_runs(name, request):
+    """All but the jobs, which are a panel a run."""
+    figure = figure_named(name)
+    data = [figure.data(request.getfixturevalue(each)) for each in ("sample_run", "all_idle_run")]
+    found = {f"{label} (run-{k})": data[k % 2] for k, label in enumerate(labels_of(28))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = figure.draw(found)
+    assert all(axes.get_position().height * drawn.get_figheight() > 0.8 for axes in drawn.axes)
 
 
 def test_names_and_titles_are_as_the_catalogue_has_them():

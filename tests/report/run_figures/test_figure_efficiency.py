@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.efficiency import EFFICIENCY, efficiency
 from bfreplay.report.run_figures.figure import NothingToShowError
+from bfreplay.report.tables import written
 from tests.report.run_figures.drawn import check_page
 
 HOUR_US = 3_600_000_000
@@ -111,6 +114,26 @@ def test_u_is_undefined_where_the_dedicated_nodes_make_nothing():
 def test_the_share_of_the_bound_is_rounded_down():
     assert "at least 79.9 %" in EFFICIENCY.words({"": efficiency(efficiency_run(bound=50.01))})
     assert "at least 80.0 %" in EFFICIENCY.words({"": efficiency(efficiency_run(bound=50.0))})
+
+
+def test_the_table_says_no_more_than_the_words():
+    table = EFFICIENCY.table({"": efficiency(efficiency_run(bound=50.01))})
+    (place,) = (k for k, column in enumerate(table.columns) if column.key == "share")
+    assert written(table.rows[0][place], table.columns[place].kind) == "79.9 %"
+
+
+def test_one_dedicated_node_is_told_as_one():
+    found = {"": replace(efficiency(efficiency_run()), equivalent_nodes=1.0)}
+    assert "U 0.500 against 1 dedicated node," in EFFICIENCY.words(found)
+    assert "1 dedicated node" in bars_of(found)[0]
+
+
+def test_yardsticks_of_some_runs_name_them_by_their_letters():
+    found = {
+        f"{letter} (a-run-of-{letter})": efficiency(efficiency_run(dedicated=80.0 + (letter == "B")))
+        for letter in "ABC"
+    }
+    assert "12.5 dedicated nodes (A, C)" in bars_of(found)[0]
 
 
 def test_a_source_has_no_samples_to_compare_but_times():

@@ -1,4 +1,4 @@
-"""Holes by length, and how much of them training held: by numbers worked by hand, and against other tables."""
+"""Holes by length, and how much of them jobs held: by numbers worked by hand, and against other tables."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_shares_held_and_longer_are_worked_by_hand():
 
 def test_words_are_worked_by_hand():
     assert HOLES.words({"": holes(holes_run())}) == (
-        "100 holes: those longer than 68.3 min are 30.0 % of them and hold 74.1 % of the idle node-hours (5 are cut by "
-        "an edge of the window: they were longer than seen). Training held 70.4 % of the idle node-hours, 0 % of those "
-        "in holes of up to 4.27 min and 80.0 % of those in holes of over 68.3 min."
+        "100 holes: those longer than 68.3 min make up 30.0 % of the number and 74.1 % of the idle node-hours (5 are "
+        "cut by an edge of the window, and may have been longer than it shows). Jobs held 70.4 % of the idle "
+        "node-hours, 0 % of those in holes of up to 4.27 min and 80.0 % of those in holes of over 68.3 min."
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -53,8 +55,8 @@ def test_each_job_that_held_nodes_has_a_row_in_order_of_admission(plain):
     assert seconds(found.rows[1].nodes) == [(0, 0), (15, 1), (20, 2)]
     assert (found.most, found.n_jobs, found.is_shared) == (2, 2, False)
     assert JOBS.words({"": found}) == (
-        "2 jobs held nodes, 1 never did and is left out; the most node-hours went to late (0.0236), and the most nodes "
-        "that a job held at once were 2."
+        "2 jobs held nodes, 1 never did and is left out; the most node-hours went to late (0.0236), and no job held "
+        "more than 2 nodes at once."
     )
 
 
@@ -172,6 +174,25 @@ def test_the_page_has_a_series_a_row_and_names_that_plotly_keeps_apart(sample_ru
     assert {trace["zmax"] for trace in page.traces} == {max(mine.most for mine in found.values())}
     above, below = page.layout["yaxis"]["domain"], page.layout["yaxis2"]["domain"]
     assert 0 <= below[0] < below[1] < above[0] < above[1] <= 1
+
+
+def test_names_of_jobs_and_models_are_shown_as_they_are():
+    """Plotly takes texts for HTML."""
+    name = '<b>x</b> & <a href="u">y'
+    jobs = JobSet([replace(job(name, work=150.0), model="<i>"), job("1 < 2", submit_s=1)])
+    run = replay_log(log(2, [], 60, idle_first=[0, 1]), jobs, EqualSharePolicy())
+    page = JOBS.page({"": job_timeline(run)})
+    (trace,) = page.traces
+    assert trace["y"] == ['&lt;b&gt;x&lt;/b&gt; &amp; &lt;a href="u"&gt;y (&lt;i&gt;)', "1 &lt; 2"]
+    assert [html.unescape(shown) for shown in trace["y"]] == trace["rows"] == list(page.series)
+
+
+def test_names_in_rows_that_jobs_share_are_shown_as_they_are(monkeypatch):
+    monkeypatch.setattr("bfreplay.report.run_figures.job_timeline.rows_of", partial(rows_of, most_rows=1))
+    jobs = JobSet([job("<b>", work=150.0), job("a&b", submit_s=1)])
+    run = replay_log(log(2, [], 60, idle_first=[0, 1]), jobs, EqualSharePolicy())
+    (trace,) = JOBS.page({"": job_timeline(run)}).traces
+    assert [row["job"] for row in trace["meta"]["row_jobs"]] == [["&lt;b&gt;", "a&amp;b"]]
 
 
 def test_thousands_of_jobs_stay_small_on_the_page(many_jobs_run):

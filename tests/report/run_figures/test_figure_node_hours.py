@@ -55,7 +55,7 @@ def test_the_page_has_the_same_bars():
     figure = check_page(NODE_HOURS.page(found))
     bars = {trace["name"]: trace["x"] for trace in figure.traces}
     assert bars["useful"] == [60, 0]
-    assert bars["unused, held by no job"][0] == pytest.approx(20)
+    assert bars["unused: held by no job"][0] == pytest.approx(20)
     assert sum(values[1] for values in bars.values()) == pytest.approx(100)
 
 
@@ -71,7 +71,7 @@ def test_parts_that_no_run_has_are_not_drawn_but_are_in_the_table():
 def test_words_tell_the_shares():
     assert NODE_HOURS.words({"": node_hours(ledger_run())}) == (
         "Of 100.0 idle node-hours 60.0 % were useful, 10.0 % went into rescaling, 5.0 % were lost to preemption, "
-        "25.0 % stayed unused (5.0 % held by jobs that made nothing)."
+        "25.0 % stayed unused (5.0 % held, nothing made)."
     )
 
 

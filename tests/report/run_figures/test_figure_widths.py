@@ -34,9 +34,9 @@ def test_shares_of_the_time_are_worked_by_hand():
     found = widths(widths_run())
     assert found.idle.nodes.tolist() == [1, 4]
     assert found.idle.share.tolist() == [0.8, 0.7]
-    assert found.used.nodes.tolist() == [2, 3]
-    assert found.used.share.tolist() == pytest.approx([0.4, 0.2])
-    assert (found.mean_idle, found.mean_used) == (2.9, 1.0)
+    assert found.held.nodes.tolist() == [2, 3]
+    assert found.held.share.tolist() == pytest.approx([0.4, 0.2])
+    assert (found.mean_idle, found.mean_held) == (2.9, 1.0)
 
 
 def test_shares_hold_for_numbers_between_those_that_there_were():
@@ -52,12 +52,12 @@ def test_shares_of_a_run_are_those_of_its_books(sample_run):
     ledger, config = sample_run.summary["ledger"], sample_run.record["config"]
     window_us = config["window_end_us"] - config["window_start_us"]
     assert found.mean_idle == pytest.approx(sample_run.summary["equivalent_nodes"])
-    assert found.mean_used == pytest.approx(ledger["allocated_node_us"] / window_us)
+    assert found.mean_held == pytest.approx(ledger["allocated_node_us"] / window_us)
     assert found.idle.nodes[-1] == sample_run.summary["most_idle_nodes"]
-    for curve, mean in ((found.idle, found.mean_idle), (found.used, found.mean_used)):
+    for curve, mean in ((found.idle, found.mean_idle), (found.held, found.mean_held)):
         # a mean is the sum over all w of the share of the time with at least w
         assert (curve.share * np.diff(curve.nodes, prepend=0)).sum() == pytest.approx(mean)
-    assert all(found.used(n) <= found.idle(n) for n in (1, 2, 4, 8, 16, 32))
+    assert all(found.held(n) <= found.idle(n) for n in (1, 2, 4, 8, 16, 32))
 
 
 def test_steps_are_drawn_where_the_shares_change():
@@ -92,9 +92,19 @@ def test_words_are_worked_by_hand():
     )
 
 
+def test_idle_nodes_that_are_there_less_than_half_of_the_time_are_told_as_such():
+    words = WIDTHS.words({"": widths(widths_run(n_idle=(0, 4, 0, 0)))})
+    assert words.startswith("At least one node was idle 30.0 % of the time, and none for more than half of the time")
+
+
+def test_hovering_tells_of_one_node_as_one():
+    (idle, _) = WIDTHS.page({"": widths(widths_run())}).traces
+    assert idle["customdata"] == ["1 node", "1 node", "4 nodes", "4 nodes"]
+
+
 def test_runs_that_hold_nothing_are_drawn(no_jobs_run):
     found = {"": widths(no_jobs_run)}
-    assert found[""].used.steps() == ([1, 1], [0.0, 0.0])
+    assert found[""].held.steps() == ([1, 1], [0.0, 0.0])
     check_page(WIDTHS.page(found))
     assert len(WIDTHS.draw(found).axes) == 1
 

@@ -1,92 +1,27 @@
-"""The comparison of runs on the page: its answer, its two pictures, and what a reader wants of its record."""
+"""The two pictures of a comparison of runs, for the page: differences over time, and what made them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bfreplay.report.comparison_tables import (
-    bin_words,
-    campaign_table,
-    cause_table,
-    hour_table,
-    job_measure_table,
-    model_table,
-    option_table,
-    status_table,
-    total_table,
-)
-from bfreplay.report.figures_runs import Differences, SavedComparison, Steps, differences_over_time, waterfalls
+from bfreplay.report.figures_runs import Differences, Steps
+from bfreplay.report.page.comparison.tables import bin_words
 from bfreplay.report.run_figures.figure import PageFigure
 from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
+from bfreplay.report.run_figures.panels import axis, layout_axis
 from bfreplay.report.step_series import StepSeries
-from bfreplay.report.tables import ShownTable
 from bfreplay.wording import count
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-__all__ = [
-    "ComparisonSection",
-    "SavedComparison",
-    "causes_page",
-    "causes_words",
-    "comparison_answer",
-    "comparison_sections",
-    "over_time_page",
-    "over_time_words",
-]
 
 _NEXT_TO_NOTHING = 1e-6
 _SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
 _ROW_HEIGHT, _PANEL_FOOT = 40, 70
 _BANDS = ("/", "\\", "|", "-", "x", ".")
 """Patterns of the bands, which lie upon each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonSection:
-    """A heading of the page, with its anchor ``name``; what there is to see in words, perhaps drawn, and as tables."""
-
-    name: str
-    title: str
-    words: str
-    figure: PageFigure | None = None
-    tables: Sequence[ShownTable] = field(default_factory=tuple)
-
-
-def comparison_answer(comparison: SavedComparison) -> list[Markup]:
-    """One or two sentences for each run but the baseline, as the record has them."""
-    from markupsafe import Markup
-
-    return [Markup("<span data-verbatim>{}</span>").format(pair["answer"]) for pair in comparison.record["pairs"]]
-
-
-def comparison_sections(comparison: SavedComparison) -> list[ComparisonSection]:
-    """In the order of the page: differing options, over time, causes, job by job, and for a source its campaign."""
-    record = comparison.record
-    pairs = record["pairs"]
-    over_time, causes = differences_over_time(comparison), waterfalls(comparison)
-    sections = [
-        ComparisonSection("options", "What differs between the runs", _options_words(record), None,
-                          (option_table(record),)),
-        ComparisonSection("differences-over-time", "Differences over time", over_time_words(over_time, record),
-                          over_time_page(over_time), tuple(hour_table(record, pair) for pair in pairs)),
-        ComparisonSection("causes", "What made the differences", causes_words(causes),
-                          causes_page(causes), (cause_table(record), total_table(record))),
-        ComparisonSection("job-by-job", "Job by job", _jobs_words(pairs), None, _job_tables(pairs)),
-    ]  # fmt: skip
-    if any(pair["campaign"] is not None for pair in pairs):
-        tables = tuple(campaign_table(pair) for pair in pairs if pair["campaign"] is not None)
-        sections.append(
-            ComparisonSection(
-                "campaign", "The campaign", "When trials were finished, and when scores were reached.", None, tables
-            )
-        )
-    return sections
+_OF_TIME = {"zeroline": True, "fixedrange": True}
+"""Of axes beside one of time, which alone is zoomed."""
 
 
 def over_time_page(found: Sequence[Differences]) -> PageFigure:
@@ -97,15 +32,16 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
     """
     room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
     layout: dict[str, Any] = {
-        "xaxis": {"time": True, "anchor": _axis(len(found))},
-        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], "zeroline": True},
+        "xaxis": {"time": True, "anchor": axis(len(found))},
+        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
     traces: list[dict[str, Any]] = []
     series: dict[str, StepSeries] = {}
     for k, mine in enumerate(found):
-        role = run_role(run_number(mine.run))
+        number = run_number(mine.run)
+        role = run_role(number)
         edge = np.append(mine.edge_us[:1], mine.time_us)
         names = {name: f"{name}-{mine.run}" for name in ("sum", "low", "high", "bin")}
         if np.isfinite(mine.low).all():
@@ -117,7 +53,7 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
                     "showlegend": True,
                     "fill": "tonexty",  # down to the trace before
                     "fillpattern": {
-                        "shape": _BANDS[k % len(_BANDS)],
+                        "shape": _BANDS[number % len(_BANDS)],
                         "fgcolor": f"@{role}",
                         "bgcolor": "rgba(0,0,0,0)",
                         "size": 6,
@@ -132,7 +68,7 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
             "mode": "lines",
             "name": f"{mine.run}: sum up to then",
             "steps": {"series": names["sum"], "statistic": "mean"},
-            "line": {**page_line(role, k), "shape": "hv"},
+            "line": {**page_line(role, number), "shape": "hv"},
             "hovertemplate": f"{mine.run}, up to then: %{{y:+.3f}} % of A's samples<extra></extra>",
         }
         bars = {
@@ -143,15 +79,15 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
             "steps": {"series": names["bin"], "statistic": "mean"},
             "line": {"color": f"@{role}", "width": 1, "shape": "hv"},
             "fill": "tozeroy",
-            "yaxis": _axis(k + 1),
+            "yaxis": axis(k + 1),
             "hovertemplate": f"{mine.run}, this bin: %{{y:+.4f}} % of A's samples<extra></extra>",
         }
         traces += [line, bars]
         top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
-        layout[_axis(k + 1).replace("y", "yaxis")] = {
+        layout[layout_axis(k + 1)] = {
             "title": {"text": f"{mine.run}: each bin, %"},
             "domain": [max(0.0, top - _BARS_HEIGHT / room), top],
-            "zeroline": True,
+            **_OF_TIME,
         }
     return PageFigure(traces, layout, series, height=room + 110)
 
@@ -197,8 +133,8 @@ def causes_page(found: Sequence[Steps]) -> PageFigure:
                     "textangle": 0,
                     "cliponaxis": False,
                     "constraintext": "none",
-                    "xaxis": _axis(k).replace("y", "x"),
-                    "yaxis": _axis(k),
+                    "xaxis": axis(k, "x"),
+                    "yaxis": axis(k),
                     "hovertemplate": f"{steps.run}: {part}<br>{text} of A's samples<extra></extra>",
                 }
             )
@@ -206,16 +142,16 @@ def causes_page(found: Sequence[Steps]) -> PageFigure:
         above += n_rows[k] * _ROW_HEIGHT
         ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
         beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
-        layout[_axis(k).replace("y", "yaxis")] = {
+        layout[layout_axis(k)] = {
             "type": "category",
             "autorange": "reversed",
             "automargin": True,
             "showgrid": False,
             "domain": [1 - above / room, top],
         }
-        layout[_axis(k).replace("y", "xaxis")] = {
+        layout[layout_axis(k, "x")] = {
             "title": {"text": f"{steps.run} - A, % of A's samples"},
-            "anchor": _axis(k),
+            "anchor": axis(k),
             "range": [min(ends) - beside, max(ends) + beside],
             "zeroline": True,
         }
@@ -249,46 +185,7 @@ def _band(name: str, statistic: str, role: str, words: str) -> dict[str, Any]:
     }
 
 
-def _options_words(record: Mapping[str, Any]) -> str:
-    options = [row["option"] for row in record["options"]]
-    if not options:
-        return "All options of the runs are the same."
-    return f"The runs differ in {', '.join(options)}; all other options, the log, the window and the jobs are the same."
-
-
-def _jobs_words(pairs: Sequence[Mapping[str, Any]]) -> str:
-    told = []
-    for pair in pairs:
-        jobs, b, a = pair["jobs"], pair["run"], pair["baseline"]
-        text = f"{b} against {a}: {count(jobs['n_jobs'], 'pair')} of jobs"
-        for key, words in (
-            ("only_in_baseline", f"only in {a}"),
-            ("only_in_other", f"only in {b}"),
-            ("n_other_params", "with other parameters in both, not paired"),
-        ):
-            if jobs[key]:
-                text += f", {jobs[key]:,} {words}"
-        told.append(f"{text}.")
-    told.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
-    return "\n".join(told)
-
-
-def _job_tables(pairs: Sequence[Mapping[str, Any]]) -> tuple[ShownTable, ...]:
-    tables = []
-    for pair in pairs:
-        tables.append(job_measure_table(pair))
-        if pair["jobs"]["status_changes"]:
-            tables.append(status_table(pair))
-        if pair["jobs"]["models"]:
-            tables.append(model_table(pair))
-    return tuple(tables)
-
-
 def _signed(value: float) -> str:
     if abs(value) < _NEXT_TO_NOTHING:
         return "0"
     return f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
-
-
-def _axis(k: int) -> str:
-    return "y" if k == 0 else f"y{k + 1}"

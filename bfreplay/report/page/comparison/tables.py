@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.report.tables import Column, ShownTable
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS
+from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable
 from bfreplay.wording import duration
 
-_HOURS = {
-    "samples": "samples",
-    "held_node_hours": "node-hours held",
-    "free_node_hours": "node-hours idle and free",
-    "rescale_cost_samples": "samples charged for rescales",
-    "preempt_cost_samples": "samples charged for preemptions",
-    "n_grown": "rescales up",
-    "n_shrunk": "rescales down",
-    "n_preempted": "preemptions",
-}
-_PARTS = {
-    "node_hours": "more or fewer used node-hours",
-    "samples_per_node_hour": "samples per used node-hour",
-    "rescaling": "rescaling",
-    "preemption": "preemption",
-    "trimmed": "made after the work was done",
-}
 _TOTALS = {
     "samples": "samples",
     "used_node_hours": "node-hours used",
     "useful_node_hours": "node-hours useful",
     "rescaling_node_hours": "node-hours of rescaling",
     "lost_to_preemption_node_hours": "node-hours lost to preemption",
-    "unused_free_node_hours": "node-hours unused, free",
-    "unused_stalled_node_hours": "node-hours unused, held",
+    "unused_free_node_hours": "node-hours unused: held by no job",
+    "unused_stalled_node_hours": f"node-hours unused: {HELD_NOTHING_MADE}",
     "gross_samples_per_used_node_hour": "samples made per used node-hour",
     "rescale_samples": "samples that rescaling cost",
     "preempt_samples": "samples that preemption cost",
@@ -85,7 +69,7 @@ def hour_table(record: Mapping[str, Any], pair: Mapping[str, Any]) -> ShownTable
         total, below = row["total"], row["baseline"]
         difference = _but_rounding(total["value"], below)
         cells = [
-            _HOURS[row["measure"]], below, row["other"], difference, difference / below if below else None,
+            HOUR_WORDS[row["measure"]], below, row["other"], difference, difference / below if below else None,
             total["low"], total["high"], total["n"], total["block_length"],
         ]  # fmt: skip
         rows.append([*cells, reason] if any(reasons) else cells)
@@ -100,8 +84,8 @@ def cause_table(record: Mapping[str, Any]) -> ShownTable:
         columns.append(Column(f"samples.{b}", f"{b} - {a}, samples", "signed"))
         columns.append(Column(f"share.{b}", f"{b} - {a}, of {a}'s", "percent"))
     rows: list[list[Any]] = []
-    for name in [*_PARTS, None]:
-        row: list[Any] = ["all" if name is None else _PARTS[name]]
+    for name in [*CAUSE_WORDS, None]:
+        row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
         for pair in record["pairs"]:
             below = pair["samples"]["baseline"]
             size = pair["samples"]["difference"] if name is None else pair["causes"][name]

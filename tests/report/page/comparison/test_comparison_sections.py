@@ -10,14 +10,19 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.comparison_figures import (
-    SavedComparison,
-    causes_page,
-    comparison_answer,
-    comparison_sections,
-    over_time_page,
+from bfreplay.report.figures_runs import SavedComparison, differences_over_time, waterfalls
+from bfreplay.report.page.comparison.figures import causes_page, over_time_page
+from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
+from bfreplay.report.page.comparison.tables import (
+    campaign_table,
+    cause_table,
+    hour_table,
+    job_measure_table,
+    option_table,
+    total_table,
 )
-from bfreplay.report.figures_runs import differences_over_time, waterfalls
+from bfreplay.report.run_figures.marks import page_line, run_number
+from bfreplay.report.tables import written
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.run_figures.drawn import check_page
 
@@ -45,6 +50,25 @@ def section(comparison, name):
     return next(each for each in comparison_sections(comparison) if each.name == name)
 
 
+def shown(found):
+    """Caption and texts of each table of a section."""
+    return [(table.caption, [[cell.text for cell in row] for row in table.rows]) for table in found.tables]
+
+
+def texts(*tables):
+    """The same of tables of plain values."""
+    return [
+        (
+            table.caption,
+            [
+                [written(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
+                for row in table.rows
+            ],
+        )
+        for table in tables
+    ]
+
+
 def rows_of(table):
     """Cells by the first column and the column's key."""
     keys = [column.key for column in table.columns]
@@ -65,9 +89,16 @@ def test_sections_have_names_of_their_own_and_plain_tables(comparison, ended):
         ]  # fmt: skip
         for table in (table for found in sections for table in found.tables):
             assert len({column.key for column in table.columns}) == len(table.columns)
-            for row in table.rows:
-                assert len(row) == len(table.columns)
-                assert {type(cell) for cell in row} <= {str, int, float, type(None)}
+            assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_sections_have_the_tables_of_the_record(comparison, ended):
+    for each in (comparison, ended):
+        record, pairs = each.record, each.record["pairs"]
+        assert shown(section(each, "options")) == texts(option_table(record))
+        assert shown(section(each, "causes")) == texts(cause_table(record), total_table(record))
+        assert shown(section(each, "differences-over-time")) == texts(*(hour_table(record, pair) for pair in pairs))
+        assert shown(section(each, "job-by-job"))[0] == texts(job_measure_table(pairs[0]))[0]
 
 
 def test_series_over_time_are_those_of_the_tables(comparison):
@@ -91,10 +122,14 @@ def test_runs_over_time_are_told_apart_without_colour(comparison):
     figure = over_time_page(differences_over_time(comparison))
     sums = [trace for trace in figure.traces if trace["name"].endswith("sum up to then")]
     assert len({trace["line"]["dash"] for trace in sums}) == len({trace["line"]["color"] for trace in sums}) == 2
+    # as in all other figures of the same page
+    assert [trace["line"]["dash"] for trace in sums] == [page_line("", run_number(run))["dash"] for run in "BC"]
     bands = [trace["fillpattern"]["shape"] for trace in figure.traces if "fillpattern" in trace]
     assert len(set(bands)) == 2
     assert figure.layout["xaxis"]["time"] is True
-    domains = [axis["domain"] for key, axis in figure.layout.items() if key.startswith("yaxis")]
+    heights = [axis for key, axis in figure.layout.items() if key.startswith("yaxis")]
+    assert [axis["fixedrange"] for axis in heights] == [True] * 3  # only time is zoomed
+    domains = [axis["domain"] for axis in heights]
     assert all(upper[0] > lower[1] for upper, lower in itertools.pairwise(domains))
 
 
@@ -129,19 +164,17 @@ def test_words_tell_the_differences_at_the_end(comparison):
 
 
 def test_options_that_differ_are_shown(comparison):
-    found = section(comparison, "options")
-    rows = rows_of(found.tables[0])
+    found, table = section(comparison, "options"), option_table(comparison.record)
+    rows = rows_of(table)
     assert rows["policy"] == {"option": "policy", "A": "bftrainer", "B": "bftrainer", "C": "equal-share"}
     assert rows["policy.t_fwd_s"] == {"option": "policy.t_fwd_s", "A": "120", "B": "20", "C": None}
     assert "policy.t_fwd_s" in found.words
-    assert [row[0] for row in found.tables[0].rows].count("policy.name") == 0  # said by the row above
+    assert [row[0] for row in table.rows].count("policy.name") == 0  # said by the row above
 
 
 def test_sums_by_bin_are_those_of_the_record(comparison):
-    for table, pair in zip(
-        section(comparison, "differences-over-time").tables, comparison.record["pairs"], strict=True
-    ):
-        rows = rows_of(table)
+    for pair in comparison.record["pairs"]:
+        rows = rows_of(hour_table(comparison.record, pair))
         assert len(rows) == len(pair["hours"])
         first, total = rows["samples"], pair["hours"][0]["total"]
         assert (first["baseline"], first["other"]) == (pair["hours"][0]["baseline"], pair["hours"][0]["other"])
@@ -151,14 +184,14 @@ def test_sums_by_bin_are_those_of_the_record(comparison):
 
 
 def test_a_missing_interval_has_its_reason(ended):
-    (table,) = section(ended, "differences-over-time").tables
-    first = rows_of(table)["samples"]
+    (pair,) = ended.record["pairs"]
+    first = rows_of(hour_table(ended.record, pair))["samples"]
     assert first["low"] is None
     assert "all jobs were done in both runs" in first["why_no_interval"]
 
 
 def test_parts_of_the_difference_add_up_to_it(comparison):
-    parts, totals = section(comparison, "causes").tables
+    parts, totals = cause_table(comparison.record), total_table(comparison.record)
     for k, pair in enumerate(comparison.record["pairs"]):
         samples = [row[1 + 2 * k] for row in parts.rows]
         assert sum(samples[:-1]) == pytest.approx(samples[-1])
@@ -175,7 +208,7 @@ def test_jobs_are_compared_in_hours(ended):
     found = section(ended, "job-by-job")
     pair = ended.record["pairs"][0]
     finish = next(row for row in pair["jobs"]["measures"] if row["measure"] == "finish_s")
-    row = rows_of(found.tables[0])["finish, h"]
+    row = rows_of(job_measure_table(pair))["finish, h"]
     assert finish["median"]
     assert row["median"] == pytest.approx(finish["median"] / 3_600)
     assert [row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")] == [
@@ -185,8 +218,6 @@ def test_jobs_are_compared_in_hours(ended):
 
 
 def test_a_campaign_is_compared_by_its_milestones(comparison):
-    from bfreplay.report.comparison_tables import campaign_table
-
     both = {"baseline": 7_200.0, "other": 3_600.0, "difference": -3_600.0}
     campaign = {
         "finished": [{"which": "half", "k": 5, **both}],
