@@ -1,1 +1,1 @@
-"""Answers about a saved run: what became of its jobs, models and trials, and why a decision was made."""
+"""Answers about a saved run: whether it is whole, what became of its jobs and trials, and why a decision was made."""

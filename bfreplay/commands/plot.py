@@ -101,8 +101,8 @@ def plot(
 
 def _read(folder: Path) -> RunResult:
     """A run that is whole, so that figures need not doubt what they read."""
+    from bfreplay.answers.soundness import check_run
     from bfreplay.replay import RunResult
-    from bfreplay.report.page.soundness import check_run
 
     run = RunResult.load(folder)
     check_run(run)

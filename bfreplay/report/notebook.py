@@ -7,8 +7,8 @@ from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from bfreplay.answers.soundness import check_run
 from bfreplay.report.page.facts import facts_of
-from bfreplay.report.page.soundness import check_run
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from bfreplay import __version__
 from bfreplay.answers.saved import jobs_frame
+from bfreplay.answers.soundness import Sum
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import is_one, number, number_of, shown
-from bfreplay.report.page.soundness import Sum
 
 if TYPE_CHECKING:
     from markupsafe import Markup

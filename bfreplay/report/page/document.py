@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bfreplay import __version__
+from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.replay.result import RunResult
@@ -20,7 +21,6 @@ from bfreplay.report.page.facts import Fact, facts_of
 from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
 from bfreplay.report.page.sections import Section, figure_sections, job_sections
-from bfreplay.report.page.soundness import check_run
 from bfreplay.report.tables import Column, exact, written
 
 if TYPE_CHECKING:

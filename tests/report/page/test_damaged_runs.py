@@ -9,11 +9,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import RunResult, replay_log
 from bfreplay.report.page.document import one_run_page
-from bfreplay.report.page.soundness import check_run
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 

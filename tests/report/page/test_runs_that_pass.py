@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from bfreplay.answers.soundness import check_run
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.report.page.document import write_report
-from bfreplay.report.page.soundness import check_run
 from bfreplay.workload import JobSet
 from tests.answers.little_source import Scripted
 from tests.replay.tiny import job, log

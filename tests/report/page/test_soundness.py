@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError
 from bfreplay.replay import RunResult
 from bfreplay.report.page.document import write_report
-from bfreplay.report.page.soundness import check_run
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bfreplay.answers.soundness.agreement import check_agreement
+from bfreplay.answers.soundness.columns import check_tables
+from bfreplay.answers.soundness.entries import check_record, check_session
+from bfreplay.answers.soundness.rows import check_rows
+from bfreplay.answers.soundness.sums import Sum, checked_sums
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.soundness.agreement import check_agreement
-from bfreplay.report.page.soundness.columns import check_tables
-from bfreplay.report.page.soundness.entries import check_record, check_session
-from bfreplay.report.page.soundness.rows import check_rows
-from bfreplay.report.page.soundness.sums import Sum, checked_sums
 
 
 def check_run(run: RunResult) -> list[Sum]:

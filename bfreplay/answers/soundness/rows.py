@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
+from bfreplay.answers.soundness.damage import damaged
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.soundness.damage import damaged
 
 _IN_WINDOW = ("admitted", "first_start", "finished", "ended")
 _AFTER_SUBMISSION = ("admitted", "first_start", "finished")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
+from bfreplay.answers.soundness.damage import damaged
 from bfreplay.replay.job_outcomes import ENDED
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.soundness.damage import damaged
 
 _ROUNDING = 1e-9
 _HOURS = {

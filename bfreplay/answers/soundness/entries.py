@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bfreplay.errors import InputError
-from bfreplay.replay.accounting import Semantics
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.summary_text import BOUND_WORDS
-from bfreplay.report.page.soundness.damage import damaged
-from bfreplay.report.page.soundness.kinds import (
+from bfreplay.answers.soundness.damage import damaged
+from bfreplay.answers.soundness.kinds import (
     AMOUNT,
     AMOUNTS,
     COUNT,
@@ -26,6 +22,10 @@ from bfreplay.report.page.soundness.kinds import (
     one_of,
     or_null,
 )
+from bfreplay.errors import InputError
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.result import RunResult
+from bfreplay.replay.summary_text import BOUND_WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bfreplay.answers.soundness.damage import damaged
 from bfreplay.errors import InputError
 from bfreplay.milp.solution import Quality
 from bfreplay.replay.intervals import ALLOCATIONS
@@ -15,7 +16,6 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIME, TIMINGS
-from bfreplay.report.page.soundness.damage import damaged
 
 _ALWAYS = {"decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "allocations": ALLOCATIONS}
 _TOGETHER = {"pool": POOL, "holes": HOLES}

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
+from bfreplay.answers.soundness.damage import damaged
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.soundness.damage import damaged
 
 _NODE_TIME = {
     "useful_node_us": "useful_node_us",
