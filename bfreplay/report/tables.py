@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -52,31 +52,7 @@ class ShownTable:
 
 def written(value: Any, kind: Kind) -> str:
     """Text of a cell; a dash where there is nothing."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return MISSING
-    if kind == "text":
-        return str(value)
-    if kind == "count":
-        return f"{value:,}"
-    if kind == "amount":
-        return amount(value)
-    if kind == "percent":
-        return percent(value)
-    if kind == "at-least":
-        return f"{math.floor(value * 1000 + 1e-9) / 10:.1f} %"
-    if kind == "ratio":
-        return f"{value:.3f}"
-    if kind == "seconds":
-        return duration(value)
-    if kind == "ms":
-        return f"{value * 1e3:,.2f} ms"
-    if kind == "samples":
-        return f"{value:.4g}"
-    if kind == "signed":
-        return f"{value:+,.1f}" if 100 <= abs(value) < 1e6 else f"{value:+.4g}" if value else "0"
-    if kind == "time":
-        return f"{EPOCH + timedelta(microseconds=value):%Y-%m-%d %H:%M:%S}"
-    return f"{value:.6g}"
+    return MISSING if value is None or (isinstance(value, float) and math.isnan(value)) else _WRITERS[kind](value)
 
 
 def exact(value: Any) -> str:
@@ -93,3 +69,33 @@ def percent(share: float) -> str:
     if 0.9995 <= share < 1:
         return "99.9 %"
     return f"{share:.1%}".replace("%", " %") if abs(share) >= 0.001 else f"{share * 100:.2g} %"
+
+
+def _at_least(share: float) -> str:
+    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f} %"  # a share of 1 may come out a rounding error below
+
+
+def _signed(value: float) -> str:
+    if not value:
+        return "0"
+    return f"{value:+,.1f}" if 100 <= abs(value) < 1e6 else f"{value:+.4g}"
+
+
+def _time(time_us: int) -> str:
+    return f"{EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}"
+
+
+_WRITERS: Mapping[Kind, Callable[[Any], str]] = {
+    "text": str,
+    "count": "{:,}".format,
+    "amount": amount,
+    "percent": percent,
+    "at-least": _at_least,
+    "ratio": "{:.3f}".format,
+    "seconds": duration,
+    "ms": lambda seconds: f"{seconds * 1e3:,.2f} ms",
+    "samples": "{:.4g}".format,
+    "signed": _signed,
+    "number": "{:.6g}".format,
+    "time": _time,
+}

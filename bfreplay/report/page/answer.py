@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
 from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import counted, is_one, number, shown
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 def answer(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
@@ -20,8 +18,6 @@ def answer(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
 
 
 def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
-    from markupsafe import Markup
-
     told = _told(facts)
     nodes = counted(facts["nodes"], "node")
     if run.record["inputs"]["events"]["metadata"]["node_inventory"] == "seen":
@@ -44,8 +40,6 @@ def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
 
 
 def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
-    from markupsafe import Markup
-
     told = _told(facts)
     if not facts["jobs"].value:
         return Markup("There was no job to train ({jobs} jobs).").format(**told)
@@ -63,8 +57,6 @@ def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
 
 def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
     """What the samples are measured by, but where both sides are done with all jobs: they then made as many samples."""
-    from markupsafe import Markup
-
     told = _told(facts)
     yardsticks = []
     if facts["u"].value is not None and not _are_done(facts, "dedicated"):
@@ -79,8 +71,6 @@ def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
 
 def _best(facts: Mapping[str, Fact]) -> list[Markup]:
     """The best score of a campaign, and the one with known curves where they were learned."""
-    from markupsafe import Markup
-
     if facts["best.score"].value is None:
         return []
     reports = counted(facts["reports"], "report")
@@ -92,8 +82,6 @@ def _best(facts: Mapping[str, Fact]) -> list[Markup]:
 
 def _learning(facts: Mapping[str, Fact]) -> list[Markup]:
     """What it cost not to know the curves, in samples; where all jobs were done either way, times tell it."""
-    from markupsafe import Markup
-
     lost = facts["learning.lost"]
     if lost.value is None or _are_done(facts, "known"):
         return []
@@ -105,8 +93,6 @@ def _learning(facts: Mapping[str, Fact]) -> list[Markup]:
 
 def _done(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     """When all jobs had left, and what that is measured by."""
-    from markupsafe import Markup
-
     told = _told(facts)
     left = "it had left" if facts["jobs"].value == 1 else "all had left"
     done = Markup("{} after {done_s}").format(left, **told)
@@ -127,8 +113,6 @@ def _done(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
 
 
 def _decided(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
-    from markupsafe import Markup
-
     told = _told(facts)
     sentence = Markup("Node counts were decided {} (<span data-verbatim>{}</span>)").format(
         counted(facts["decisions"], "time"), policy_words(run.record["config"]["policy"])
@@ -153,8 +137,6 @@ def _are_done(facts: Mapping[str, Fact], yardstick: str) -> bool:
 
 
 def _statuses(facts: Mapping[str, Fact]) -> Markup:
-    from markupsafe import Markup
-
     parts = [
         Markup("{} {}").format(shown(fact), fact.key.removeprefix("jobs.").replace("_", " "))
         for fact in facts.values()

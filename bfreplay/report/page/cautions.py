@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.answers.saved import jobs_frame
@@ -12,9 +13,6 @@ from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import is_one, number, number_of, shown
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _UNPROVEN = {
     "feasible": ("decision", "{} feasible, but not proven optimal"),
@@ -34,8 +32,6 @@ def cautions(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
 
 def books(sums: list[Sum]) -> Markup:
     """That the books close, which making the page has checked."""
-    from markupsafe import Markup
-
     return Markup(
         "The books close: every idle node-microsecond has one label. {} sums of the run's tables were added up again "
         "for this page, and are what its record says."
@@ -43,8 +39,6 @@ def books(sums: list[Sum]) -> Markup:
 
 
 def _of_log(run: RunResult) -> Iterator[Markup]:
-    from markupsafe import Markup
-
     metadata = run.record["inputs"]["events"]["metadata"]
     simulated = simulated_nodes(metadata)
     if simulated is not None:
@@ -57,8 +51,6 @@ def _of_log(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_window(run: RunResult) -> Iterator[Markup]:
-    from markupsafe import Markup
-
     if run.has_table("holes"):
         holes = run.table("holes")
         cut, all_of_them = (sum(holes[name].to_pylist()) for name in ("n_cut", "n_holes"))
@@ -81,8 +73,6 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
     Neither those that were submitted later, nor those that need more nodes than were ever idle at once. Which ones
     these are is not recorded, only how many of all jobs: they are among those that never started.
     """
-    from markupsafe import Markup
-
     jobs = jobs_frame(run)
     has_started, status = jobs["first_start"].notna(), jobs["status"]
     for name in ("running", "paused", "waiting"):
@@ -99,8 +89,6 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
-    from markupsafe import Markup
-
     wide = run.summary.get("n_jobs_wider_than_the_pool")
     if wide:
         they_need = "it needs" if is_one(wide, "count") else "they need"
@@ -121,8 +109,6 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
 
 
 def _of_decisions(run: RunResult) -> Iterator[Markup]:
-    from markupsafe import Markup
-
     for kind, (noun, words) in _UNPROVEN.items():
         n = run.summary["decisions"].get(kind, 0)
         if n:
@@ -139,8 +125,6 @@ def _of_decisions(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_version(run: RunResult) -> Iterator[Markup]:
-    from markupsafe import Markup
-
     made_by = run.record["versions"].get("bfreplay")
     if made_by != __version__:
         yield Markup("The run was made by bfreplay <span data-verbatim>{}</span>, this page by {}.").format(

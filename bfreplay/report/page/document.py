@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from bfreplay import __version__
 from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError, OutputExistsError
@@ -24,8 +26,6 @@ from bfreplay.report.page.sections import Section, figure_sections, job_sections
 from bfreplay.report.tables import Column, exact, written
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from bfreplay.report.figures_runs import SavedComparison
 
 _HERE = Path(__file__).parent
@@ -166,7 +166,6 @@ def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> P
 def html_of(page: Page) -> str:
     """The whole file."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
     environment = Environment(
@@ -260,15 +259,11 @@ def _window(run: RunResult) -> dict[str, Any]:
 
 def _json(document: Any) -> Markup:
     """JSON for a script element: nothing in it can end the element."""
-    from markupsafe import Markup
-
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
 def _script(name: str) -> Markup:
-    from markupsafe import Markup
-
     return Markup(_inside_script((_HERE / f"{name}.js").read_text(encoding="utf-8")))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from bfreplay.report.tables import Kind, exact, written
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from bfreplay.report.page.facts import Fact
 
 
@@ -25,8 +25,6 @@ def counted(fact: Fact, word: str) -> Markup:
 
 def number(key: str, value: Any, kind: Kind) -> Markup:
     """``<data>`` with the value as it is, and a text for people; ``key`` names it."""
-    from markupsafe import Markup
-
     return Markup('<data value="{exact}" data-key="{key}">{text}</data>').format(
         exact=exact(value), key=key, text=written(value, kind)
     )
@@ -34,8 +32,6 @@ def number(key: str, value: Any, kind: Kind) -> Markup:
 
 def number_of(key: str, value: Any, kind: Kind, word: str) -> Markup:
     """The same, and the word for what it counts, in the plural unless the text says 1."""
-    from markupsafe import Markup
-
     noun = count(1 if is_one(value, kind) else 2, word).partition(" ")[2]
     return Markup("{} {}").format(number(key, value, kind), noun)
 

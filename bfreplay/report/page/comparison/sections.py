@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from bfreplay.report.figures_runs import SavedComparison, differences_over_time, waterfalls
 from bfreplay.report.page.cells import PageTable, page_table
@@ -22,14 +24,9 @@ from bfreplay.report.page.sections import Section
 from bfreplay.report.tables import ShownTable
 from bfreplay.wording import count
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
 
 def comparison_answer(comparison: SavedComparison) -> list[Markup]:
     """One or two sentences for each run but the baseline, as the record has them."""
-    from markupsafe import Markup
-
     return [Markup("<span data-verbatim>{}</span>").format(pair["answer"]) for pair in comparison.record["pairs"]]
 
 
