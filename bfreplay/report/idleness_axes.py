@@ -107,7 +107,7 @@ def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
 
 
 def elapsed_axis(axes: Axes, days: float) -> None:
-    """Ticks of the horizontal axis, days since the start of the log, in a unit that suits its length."""
+    """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
     from matplotlib.ticker import MaxNLocator
 
     units: tuple[tuple[str, float, list[float]], ...] = (
@@ -118,7 +118,7 @@ def elapsed_axis(axes: Axes, days: float) -> None:
     places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
     inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
     axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
-    axes.set_xlabel(f"{unit} since the start of the log", fontsize=10)
+    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
 
 
 def _zone(name: str) -> tzinfo:

@@ -152,7 +152,7 @@ def test_pictures_are_drawn_as_png_and_svg(trials, tmp_path, is_relative):
         save_picture(draw_campaign(campaign, nodes_over_time_by_model(trials), span), file)
         assert file.read_bytes().startswith(start)
         (axes, *_) = draw_campaign(campaign, nodes_over_time_by_model(trials), span).axes[-1:]
-        assert axes.get_xlabel() == ("seconds since the start of the log" if is_relative else "time (UTC)")
+        assert axes.get_xlabel() == ("seconds since the start of the window" if is_relative else "time (UTC)")
 
 
 def test_a_picture_is_named_by_what_was_run_where(trials, plain):

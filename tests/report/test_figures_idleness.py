@@ -159,7 +159,7 @@ def test_the_axis_of_weeks_says_that_its_ticks_are_mondays():
 def test_relative_times_are_read_in_a_unit_that_suits_their_length(seconds, unit, labels):
     events = log([IDLE] * 3, [], end=seconds, metadata=EventsMetadata(time_origin="relative"))
     (axes,) = draw_idle_over_time(characterise(events)).axes
-    assert axes.get_xlabel() == f"{unit} since the start of the log"
+    assert axes.get_xlabel() == f"{unit} since the start of the window"
     assert [label.get_text() for label in axes.get_xticklabels()] == labels
     assert axes.get_xticks()[-1] == pytest.approx(seconds / 86_400)
 

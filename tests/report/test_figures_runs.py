@@ -105,7 +105,7 @@ def test_times_of_a_calendar_are_dates_and_others_count_from_the_start(folder, t
     metadata = comparison.record["inputs"]["events"]["metadata"]
     relative = {**comparison.record, "inputs": {"events": {"metadata": {**metadata, "time_origin": "relative"}}}}
     axes = draw_over_time(found, relative).axes[-1]
-    assert axes.get_xlabel() == "days since the start of the log"
+    assert axes.get_xlabel() == "days since the start of the window"
     assert axes.get_xlim() == (0.0, 2.0)
 
 

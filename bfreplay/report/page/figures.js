@@ -108,7 +108,7 @@ class PageFigure {
     return {
       type: isDate ? "date" : "linear", range: [toAxis(view.from), toAxis(view.to)], autorange: false,
       tickangle: 0, nticks: Math.max(3, Math.floor(this.frame.clientWidth / 120)),
-      title: {text: isDate ? "time (UTC)" : `${timeAxis.unit} since the start of the log`},
+      title: {text: isDate ? "time (UTC)" : `${timeAxis.unit} since the start of the window`},
     };
   }
 

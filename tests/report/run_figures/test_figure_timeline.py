@@ -190,8 +190,8 @@ def test_a_part_of_a_relative_log_is_told_from_its_start(plain):
     inputs = plain.record["inputs"]
     record = plain.record | {"inputs": inputs | {"events": inputs["events"] | {"metadata": metadata}}}
     found = timeline(replace(plain, record=record))
-    assert TIMELINE.draw({"": found}).axes[0].get_xlabel() == "seconds since the start of the log"
+    assert TIMELINE.draw({"": found}).axes[0].get_xlabel() == "seconds since the start of the window"
     part = found.between(10 * SECOND, 50 * SECOND).between(20 * SECOND, 40 * SECOND)
     axes = TIMELINE.draw({"": part}).axes[0]
-    assert axes.get_xlabel() == "seconds since 20 s after the start of the log"
+    assert axes.get_xlabel() == "seconds since 20 s after the start of the window"
     assert axes.get_xlim() == (0.0, pytest.approx(20 / 86_400))
