@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.answers.soundness import check_run
+from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.report.page.facts import facts_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written
@@ -89,9 +90,7 @@ def run_html(run: RunResult) -> str:
 
     facts = facts_of(run)
     told = [facts[key] for key in _TOLD if key in facts and facts[key].value is not None]
-    jobs = [
-        facts[f"jobs.{status}"] for status, n in run.summary["jobs"].items() if n or status in _ALWAYS
-    ]  # fmt: skip
+    jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
     rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
     title = ", ".join(
         word for word in (

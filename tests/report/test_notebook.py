@@ -127,3 +127,9 @@ def test_odd_runs_have_a_table(run):
     assert found["idle node-hours"] == "0.0"
     assert "share of the idle node-hours useful" not in found
     assert not {"nan", "None"} & set(found.values())
+
+
+def test_the_table_is_the_same_of_a_run_in_memory_and_of_its_folder(tmp_path):
+    jobs = JobSet([job("a"), job("b", submit_s=5), job("late", submit_s=100)])
+    made = replay_log(log(2, [], 60, idle_first=[0]), jobs, EqualSharePolicy(), out=tmp_path / "run")
+    assert made._repr_html_() == RunResult.load(tmp_path / "run")._repr_html_()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bfreplay.errors import InputError
+from bfreplay.registry import one_line
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.cells import PageTable, page_table
 from bfreplay.report.page.job_tables import jobs_table, models_table
@@ -60,8 +61,9 @@ def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
         anchor = "figure-" + re.sub(r"\W+", "-", name)  # apart from all that the page itself names
         try:
             yield _figure_section(anchor, figure_named(name), runs)
-        except InputError as error:  # another package's figure does not keep the others from the reader
-            yield Section(anchor, name, f"This figure of another package cannot be shown: {error.problem}.")
+        except Exception as error:  # a stranger's code may raise anything; the other figures do not suffer for it
+            why = error.problem if isinstance(error, InputError) else one_line(error)
+            yield Section(anchor, name, f"This figure of another package cannot be shown: {why}.")
 
 
 def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> Section:
