@@ -1,18 +1,24 @@
-"""Whatever a user names as jobs: a set, a campaign, or a source of their own."""
+"""Whatever a user names as jobs: a set, a generated one, a campaign, or a source of their own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry
+from bfreplay.registry import Registry, unknown_name
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a drive is followed by a slash
+
+_GENERATOR = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?P<call>\([^()]*\)?)?\s*")
+
+JOB_GENERATORS: Mapping[str, str] = {"gavel": "bfreplay.datasets.gavel.named:jobs_named"}
+"""Name of a generated job set -> ``"module:function"`` that makes it of its text, ``gavel(n=1000)``, and the curves."""
 
 JOB_SOURCES = Registry(
     kind="job source",
@@ -29,16 +35,20 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
     Parameters
     ----------
     jobs
-        A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table), or
-        ``package.module:Class`` of a job source, which is called without arguments.
+        A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table),
+        ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
+        ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.datasets.gavel.named``).
     curves
-        Named curves for a file of jobs or a campaign.
+        Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel.
 
     Raises
     ------
     InputError
-        The file or the class cannot be used.
+        The file, the class or the parameters cannot be used.
     """
+    generator = _generator_of(jobs)
+    if generator is not None:
+        return _generated(generator, str(jobs), None if curves is None else Path(curves))
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
@@ -89,6 +99,37 @@ def workload_of(
 
 
 def is_source_name(jobs: str | PathLike[str]) -> bool:
-    """Whether ``jobs`` is no file but names a job source: ``package.module:Class``, or one that a package announces."""
+    """Whether ``jobs`` is no file but a name.
+
+    That of a job source (``package.module:Class``, or one that a package announces), or of a generated job set with
+    its parameters.
+    """
     text = str(jobs)
-    return not Path(text).exists() and (_CLASS.fullmatch(text) is not None or text in JOB_SOURCES.names())
+    if _is_there(text):
+        return False
+    return _generator_of(text) is not None or _CLASS.fullmatch(text) is not None or text in JOB_SOURCES.names()
+
+
+def _generator_of(jobs: str | PathLike[str]) -> str | None:
+    """The name in ``NAME(key=value, ...)``, or of a generator alone; ``None`` where it is something else, or a file."""
+    text = str(jobs)
+    match = _GENERATOR.fullmatch(text)
+    if match is None or _is_there(text):
+        return None
+    is_one = match["call"] is not None or match["name"] in JOB_GENERATORS
+    return match["name"] if is_one else None
+
+
+def _generated(name: str, text: str, curves: Path | None) -> JobSet:
+    if name not in JOB_GENERATORS:
+        raise unknown_name("generated job set", name, list(JOB_GENERATORS), "a file of jobs")
+    module, function = JOB_GENERATORS[name].split(":")
+    jobs: JobSet = getattr(import_module(module), function)(text, curves)
+    return jobs
+
+
+def _is_there(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # too long for a name
+        return False

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
-from bfreplay.replay.active import NEVER_US
+from bfreplay.replay.active import ALONE, NEVER_US, charged_us
 
 
 class Semantics(StrEnum):
@@ -28,14 +28,19 @@ class Semantics(StrEnum):
 
 @compiled
 def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
-    """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes."""
+    """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
+
+    ``rate`` is per microsecond that is charged: two jobs on the same nodes are charged half of the time each.
+    """
     paid = min(owed, made)
     return paid, min(most_us, int(paid / rate * 1e6 + 0.5))
 
 
 @compiled
-def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: bool) -> tuple[float, float]:
-    """Let ``dt_us`` pass. Returns (samples of progress, samples that the held nodes could have made)."""
+def advance(
+    records: NDArray[np.void], n_active: int, now_us: int, dt_us: int, is_published: bool
+) -> tuple[float, float]:
+    """Let ``dt_us`` pass, until ``now_us``. Returns (samples of progress, samples that held nodes could have made)."""
     gained = 0.0
     gross = 0.0
     for j in range(n_active):
@@ -43,8 +48,9 @@ def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: 
         rate = records[j]["rate"]
         records[j]["span_count"] = count
         records[j]["span_rate"] = rate
+        useful_us = charged_us(records[j]["sharing"], now_us - dt_us, now_us)
         if rate <= 0.0:
-            records[j]["stalled"] += count * dt_us
+            records[j]["stalled"] += count * useful_us
             if is_published:
                 cost = records[j]["rescale_cost"]
                 records[j]["rescale_cost"] = 0.0
@@ -54,17 +60,17 @@ def advance(records: NDArray[np.void], n_active: int, dt_us: int, is_published: 
             continue
         made = rate * (dt_us * 1e-6)
         gross += made
-        useful_us = dt_us
         useful = made
+        charged_rate = rate * dt_us / useful_us if 0 < useful_us < dt_us else rate
         if records[j]["preempt_debt"] > 0.0:
-            paid, paid_us = _work_off(records[j]["preempt_debt"], useful, rate, useful_us)
+            paid, paid_us = _work_off(records[j]["preempt_debt"], useful, charged_rate, useful_us)
             records[j]["preempt_debt"] -= paid
             records[j]["preempt_paid"] += 0.0 if is_published else paid
             records[j]["preempted"] += count * paid_us
             useful -= paid
             useful_us -= paid_us
         if records[j]["rescale_debt"] > 0.0:
-            paid, paid_us = _work_off(records[j]["rescale_debt"], useful, rate, useful_us)
+            paid, paid_us = _work_off(records[j]["rescale_debt"], useful, charged_rate, useful_us)
             records[j]["rescale_debt"] -= paid
             records[j]["rescale_paid"] += 0.0 if is_published else paid
             records[j]["rescaling"] += count * paid_us
@@ -128,7 +134,10 @@ def settle(
     for j in range(before.shape[0]):
         count = records[j]["count"]
         cost = 0.0
-        was = throughput[j, before[j]] if is_published or before[j] >= records[j]["min_nodes"] else 0.0
+        if is_published:
+            was = throughput[j, before[j]]
+        else:  # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
+            was = records[j]["rate"] if before[j] >= records[j]["min_nodes"] else 0.0
         if count > before[j]:
             cost = was * records[j]["scale_up_cost_s"]
             records[j]["n_grown"] += 1
@@ -144,6 +153,13 @@ def settle(
         records[j]["rescale_debt"] += cost
         records[j]["rescale_cost"] = cost
         rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
+        if records[j]["progress"] >= records[j]["halt"] and records[j]["halt"] < records[j]["target"]:
+            rate = 0.0
+        if records[j]["restart_s"] > 0.0:
+            restart = rate * records[j]["restart_s"]
+            records[j]["restart_s"] = 0.0
+            records[j]["rescale_debt"] += restart
+            charged += restart
         records[j]["rate"] = rate
         charged += cost
         total_rate += rate
@@ -155,27 +171,39 @@ def settle(
 
 @compiled
 def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int:
-    """Write when each job reaches its target if nothing changes, in whole microseconds; returns the earliest."""
+    """Write when each job reaches its target or has to wait if nothing changes, in whole us; returns the earliest."""
     earliest = NEVER_US
     for j in range(n_active):
         rate = records[j]["rate"]
         finish = NEVER_US
         if rate > 0.0:
             owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-            left_us = (records[j]["target"] - records[j]["progress"] + owed) / rate * 1e6
+            goal = min(records[j]["target"], records[j]["halt"])
+            left_us = (goal - records[j]["progress"] + owed) / rate * 1e6
             if left_us < 4e18 - now_us:
                 finish = now_us + int(np.ceil(max(left_us, 0.0)))
+                if records[j]["target"] <= records[j]["halt"]:
+                    finish = max(finish, records[j]["not_before_us"])
         records[j]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest
+
+
+def halt(record: np.void) -> float:
+    """Stop a job that has processed what it may until the next decision; returns the samples cut, as ``trim``."""
+    excess = float(record["progress"] - record["halt"])
+    record["progress"] = record["halt"]
+    record["rate"] = 0.0
+    record["finish_us"] = NEVER_US
+    return excess
 
 
 def trim(record: np.void, is_published: bool) -> float:
     """Cut the progress of a finished job down to its work; returns the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a
-    microsecond's samples are cut. Under the published clock it ended some time before it was noticed: that node time
-    becomes ``stalled``.
+    microsecond's samples are cut, unless it had to hold its nodes for longer. Then, and under the published clock, it
+    ended some time before it was noticed: that node time becomes ``stalled``.
 
     Raises
     ------
@@ -191,8 +219,9 @@ def trim(record: np.void, is_published: bool) -> float:
             f"and {owed!r} to make up for"
         )
     record["progress"] = record["work"]
-    if is_published and excess > 0.0 and record["span_rate"] > 0.0:
-        late = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])
+    if excess > 0.0 and record["span_rate"] > 0.0:
+        late_us = int(excess / record["span_rate"] * 1e6 + 0.5)
+        late = (late_us if record["sharing"] == ALONE else late_us // 2) * int(record["span_count"])
         late = min(late, int(record["useful"]))
         record["useful"] -= late
         record["stalled"] += late

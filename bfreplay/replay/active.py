@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay._compiled import compiled
+from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.workload import ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
@@ -21,10 +23,13 @@ ACTIVE_JOB = np.dtype(
         ("progress", np.float64),  # samples done
         ("work", np.float64),  # samples to do
         ("target", np.float64),  # progress at which something is due: a report, or the end of the work
+        ("halt", np.float64),  # progress at which it waits for the next decision, inf for no such point
         ("preempt_debt", np.float64),  # samples to make up for a preemption before progress goes on
         ("rescale_debt", np.float64),  # the same for a rescale
         ("rescale_cost", np.float64),  # published accounting: samples to subtract at the next event
+        ("restart_s", np.float64),  # what the decision just made costs besides
         ("finish_us", np.int64),  # when it reaches its target if nothing changes
+        ("not_before_us", np.int64),  # and holds its nodes at least until then
         ("min_nodes", np.int64),
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
@@ -34,6 +39,9 @@ ACTIVE_JOB = np.dtype(
         ("deadline_us", np.int64),
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at this instant
+        ("node_type", np.int64),  # of its nodes, or of those that it held last
+        ("partner", np.int64),  # number of the job that shares its nodes, -1 for none
+        ("sharing", np.int64),  # ALONE, or which of the two it is
         ("span_count", np.int64),  # nodes held during the last interval
         ("span_rate", np.float64),  # its rate
         # what the books say of this job so far; node time in node-microseconds
@@ -53,33 +61,74 @@ ACTIVE_JOB = np.dtype(
         ("first_start_us", np.int64),  # NEVER_US until it runs
         # allocation interval that is open now
         ("open_count", np.int64),
+        ("open_type", np.int64),
+        ("open_sharing", np.int64),
         ("open_since_us", np.int64),
     ],
     align=True,
 )
 
 
+ALONE, FIRST, SECOND = 0, 1, 2
+"""Of a job's nodes: nobody else's, or shared by two, who are charged half of the time each (``charged_us``)."""
+
 _FIRST_ROWS = 64
+
+
+@compiled
+def charged_us(sharing: int, since_us: int, until_us: int) -> int:
+    """How much of a span of time a job is charged for each of its nodes.
+
+    Of two that share, the first is charged the even microseconds and the second the odd ones: exact in whole numbers,
+    and the same however a span is cut.
+    """
+    if sharing == FIRST:
+        return until_us // 2 - since_us // 2
+    if sharing == SECOND:
+        return (until_us + 1) // 2 - (since_us + 1) // 2
+    return until_us - since_us
 
 
 class ActiveJobs:
     """At most ``limit`` active jobs.
 
     ``records[:n]`` are the active jobs in order of admission; ``throughput`` and ``objective`` ``(rows, K + 1)``
-    hold their curves at every count; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with
-    what is admitted: take them from here each time.
+    hold their curves at every count, where they are now; ``by_type (rows, T, K + 1)`` on each node type alone, where
+    it matters; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with what is admitted: take
+    them from here each time.
+
+    Parameters
+    ----------
+    limit
+        Most jobs at once.
+    n_nodes
+        Of the log.
+    type_names
+        T node types.
+    may_share
+        Two jobs may share nodes.
     """
 
-    def __init__(self, limit: int, n_nodes: int) -> None:
+    def __init__(
+        self, limit: int, n_nodes: int, type_names: tuple[str, ...] = (ANY_TYPE,), *, may_share: bool = False
+    ) -> None:
         self.limit = limit
+        self.type_names = type_names
+        self.is_placed = may_share or self.has_types  # what a job makes depends on where it is
         self.n = 0
         self._n_nodes = n_nodes
         rows = min(limit, _FIRST_ROWS)
         self.records: NDArray[np.void] = np.zeros(rows, dtype=ACTIVE_JOB)
         self.throughput = np.zeros((rows, 1))
         self.objective = np.zeros((rows, 1))
+        self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
         self.held = np.full((rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
+
+    @property
+    def has_types(self) -> bool:
+        """Whether nodes are of several types."""
+        return len(self.type_names) > 1
 
     @property
     def is_full(self) -> bool:
@@ -96,12 +145,15 @@ class ActiveJobs:
         self.records[row]["open_since_us"] = now_us
         if paused is not None:
             self.records[row]["paused_us"] += now_us - paused["paused_at_us"]
+        curves = [job.throughput_on(name) for name in self.type_names]
         for table, curve, weight in (
-            (self.throughput, job.throughput, 1.0),
-            (self.objective, job.objective_curve, job.weight),
+            (self.throughput[row], curves[0], 1.0),
+            (self.objective[row], job.objective or curves[0], job.weight),
+            *((self.by_type[row, t], curve, 1.0) for t, curve in enumerate(curves) if self.is_placed),
         ):
-            table[row] = 0.0
-            table[row, : max_nodes + 1] = weight * curve.table(max_nodes)
+            table[:] = 0.0
+            if curve is not None:  # it makes nothing on a type that it cannot run on
+                table[: max_nodes + 1] = weight * curve.table(max_nodes)
         self.row_of_job[index] = row
         self.n += 1
 
@@ -114,6 +166,8 @@ class ActiveJobs:
             self.records = _grown(self.records, (rows,), 0)
             self.throughput = _grown(self.throughput, (rows, width), 0.0)
             self.objective = _grown(self.objective, (rows, width), 0.0)
+            if self.is_placed:
+                self.by_type = _grown(self.by_type, (rows, len(self.type_names), width), 0.0)
             self.held = _grown(self.held, (rows, width), -1)
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _grown(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
@@ -121,7 +175,7 @@ class ActiveJobs:
     def remove(self, row: int) -> None:
         """Take out the job in ``row``; those after it move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[row]["job"]] = -1
-        for array in (self.records, self.throughput, self.objective, self.held):
+        for array in (self.records, self.throughput, self.objective, self.held, self.by_type):
             array[row : self.n - 1] = array[row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[row : self.n]["job"]] -= 1
@@ -138,6 +192,8 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     record["job"] = index
     record["work"] = job.work_samples
     record["target"] = next_target(job, 0.0)
+    record["halt"] = np.inf
+    record["partner"] = -1
     record["finish_us"] = NEVER_US
     record["min_nodes"] = job.min_nodes
     record["max_nodes"] = max_nodes

@@ -14,7 +14,7 @@ from bfreplay.policies import Decision, Trigger
 from bfreplay.replay.tables import RowTable
 
 _TRIGGER_WORDS = [
-    "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(8)
+    "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(16)
 ]
 
 

@@ -12,20 +12,21 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
-from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
-from bfreplay.replay.active import NEVER_US, ActiveJobs, next_target
+from bfreplay.replay.accounting import Semantics, advance, charge_preemption, halt, predict_finish, settle, trim
+from bfreplay.replay.active import NEVER_US, SECOND, ActiveJobs, next_target
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.holes import idle_and_held_us
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.placed_rates import locate
 from bfreplay.replay.pool import FREE, NodePool
 from bfreplay.replay.pool_tables import write_holes
 from bfreplay.replay.published import charge_first_map
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.timeline import Timeline
-from bfreplay.workload import JobReport, JobSet, JobSource
+from bfreplay.workload import Ending, JobReport, JobSet, JobSource
 
 ProgressCallback = Callable[[int, int], None]
 """Called after every instant with (time reached in us, decisions so far); it must be quick."""
@@ -47,24 +48,29 @@ class Engine:
         progress: ProgressCallback | None = None,
     ) -> None:
         self.events = events
-        self.feed = Feed(jobs, recorder.job_names)
+        self.feed = Feed(jobs, recorder.job_names, events.node_types.names)
         self.policy = policy
         self.settings = settings
         self.recorder = recorder
         self.progress = progress
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline(events)
-        self.active = ActiveJobs(settings.max_parallel, len(events.nodes))
-        self.pool = NodePool(len(events.nodes), self.active, events.window_start_us)
+        self.active = ActiveJobs(
+            settings.max_parallel, len(events.nodes), events.node_types.names,
+            may_share=self.feed.colocation is not None,
+        )  # fmt: skip
+        self.pool = NodePool(len(events.nodes), self.active, events.window_start_us, events.node_types.of_node)
         source = self.feed.source
         self.outcomes = JobOutcomes(
-            self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better)
+            self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better), settings.measured
         )
         self.log = DecisionLog(recorder.decisions, recorder.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         self.n_pool_events = 0
         self.n_preemptions = 0
         self.most_idle = 0
+        self.end_us = events.window_end_us
+        self._round_us = NEVER_US
         self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
         self._is_first = True
@@ -76,23 +82,26 @@ class Engine:
     # -- time ---------------------------------------------------------------------------------------------
 
     def run(self) -> Ledger:
-        """Replay the whole window; returns the closed books.
+        """Replay the whole window, or until the jobs are done; returns the closed books. ``end_us`` says when it ended.
 
         Raises
         ------
         LedgerError
             The books do not close.
         """
-        end_us = self.events.window_end_us
-        self.feed.begin(self.events.window_start_us, end_us)
-        while (now_us := self._next_instant()) <= end_us:
+        self.feed.begin(self.events.window_start_us, self.end_us)
+        while (now_us := self._next_instant()) <= self.end_us:
             self._pass_time(now_us)
             self._instant(now_us)
             if self.progress is not None:
                 self.progress(now_us, self.log.n_rows)
-        self._pass_time(end_us)
+            if self._is_over:
+                break
+        if self._is_over or (self.settings.until_done and now_us == NEVER_US):  # or nothing can happen any more
+            self.end_us = max(self._now_us, self.events.window_start_us + 1)
+        self._pass_time(self.end_us)
         if self.is_published:
-            self._complete(end_us)  # the end of the window is a last look: nobody works past its work unnoticed
+            self._complete(self.end_us)  # the end of the window is a last look: nobody works past its work unnoticed
         return self._finish()
 
     def _next_instant(self) -> int:
@@ -101,18 +110,21 @@ class Engine:
             return next_us
         if not self.active.is_full:
             arrival_us = max(self.feed.next_us, self._now_us)
-            if arrival_us < self.events.window_end_us:
+            if arrival_us < self.end_us:
                 next_us = min(next_us, arrival_us)
-        return min(next_us, self._next_finish_us, self.feed.ask_us)
+        return min(next_us, self._next_finish_us, self.feed.ask_us, self._round_us)
 
     def _pass_time(self, now_us: int) -> None:
         dt_us = now_us - self._now_us
         if dt_us == 0:
             return
         active = self.active
-        held = int(active.records["count"][: active.n].sum())
+        records = active.records[: active.n]
+        held = int(records["count"].sum())
+        if self.feed.colocation is not None:
+            held -= int(records["count"][records["sharing"] == SECOND].sum())
         self._free_node_us += (self.pool.n_idle - held) * dt_us
-        gained, gross = advance(active.records, active.n, dt_us, self.is_published)
+        gained, gross = advance(active.records, active.n, now_us, dt_us, self.is_published)
         self._gross += gross
         self._samples += gained
         self._now_us = now_us
@@ -138,6 +150,9 @@ class Engine:
             self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
+        if self._round_us <= now_us:
+            trigger |= Trigger.ROUND
+            self._round_us = NEVER_US
         trigger |= self._admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
@@ -161,6 +176,12 @@ class Engine:
         return left, int(jobs), float(samples)
 
     @property
+    def _is_over(self) -> bool:
+        if self.settings.measured is not None:
+            return self.outcomes.n_measured_left == 0
+        return self.settings.until_done and not self._jobs_remain
+
+    @property
     def _jobs_remain(self) -> bool:
         return self.active.n > 0 or self.feed.may_go_on
 
@@ -173,12 +194,23 @@ class Engine:
             return Trigger.NONE
         else:
             done = np.flatnonzero(records["finish_us"] <= now_us)
+            done = done[[not self._halt(row) for row in done.tolist()]] if done.size else done
         leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)
-        if done.size and not leaving:  # no decision follows that would look ahead again
+        if not (leaving or self.is_published):  # no decision follows that would look ahead again
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
         return Trigger.COMPLETION if leaving else Trigger.NONE
+
+    def _halt(self, row: int) -> bool:
+        """Stop a job that has processed what it may until the next decision, if that is what it has come to."""
+        record = self.active.records[row]
+        if record["halt"] >= record["target"]:
+            return False
+        excess = halt(record)
+        self._trimmed += excess
+        self._samples -= excess
+        return True
 
     def _report(self, row: int, now_us: int) -> str:
         """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""
@@ -242,7 +274,7 @@ class Engine:
 
     def _admit(self, now_us: int) -> Trigger:
         admitted = Trigger.NONE
-        if now_us >= self.events.window_end_us:
+        if now_us >= self.end_us:
             return admitted  # no time is left to run in
         while not self.active.is_full and (due := self.feed.pop_due(now_us)) is not None:
             index, paused = due
@@ -263,7 +295,7 @@ class Engine:
             if is_seeding:
                 free = np.flatnonzero(self.pool.holder == FREE)
                 decision = self.settings.seed_map(self._state(now_us), free, self.rng)
-            elif trigger & self.policy.wakes_on:
+            elif self._is_asked(trigger):
                 started = perf_counter()
                 decision = self.policy.decide(self._state(now_us))
                 decide_s = perf_counter() - started
@@ -288,14 +320,24 @@ class Engine:
         at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
+        if decision is not None and decision.failed is not None:
+            for row in reversed(np.flatnonzero(decision.failed).tolist()):
+                self._leave(row, Ending.FAILED, now_us)
+
+    def _is_asked(self, trigger: Trigger) -> bool:
+        wakes_on = self.policy.wakes_on
+        between_rounds = Trigger.ROUND in wakes_on and self._round_us == NEVER_US
+        return bool(trigger & wakes_on) or between_rounds
 
     def _state(self, now_us: int) -> PolicyState:
         active = self.active
         records = active.records[: active.n].view()
         throughput, objective = active.throughput[: active.n].view(), active.objective[: active.n].view()
+        by_type = active.by_type[: active.n].view() if active.is_placed else None
         admitted_us = records["admitted_us"] + records["paused_us"]
-        for view in (records, throughput, objective, admitted_us):
-            view.flags.writeable = False  # a policy that writes here would corrupt the books
+        for view in (records, throughput, objective, admitted_us, by_type):
+            if view is not None:
+                view.flags.writeable = False  # a policy that writes here would corrupt the books
         return PolicyState(
             time_us=now_us,
             n_idle=self.pool.n_idle,
@@ -314,6 +356,12 @@ class Engine:
             admitted_us=admitted_us,
             deadline_us=records["deadline_us"],
             model=records["model"],
+            throughput_by_type=by_type,
+            nodes=self.pool,
+            model_names=self.feed.model_names,
+            colocation=self.feed.colocation,
+            window_start_us=self.events.window_start_us,
+            jobs_to_come=self.feed.may_go_on,
         )
 
     def _realise(self, decision: Decision, before: NDArray[np.int64]) -> None:
@@ -324,8 +372,9 @@ class Engine:
             problem = f"{counts.dtype} counts of shape {counts.shape} for {before.size} jobs, whole numbers are needed"
         else:
             most = self.active.records["max_nodes"][: self.active.n]
-            if int(counts.sum()) > self.pool.n_idle:
-                problem = f"counts that sum to {int(counts.sum())} of {self.pool.n_idle} idle nodes"
+            used = int(counts.sum() if decision.partner is None else counts[~_is_second(decision.partner)].sum())
+            if used > self.pool.n_idle:
+                problem = f"counts that sum to {used} of {self.pool.n_idle} idle nodes"
             elif (counts < 0).any() or ((counts > most) & (counts > before)).any():
                 problem = f"counts outside 0 to max_nodes {most.tolist()}"
             elif (
@@ -333,8 +382,8 @@ class Engine:
             ).any():
                 least = self.active.records["min_nodes"][: self.active.n]
                 problem = f"counts between 0 and min_nodes {least.tolist()}"
-        if not problem and decision.assigned is not None:
-            problem = self.pool.why_not_assignable(counts, decision.assigned)
+        if not problem:
+            problem = self._why_not_placeable(decision, counts)
         if problem:
             raise BfreplayError(
                 f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
@@ -342,7 +391,33 @@ class Engine:
         if decision.assigned is None:
             self.pool.place(np.ascontiguousarray(counts, dtype=np.int64), self._now_us)
         else:
-            self.pool.assign(decision.assigned, self._now_us)
+            self.pool.assign(decision.assigned, decision.partner, self._now_us)
+            if self.active.is_placed:
+                locate(self.active, self.feed.model_names, self.feed.colocation)
+        records = self.active.records[: self.active.n]
+        records["halt"] = np.inf if decision.samples is None else records["progress"] + decision.samples
+        records["not_before_us"] = 0 if decision.not_before_us is None else decision.not_before_us
+        if decision.restart_s is not None:
+            records["restart_s"] = decision.restart_s
+        if decision.until_us is not None:
+            self._round_us = int(decision.until_us)
+
+    def _why_not_placeable(self, decision: Decision, counts: NDArray[np.int64]) -> str:
+        """What is wrong with everything but the counts; empty when nothing is."""
+        n = self.active.n
+        shares = self.active.records["sharing"][:n].any() or decision.partner is not None
+        if decision.assigned is None and (self.active.has_types or shares):
+            return "counts without nodes, where nodes are of several types or shared"
+        for name, array in (("samples", decision.samples), ("restart_s", decision.restart_s)):
+            if array is not None and (array.shape != (n,) or not (array >= 0).all()):
+                return f"{name} that are not one number >= 0 for each job"
+        if decision.failed is not None and (decision.failed.shape != (n,) or counts[decision.failed].any()):
+            return "jobs up that hold nodes, or not one truth for each job"
+        if decision.until_us is not None and decision.until_us <= self._now_us:
+            return f"a time to be asked again that is not later: {iso_utc(decision.until_us)}"
+        if decision.assigned is None:
+            return ""
+        return self.pool.why_not_assignable(counts, decision.assigned, decision.partner)
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -385,3 +460,9 @@ class Engine:
         if self.recorder.holes is not None:
             write_holes(holes, self.recorder.holes)
         return ledger
+
+
+def _is_second(partner: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(J,) whether a job is the second of two that share nodes, whose nodes are counted with the first."""
+    is_second: NDArray[np.bool_] = (partner >= 0) & (partner < np.arange(partner.size))
+    return is_second

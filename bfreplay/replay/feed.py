@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
@@ -35,9 +36,14 @@ class Feed:
         A job set with absolute times, or a source.
     names
         Filled with the name of every job, in the order of ``jobs``; tables keep it to label their rows.
+    type_names
+        Node types that there are.
     """
 
-    def __init__(self, jobs: JobSet | JobSource, names: list[str]) -> None:
+    def __init__(self, jobs: JobSet | JobSource, names: list[str], type_names: tuple[str, ...] = (ANY_TYPE,)) -> None:
+        self.colocation = jobs.colocation if isinstance(jobs, JobSet) else None
+        self.model_names: list[str] = []
+        self._type_names = type_names
         self.jobs: list[ElasticJob] = []
         self.names = names
         self.source = None if isinstance(jobs, JobSet) else jobs
@@ -77,7 +83,12 @@ class Feed:
     def model_of(self, index: int) -> int:
         """Number of the job's model name, in order of appearance; -1 for a job without one."""
         model = self.jobs[index].model
-        return -1 if model is None else self._models.setdefault(model, len(self._models))
+        if model is None:
+            return -1
+        if model not in self._models:
+            self._models[model] = len(self._models)
+            self.model_names.append(model)
+        return self._models[model]
 
     def never_admitted(self) -> list[int]:
         """Jobs that still wait for the first time."""
@@ -207,7 +218,7 @@ class Feed:
             raise self._bad(
                 f"submits job {job.name!r} in the past", f"a time from {iso_utc(now_us)} on", iso_utc(job.submit_us)
             )
-        refuse_node_types((job,))
+        refuse_other_types((job,), self._type_names)
 
     def _guarded(self, method: str, now_us: int, *arguments: Any) -> Any:
         try:
@@ -229,14 +240,19 @@ class Feed:
         return str(getattr(self.source, "name", type(self.source).__name__))
 
 
-def refuse_node_types(jobs: Sequence[ElasticJob] | JobSet) -> None:
-    """Raise ``InputError`` for a job that runs on certain node types only: node events do not tell types apart."""
+def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence[str]) -> None:
+    """Raise ``InputError`` for a job that runs on none of the node types that there are."""
     for job in jobs:
-        if job.node_types:
-            raise InputError(
-                f"job {job.name!r} runs on certain node types only, and node events do not tell types apart",
-                column="node_types",
-                value=";".join(job.node_types),
-                expected="no node types",
-                fix="leave the column empty, and give a log of those nodes alone",
-            )
+        if any(job.throughput_on(name) is not None for name in type_names):
+            continue
+        is_told_apart = tuple(type_names) != (ANY_TYPE,)
+        raise InputError(
+            f"job {job.name!r} runs on certain node types only, "
+            + ("and there are no such nodes" if is_told_apart else "and the log does not tell types apart"),
+            column="node_types",
+            value=";".join(job.node_types),
+            expected=f"one of {', '.join(type_names)}, or none" if is_told_apart else "no node types",
+            fix=f"add nodes of type {job.node_types[0]}, or leave the job out"
+            if is_told_apart
+            else f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty",
+        )

@@ -11,13 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.replay.active import charged_us
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
 
 _JOB = pa.dictionary(pa.int32(), pa.string())
 ALLOCATIONS = pa.schema([("job", _JOB), ("node_type", WORD), ("count", pa.int32()), ("from", TIME), ("to", TIME)])
 NODES = pa.schema([("node", pa.dictionary(pa.int32(), pa.string())), ("job", _JOB), ("from", TIME), ("to", TIME)])
-NODE_TYPE = "any"
-"""Name of the one node type of logs that do not tell types apart."""
+SHARED = pa.field("sharing", pa.int8())
+"""Column of ``ALLOCATIONS`` in runs whose jobs may share nodes: 0 alone, 1 and 2 for the two on the same ones."""
 
 
 @compiled
@@ -29,32 +31,53 @@ def _close_intervals(
     count: NDArray[np.int32],
     since: NDArray[np.int64],
     until: NDArray[np.int64],
+    node_type: NDArray[np.int16],
+    sharing: NDArray[np.int8],
     used: int,
 ) -> tuple[int, int]:
     """Write the allocation intervals that end now. Returns (rows used, node time written)."""
     node_us = 0
     for j in range(n_active):
-        if records[j]["count"] == records[j]["open_count"]:
+        if (
+            records[j]["count"] == records[j]["open_count"]
+            and records[j]["node_type"] == records[j]["open_type"]
+            and records[j]["sharing"] == records[j]["open_sharing"]
+        ):
             continue
         if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
             job[used] = records[j]["job"]
             count[used] = records[j]["open_count"]
             since[used] = records[j]["open_since_us"]
             until[used] = now_us
+            node_type[used] = records[j]["open_type"]
+            sharing[used] = records[j]["open_sharing"]
             used += 1
-            node_us += records[j]["open_count"] * (now_us - records[j]["open_since_us"])
+            charged = charged_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
+            node_us += records[j]["open_count"] * charged
         records[j]["open_count"] = records[j]["count"]
+        records[j]["open_type"] = records[j]["node_type"]
+        records[j]["open_sharing"] = records[j]["sharing"]
         records[j]["open_since_us"] = now_us
     return used, node_us
+
+
+def allocations_schema(shared: bool) -> pa.Schema:
+    """Of the table of a run; ``shared``: its jobs may share nodes."""
+    return ALLOCATIONS.append(SHARED) if shared else ALLOCATIONS
 
 
 class AllocationTable:
     """Who held how many nodes from when to when: a row when an interval of constant count ends."""
 
-    def __init__(self, names: Sequence[str], sink: TableSink) -> None:
-        """``names`` of the jobs by number; the list may grow."""
+    def __init__(
+        self, names: Sequence[str], sink: TableSink, type_names: Sequence[str] = (ANY_TYPE,), *, shared: bool = False
+    ) -> None:
+        """``names`` of the jobs by number (the list may grow) and of node types; ``shared``: jobs may share nodes."""
         self._names = names
         self._sink = sink
+        self._type_names = pa.array(type_names, type=pa.string())
+        self._shared = shared
+        self._type, self._sharing = np.empty(0, np.int16), np.empty(0, np.int8)
         self._job, self._count = np.empty(0, np.int32), np.empty(0, np.int32)
         self._since, self._until = np.empty(0, np.int64), np.empty(0, np.int64)
         self._used = 0
@@ -66,8 +89,9 @@ class AllocationTable:
         if self._used + n_active > self._job.size:
             self._reserve(n_active)
         used, node_us = _close_intervals(
-            records, n_active, now_us, self._job, self._count, self._since, self._until, self._used
-        )
+            records, n_active, now_us, self._job, self._count, self._since, self._until, self._type, self._sharing,
+            self._used,
+        )  # fmt: skip
         self._used = int(used)
         self.node_us += int(node_us)
         if self._used >= CHUNK_ROWS:
@@ -80,6 +104,7 @@ class AllocationTable:
         rows = CHUNK_ROWS + 2 * n_active
         self._job, self._count = np.empty(rows, np.int32), np.empty(rows, np.int32)
         self._since, self._until = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        self._type, self._sharing = np.empty(rows, np.int16), np.empty(rows, np.int8)
 
     def _flush(self) -> None:
         started = perf_counter()
@@ -87,13 +112,12 @@ class AllocationTable:
         names = pa.DictionaryArray.from_arrays(
             pa.array(self._job[rows].copy()), pa.array(self._names, type=pa.string())
         )
-        node_type = pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(self._used, np.int16)), pa.array([NODE_TYPE], type=pa.string())
-        )
+        node_type = pa.DictionaryArray.from_arrays(pa.array(self._type[rows].copy()), self._type_names)
         times = [pa.array(array[rows].copy()).cast(TIME) for array in (self._since, self._until)]
-        self._sink.write(
-            pa.Table.from_arrays([names, node_type, pa.array(self._count[rows].copy()), *times], schema=ALLOCATIONS)
-        )
+        columns = [names, node_type, pa.array(self._count[rows].copy()), *times]
+        if self._shared:
+            columns.append(pa.array(self._sharing[rows].copy()))
+        self._sink.write(pa.Table.from_arrays(columns, schema=allocations_schema(self._shared)))
         self._used = 0
         self.write_s += perf_counter() - started
 

@@ -35,10 +35,20 @@ class JobOutcomes:
         Where rows go.
     higher_is_better
         Of scores; ``None`` where there are none.
+    measured
+        First and one after the last of the jobs that the run is about; ``None``: all.
     """
 
-    def __init__(self, jobs: Sequence[ElasticJob], table: RowTable, higher_is_better: bool | None = None) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[ElasticJob],
+        table: RowTable,
+        higher_is_better: bool | None = None,
+        measured: tuple[int, int] | None = None,
+    ) -> None:
         self._jobs = jobs
+        self._measured = None if measured is None else range(*measured)
+        self.n_measured_left = 0 if measured is None else len(range(*measured))
         self._table = table
         self._better = max if higher_is_better else min
         self._rows: dict[int, tuple[Any, ...]] = {}
@@ -81,6 +91,7 @@ class JobOutcomes:
         self._last_end_us = now_us
         self._enter(record, str(status), now_us)
         index = int(record["job"])
+        self.n_measured_left -= self._measured is not None and index in self._measured
         last = self._scores.get(index, (0, None, None))[1]
         if status == "finished" and last is not None:
             before = self._best_finished

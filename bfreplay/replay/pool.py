@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
 from bfreplay.replay.holes import count_hole, no_holes
 
 NOT_IDLE = -2
@@ -27,6 +27,19 @@ _NODE = np.dtype(
     ],
     align=True,
 )
+
+
+@compiled
+def _lose(row: int, k: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
+    """Strike node ``k`` off those that a job holds."""
+    count = records[row]["count"]
+    position = 0
+    while held[row, position] != k:
+        position += 1
+    for p in range(position, count - 1):
+        held[row, p] = held[row, p + 1]
+    records[row]["count"] = count - 1
+    records[row]["lost"] += 1
 
 
 @compiled
@@ -58,14 +71,9 @@ def _leave(
         idle_time += now_us - since_us
         if holder[k] != FREE:
             row = row_of_job[holder[k]]
-            count = records[row]["count"]
-            position = 0
-            while held[row, position] != k:
-                position += 1
-            for p in range(position, count - 1):
-                held[row, p] = held[row, p + 1]
-            records[row]["count"] = count - 1
-            records[row]["lost"] += 1
+            _lose(row, k, records, held)
+            if records[row]["partner"] >= 0:
+                _lose(row_of_job[records[row]["partner"]], k, records, held)
             taken += 1
             nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
         holder[k] = NOT_IDLE
@@ -140,17 +148,51 @@ def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int,
         count_hole(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
 
 
-class NodePool:
-    """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``."""
+def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]]) -> str:
+    """What is wrong with the pairs that a policy made; empty when nothing is."""
+    if partner.shape != (len(assigned),):
+        return f"partners of shape {partner.shape} for {len(assigned)} jobs"
+    for j in np.flatnonzero(partner >= 0).tolist():
+        other = int(partner[j])
+        if other >= len(assigned) or other == j or partner[other] != j:
+            return f"job {other} to job {j} as a partner, which is not mutual"
+        if not np.array_equal(assigned[j], assigned[other]):
+            return f"jobs {j} and {other} other nodes, though they share them"
+    return ""
 
-    def __init__(self, n_nodes: int, active: ActiveJobs, window_start_us: int) -> None:
+
+class NodePool:
+    """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``.
+
+    Of two jobs that share nodes the first is the holder.
+    """
+
+    def __init__(
+        self, n_nodes: int, active: ActiveJobs, window_start_us: int, node_type: NDArray[np.int16] | None = None
+    ) -> None:
         self.active = active
+        self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type
         self.holder = np.full(n_nodes, NOT_IDLE, dtype=np.int32)
         self._nodes: NDArray[np.void] = np.zeros(n_nodes, dtype=_NODE)
         self._bins = no_holes()
         self._window_start_us = window_start_us
         self.n_idle = 0
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """T names."""
+        return self.active.type_names
+
+    @property
+    def is_idle(self) -> NDArray[np.bool_]:
+        """(N,) whether jobs may use the node now, held ones included."""
+        idle: NDArray[np.bool_] = self.holder != NOT_IDLE
+        return idle
+
+    def held(self, j: int) -> NDArray[np.int32]:
+        """Numbers of the nodes that the active job in row j holds."""
+        return self.active.held[j, : self.active.records[j]["count"]].copy()
 
     def leave(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int]:
         """Reclaim nodes; ``records["lost"]`` says from whom. Returns (nodes reclaimed, those that a job held)."""
@@ -173,13 +215,22 @@ class NodePool:
         """Realise ``counts`` by the placement rule."""
         _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
-    def why_not_assignable(self, counts: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]]) -> str:
+    def why_not_assignable(
+        self,
+        counts: NDArray[np.int64],
+        assigned: Sequence[NDArray[np.int64]],
+        partner: NDArray[np.int64] | None,
+    ) -> str:
         """What is wrong with the nodes that a policy chose for its counts; empty when nothing is."""
         if len(assigned) != len(counts):
             return f"nodes for {len(assigned)} of {len(counts)} jobs"
         if any(len(nodes) != count for nodes, count in zip(assigned, counts.tolist(), strict=True)):
             return f"{[len(nodes) for nodes in assigned]} nodes, which are not its counts"
-        chosen = np.concatenate([np.zeros(0, np.int64), *(np.asarray(nodes) for nodes in assigned)])
+        wrong = "" if partner is None else _why_not_partners(partner, assigned)
+        if wrong:
+            return wrong
+        own = [nodes for j, nodes in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
+        chosen = np.concatenate([np.zeros(0, np.int64), *(np.asarray(nodes) for nodes in own)])
         outside = (chosen < 0) | (chosen >= self.holder.size)
         if outside.any():
             return f"node {chosen[outside][0]} of {self.holder.size}"
@@ -189,26 +240,53 @@ class NodePool:
         values, uses = np.unique(chosen, return_counts=True)
         if (uses > 1).any():
             return f"node {values[uses > 1][0]} twice"
+        if len(self.active.type_names) > 1:
+            for nodes in own:
+                if np.unique(self.node_type[np.asarray(nodes, dtype=np.int64)]).size > 1:
+                    return f"nodes {np.asarray(nodes).tolist()} of several types to one job"
         return ""
 
-    def assign(self, assigned: Sequence[NDArray[np.int64]], now_us: int) -> None:
+    def assign(
+        self,
+        assigned: Sequence[NDArray[np.int64]],
+        partner: NDArray[np.int64] | None,
+        now_us: int,
+    ) -> None:
         """Give every job exactly the nodes that a policy chose for it; see ``why_not_assignable``."""
         active = self.active
+        records = active.records[: active.n]
         for j in range(active.n):
             self._free(j, now_us)
+        records["partner"] = -1
+        records["sharing"] = ALONE
         for j, nodes in enumerate(assigned):
-            self.holder[nodes] = active.records[j]["job"]
-            self._nodes["held_since_us"][nodes] = now_us
+            other = -1 if partner is None else int(partner[j])
+            if other >= 0:
+                records["partner"][j] = records["job"][other]
+                records["sharing"][j] = FIRST if j < other else SECOND
+            if not 0 <= other < j:
+                self.holder[nodes] = records["job"][j]
+                self._nodes["held_since_us"][nodes] = now_us
             active.held[j, : len(nodes)] = nodes
-            active.records[j]["count"] = len(nodes)
+            records["count"][j] = len(nodes)
+            if len(nodes):
+                records["node_type"][j] = self.node_type[nodes[0]]
 
     def release(self, row: int, now_us: int) -> None:
-        """Free the nodes of a job that gives all of them up."""
+        """Free the nodes of a job that gives all of them up; one that shared them has them for itself then."""
         self._free(row, now_us)
         self.active.records[row]["count"] = 0
 
     def _free(self, row: int, now_us: int) -> None:
-        nodes = self.active.held[row, : self.active.records[row]["count"]]
+        records = self.active.records
+        record = records[row]
+        nodes = self.active.held[row, : record["count"]]
+        if record["sharing"] != ALONE:
+            other = records[self.active.row_of_job[record["partner"]]]
+            record["partner"] = other["partner"] = -1
+            record["sharing"] = other["sharing"] = ALONE
+            self.holder[nodes] = other["job"]  # it goes on holding them
+            return
         self.holder[nodes] = FREE
         self._nodes["held_us"][nodes] += now_us - self._nodes["held_since_us"][nodes]
 

@@ -33,6 +33,7 @@ def record_of_inputs(
             "seed": settings.seed,
             "record_nodes": settings.record_nodes,
             "unlimited_work": unlimited_work,
+            **_of_the_end(settings),
             "window_start_us": events.window_start_us,
             "window_end_us": events.window_end_us,
         },
@@ -49,6 +50,14 @@ def record_of_inputs(
             },
         },
     }
+
+
+def _of_the_end(settings: ReplaySettings) -> dict[str, Any]:
+    """Where the end of the run is not that of the log; older readers know of no such runs."""
+    if not settings.until_done and settings.measured is None:
+        return {}
+    measured = settings.measured
+    return {"until_done": settings.until_done, "measured": None if measured is None else list(measured)}
 
 
 _READ_OF_A_POLICY: tuple[tuple[tuple[str, ...], type | tuple[type, ...]], ...] = (

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bfreplay.replay.intervals import ALLOCATIONS, NODES, AllocationTable, NodeTable
+from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
 from bfreplay.replay.pool_tables import HOLES, POOL, PoolTable
 from bfreplay.replay.tables import (
     DECISIONS,
@@ -42,14 +43,21 @@ class Recorder:
 
     @classmethod
     def open(
-        cls, node_names: Sequence[str], *, folder: Path | None, with_nodes: bool = False, with_reports: bool = False
+        cls,
+        node_names: Sequence[str],
+        *,
+        folder: Path | None,
+        with_nodes: bool = False,
+        with_reports: bool = False,
+        type_names: Sequence[str] = (ANY_TYPE,),
+        shared: bool = False,
     ) -> Recorder:
         """Tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
 
         def sink(name: str, schema: pa.Schema) -> TableSink:
             return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
 
-        recorder = cls._with(sink)
+        recorder = cls._with(sink, type_names, shared=shared)
         recorder.pool = PoolTable(sink("pool", POOL))
         recorder.holes = RowTable(HOLES, sink("holes", HOLES))
         if with_nodes:
@@ -64,14 +72,22 @@ class Recorder:
         return cls._with(lambda name, schema: NoSink())
 
     @classmethod
-    def _with(cls, sink: Callable[[str, pa.Schema], TableSink]) -> Recorder:
+    def _with(
+        cls,
+        sink: Callable[[str, pa.Schema], TableSink],
+        type_names: Sequence[str] = (ANY_TYPE,),
+        *,
+        shared: bool = False,
+    ) -> Recorder:
         job_names: list[str] = []
         return cls(
             job_names=job_names,
             decisions=RowTable(DECISIONS, sink("decisions", DECISIONS)),
             jobs=RowTable(JOBS, sink("jobs", JOBS)),
             timings=RowTable(TIMINGS, sink("timings", TIMINGS)),
-            allocations=AllocationTable(job_names, sink("allocations", ALLOCATIONS)),
+            allocations=AllocationTable(
+                job_names, sink("allocations", allocations_schema(shared)), type_names, shared=shared
+            ),
         )
 
     def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable | PoolTable]:

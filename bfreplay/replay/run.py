@@ -16,10 +16,10 @@ from bfreplay.bounds import upper_bound
 from bfreplay.campaigns.workloads import is_source_name, workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
-from bfreplay.policies import BFTrainerPolicy, Policy
+from bfreplay.policies import BFTrainerPolicy, Policy, Trigger
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine, ProgressCallback
-from bfreplay.replay.feed import refuse_node_types
+from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.record import record_of_inputs, summary_of
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RunResult
@@ -104,6 +104,10 @@ def replay_log(
     workload = workload_of(jobs)
     try:
         anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
+        check_policy(policy, events, settings)
+        # dedicated nodes and the bound are told for a log of one type and a known end
+        is_told = len(events.node_types.names) == 1 and not settings.until_done and settings.measured is None
+        with_efficiency, with_bound = with_efficiency and is_told, with_bound and is_told
         record = record_of_inputs(events, workload, policy, settings, unlimited_work=unlimited_work)
         notes: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
@@ -114,7 +118,8 @@ def replay_log(
         with place as folder:
             recorder = Recorder.nowhere() if folder is None and not with_tables else Recorder.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
-                with_reports=not isinstance(anchored, JobSet),
+                with_reports=not isinstance(anchored, JobSet), type_names=events.node_types.names,
+                shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
             )  # fmt: skip
             foresee = getattr(policy, "foresee", None)
             if foresee is not None:
@@ -130,6 +135,9 @@ def replay_log(
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
             engine.outcomes.write()
+            if engine.end_us < events.window_end_us:
+                events = events.between(events.window_start_us, engine.end_us)
+                record["config"]["window_end_us"] = engine.end_us
             tables = recorder.close()
             loop_s = perf_counter() - looping
             comparing = perf_counter()
@@ -164,6 +172,23 @@ def replay_log(
     return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
 
 
+def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
+    """Raise ``InputError`` for a policy that cannot decide on these nodes, or under this clock."""
+    types = events.node_types.names
+    if len(types) > 1 and not getattr(policy, "places_types", False):
+        raise InputError(
+            f"the policy {policy.name!r} decides on nodes of one type", column="policy", value=policy.name,
+            expected=f"a policy that tells {', '.join(types)} apart, such as gavel.max_min_fairness_perf",
+            fix="choose another policy, or nodes of one type",
+        )  # fmt: skip
+    if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
+        raise InputError(
+            f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer knows pool events only",
+            column="semantics", value=settings.semantics.value, expected="continuous time",
+            fix="leave --semantics out",
+        )  # fmt: skip
+
+
 def jobs_in_window(
     jobs: JobSet | JobSource, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool
 ) -> JobSet | JobSource:
@@ -188,8 +213,12 @@ def jobs_in_window(
                     fix="leave the option out, or give a plain job set",
                 )
         return jobs
-    refuse_node_types(jobs)
+    refuse_other_types(jobs, events.node_types.names)
     anchored = jobs.anchored_at(events.window_start_us)
     if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
-        anchored = JobSet((replace(job, report_at_samples=()) for job in anchored), sources=anchored.sources)
+        anchored = JobSet(
+            (replace(job, report_at_samples=()) for job in anchored),
+            sources=anchored.sources,
+            colocation=anchored.colocation,
+        )
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored

@@ -25,6 +25,11 @@ class ReplaySettings:
         Of the published semantics' random first map, >= 0.
     record_nodes
         Also write which node was held by whom (``nodes.parquet``).
+    until_done
+        The replay ends when the last job is done, if that is before the end of the log.
+    measured
+        Numbers of the jobs, in order of submission, that the run is about: from the first to the one before the second.
+        The replay ends when they are done; the others only keep the machine busy. ``None``: all.
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -38,11 +43,18 @@ class ReplaySettings:
     semantics: Semantics = Semantics.CONTINUOUS
     seed: int = 0
     record_nodes: bool = False
+    until_done: bool = False
+    measured: tuple[int, int] | None = None
     seed_map: SeedMap = random_seed_map
 
     def __post_init__(self) -> None:
         for column, least in (("max_parallel", 1), ("seed", 0)):
             checks.whole(column, getattr(self, column), least, math.inf)
+        if self.measured is not None and not 0 <= self.measured[0] < self.measured[1]:
+            raise InputError(
+                "the range of measured jobs is empty", column="measured", value=self.measured,
+                expected="two whole numbers, the first >= 0 and below the second",
+            )  # fmt: skip
         try:
             object.__setattr__(self, "semantics", Semantics(self.semantics))
         except ValueError as error:

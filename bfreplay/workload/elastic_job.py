@@ -40,12 +40,16 @@ class ElasticJob:
     deadline_us
         Due time on the same clock as ``submit_us``; ``None`` for none.
     node_types
-        Node types it runs on; empty for any.
+        Node types it runs on; empty for any. Those of ``throughput_by_type`` where that is given.
     model
         Name of what is trained, for grouping in tables.
     report_at_samples
         Progress at which its source is told (ends of epochs, rungs), strictly increasing, within
         ``(0, work_samples)``; its end is told without being named here. Empty for a job of a plain set.
+    throughput_by_type
+        Curves in samples/s on node types that are told apart; a type that is not there is one it cannot run on.
+        Empty: ``throughput`` on every type. Such a job needs nodes whose type is known; ``throughput`` is then only
+        what is shown of it.
     params
         What sets it apart from others, for the run's record: the hyper-parameters of a trial, JSON-ready.
 
@@ -70,6 +74,7 @@ class ElasticJob:
     model: str | None = None
     report_at_samples: tuple[float, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    throughput_by_type: Mapping[str, Curve] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -120,7 +125,18 @@ class ElasticJob:
                     f"strictly increasing, above 0 and below the work ({self.work_samples:g} samples)",
                 )
             before = samples
-        for column, curve in (("throughput", self.throughput), ("objective", self.objective)):
+        if self.throughput_by_type:
+            if self.node_types and set(self.node_types) != set(self.throughput_by_type):
+                self._refuse(
+                    "its node types are not those of its curves", "node_types", list(self.node_types),
+                    f"{sorted(self.throughput_by_type)}, or nothing",
+                )  # fmt: skip
+            object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
+        for column, curve in (
+            ("throughput", self.throughput),
+            ("objective", self.objective),
+            *((f"throughput on {node_type}", curve) for node_type, curve in self.throughput_by_type.items()),
+        ):
             if isinstance(curve, Law) and curve.last_nodes < self.max_nodes:
                 self._refuse(
                     f"max_nodes {self.max_nodes} is above any machine's, up to which a law is tabulated",
@@ -141,6 +157,7 @@ class ElasticJob:
         for column, curve, factor in (
             ("throughput", self.throughput, 1.0),
             ("objective", self.objective_curve, self.weight),
+            *((f"throughput on {node_type}", each, 1.0) for node_type, each in self.throughput_by_type.items()),
         ):
             largest = factor * float(curve.table(self.max_nodes).max())
             if not largest <= LARGEST_RATE:
@@ -150,6 +167,12 @@ class ElasticJob:
 
     def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
         raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+
+    def throughput_on(self, node_type: str) -> Curve | None:
+        """The curve on nodes of this type; ``None`` where it cannot run."""
+        if self.throughput_by_type:
+            return self.throughput_by_type.get(node_type)
+        return self.throughput if not self.node_types or node_type in self.node_types else None
 
     @property
     def objective_curve(self) -> Curve:

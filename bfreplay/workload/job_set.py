@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import overload
 
 from bfreplay.errors import InputError
+from bfreplay.workload.colocation import Colocation
 from bfreplay.workload.elastic_job import ElasticJob
 
 
@@ -23,6 +24,8 @@ class JobSet(Sequence[ElasticJob]):
         Submit times and deadlines count from the start of the replay window instead of the epoch.
     sources
         Files the set was read from with their SHA-256, for the run's record.
+    colocation
+        How fast jobs are that share nodes; ``None`` where none may.
 
     Raises
     ------
@@ -33,12 +36,14 @@ class JobSet(Sequence[ElasticJob]):
     jobs: tuple[ElasticJob, ...]
     submit_is_relative: bool = False
     sources: tuple[tuple[str, str], ...] = field(default=())
+    colocation: Colocation | None = None
 
     def __init__(
         self,
         jobs: Iterable[ElasticJob],
         submit_is_relative: bool = False,
         sources: Iterable[tuple[str, str]] = (),
+        colocation: Colocation | None = None,
     ) -> None:
         ordered = tuple(sorted(jobs, key=lambda job: job.submit_us))
         if not ordered:
@@ -57,6 +62,7 @@ class JobSet(Sequence[ElasticJob]):
         object.__setattr__(self, "jobs", ordered)
         object.__setattr__(self, "submit_is_relative", submit_is_relative)
         object.__setattr__(self, "sources", tuple(sources))
+        object.__setattr__(self, "colocation", colocation)
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -89,11 +95,11 @@ class JobSet(Sequence[ElasticJob]):
             )
             for job in self.jobs
         )
-        return JobSet(moved, sources=self.sources)
+        return JobSet(moved, sources=self.sources, colocation=self.colocation)
 
     def endless(self, count: int, submit_us: int) -> JobSet:
         """The first ``count`` jobs, all submitted at ``submit_us``, with work that never runs out."""
         chosen = (
             replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
         )
-        return JobSet(chosen, sources=self.sources)
+        return JobSet(chosen, sources=self.sources, colocation=self.colocation)

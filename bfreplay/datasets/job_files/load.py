@@ -15,7 +15,7 @@ from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -28,7 +28,8 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     Parameters
     ----------
     path
-        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); or the published ``…-Jbnd-….pkl``.
+        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; or a trace
+        of Gavel, ``.trace`` (see ``bfreplay.datasets.gavel.read_trace``).
 
         Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
         the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
@@ -42,7 +43,8 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     curves
         Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
         ``nodes`` and ``values``, or ``law`` and its parameters.
-        A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs.
+        A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
+        Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs.
 
     Returns
     -------
@@ -59,7 +61,11 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     check_is_file(file)
     if curves_file is not None:
         check_is_file(curves_file)
+    if _is_gavels(file):
+        return _gavels_jobs(file, curves_file)
+    if curves_file is not None:
         _check_both_published(file, curves_file)
+        _check_no_throughputs(file, curves_file)
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -71,7 +77,7 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         from bfreplay.datasets.published.jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)",))(file)
+    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel)"))(file)
     if not table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)
@@ -116,6 +122,38 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
             value=curves_file.name,
             expected="the table of Ns, Ps, Os as .pkl",
             fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
+        )
+
+
+def _is_gavels(file: Path) -> bool:
+    if ending_of(file, JOB_TABLE_READERS) is not None or _is_published(file):
+        return False
+    from bfreplay.datasets.gavel.trace import is_trace
+
+    return is_trace(file)
+
+
+def _gavels_jobs(file: Path, throughputs: Path | None) -> JobSet:
+    if throughputs is None:
+        raise InputError(
+            "a trace of Gavel needs a second file, the measured throughputs",
+            file=file,
+            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python)",
+        )
+    from bfreplay.datasets.gavel import read_throughputs, read_trace
+
+    return read_trace(file, read_throughputs(throughputs))
+
+
+def _check_no_throughputs(file: Path, curves_file: Path) -> None:
+    if ending_of(curves_file, (".json", ".json.gz")) is not None:
+        raise InputError(
+            "a throughput file (.json) goes with a trace of Gavel only",
+            file=curves_file,
+            value=file.name,
+            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+            fix="give a .trace as the jobs, or the curves as a table of curve, nodes, value",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc, parse_time_us
@@ -37,6 +39,8 @@ class NodeEvents:
         What the log covers, microseconds since the epoch (UTC).
     metadata
         Where the log came from.
+    node_types
+        Which node is of which type; all of one where the metadata names none.
     sources
         The files that are read on each pass, with their digests, for the record of a run.
     """
@@ -46,6 +50,7 @@ class NodeEvents:
         "_log_start_us",
         "_source",
         "metadata",
+        "node_types",
         "nodes",
         "sources",
         "window_end_us",
@@ -69,6 +74,7 @@ class NodeEvents:
         self.metadata = metadata
         self.sources: tuple[SourceFile, ...] = tuple(sources)
         check_nodes(self.nodes, source.file)
+        self.node_types = NodeTypes.of(self.nodes, metadata.node_types, source.file)
         if self.window_start_us >= self.window_end_us:
             raise InputError(
                 "the log covers no time: its window ends where it starts, or before",
@@ -101,6 +107,8 @@ class NodeEvents:
         window_end_us: int,
         metadata: EventsMetadata | None = None,
         sources: Iterable[SourceFile] = (),
+        *,
+        node_types: Sequence[str] | None = None,
     ) -> NodeEvents:
         """Return a log held in memory.
 
@@ -116,6 +124,8 @@ class NodeEvents:
             What the log covers; no row may lie outside.
         metadata, sources
             Where it came from.
+        node_types
+            Type of each node, N names; types are in the order in which they first appear.
 
         Raises
         ------
@@ -135,7 +145,10 @@ class NodeEvents:
         source = MemorySource(
             start[order].astype(np.int8), RowChunk(times, position[index], after.astype(np.int8), first_row=1)
         )
-        return cls(names[order].tolist(), source, window_start_us, window_end_us, metadata or EventsMetadata(), sources)
+        metadata = metadata or EventsMetadata()
+        if node_types is not None:
+            metadata = replace(metadata, node_types=_nodes_by_type(names.tolist(), node_types))
+        return cls(names[order].tolist(), source, window_start_us, window_end_us, metadata, sources)
 
     def __repr__(self) -> str:
         window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
@@ -202,6 +215,20 @@ class NodeEvents:
             setattr(part, name, getattr(self, name))
         part.window_start_us, part.window_end_us = start_us, end_us
         return part
+
+
+def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str, list[str]]:
+    if len(node_types) != len(nodes):
+        raise InputError(
+            "there is not one type for each node",
+            column="node_types",
+            value=len(node_types),
+            expected=f"{len(nodes)} names",
+        )
+    by_type: dict[str, list[str]] = {name: [] for name in node_types}
+    for node, name in zip(nodes, node_types, strict=True):
+        by_type[name].append(node)
+    return by_type
 
 
 def _bound_us(which: str, value: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class EventsMetadata:
         Rows of the source that were left out: reason -> how many.
     notes
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
+    node_types
+        Names of the nodes of each type, in a log that tells types apart; each node once.
     schema_version
         Of the neutral schema; this code writes and reads 1.
     """
@@ -64,6 +66,7 @@ class EventsMetadata:
     allocator: Mapping[str, Any] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -85,6 +88,8 @@ class EventsMetadata:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
+        if not self.node_types:
+            del document["node_types"]  # most logs tell no types apart
         return document
 
     @classmethod

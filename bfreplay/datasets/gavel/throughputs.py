@@ -1,0 +1,286 @@
+"""The published throughput file of Gavel: steps/s of each job type on each node type, alone and sharing nodes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bfreplay.datasets.hints import not_utf8
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import Colocation
+
+REFERENCE_TYPE = "v100"
+"""Node type on which Gavel says how long a job takes."""
+
+_ALONE = "null"
+_APART = "_unconsolidated"
+_KEY = re.compile(r"""\((['"])(?P<job_type>.+)\1, ?(?P<gang>[1-9]\d{0,5})\)""")
+_FORM = '{node type: {"(\'job type\', nodes)": {"null": steps/s, "(\'other job type\', nodes)": [steps/s, steps/s]}}}'
+
+Measured = tuple[str, int]
+"""Job type, and nodes that it uses at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ThroughputTable:
+    """Measured throughputs, steps/s of the whole gang.
+
+    Parameters
+    ----------
+    alone
+        Node type -> (job type, nodes at once) -> steps/s; 0 where it cannot run.
+    shared
+        Node type -> (job type, other job type, nodes that both use) -> steps/s of the one and of the other; zeros
+        where they cannot share nodes.
+    file, source
+        Where it was read from, and its digest; ``None`` for a table made in memory.
+    """
+
+    alone: Mapping[str, Mapping[Measured, float]]
+    shared: Mapping[str, Mapping[tuple[str, str, int], tuple[float, float]]]
+    file: Path | None = None
+    source: SourceFile | None = None
+
+    def __repr__(self) -> str:
+        return f"<ThroughputTable: {len(self.job_types)} job types on {', '.join(self.node_types)}>"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Every node type of the file, those measured with the gang spread over servers among them."""
+        return tuple(self.alone)
+
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """Types that a node can be of, in alphabetical order.
+
+        Tables called ``…_unconsolidated`` are of gangs spread over servers, which Gavel's simulator never reads.
+        """
+        return tuple(sorted(name for name in self.alone if not name.endswith(_APART)))
+
+    @property
+    def job_types(self) -> tuple[str, ...]:
+        """Job types in the order of the file."""
+        found = {job_type: None for node_type in self.node_types for job_type, _ in self.alone[node_type]}
+        return tuple(found)
+
+    def gangs(self, job_type: str) -> tuple[int, ...]:
+        """Numbers of nodes at which a job type was measured, increasing; empty for an unknown one."""
+        every = {gang for node_type in self.node_types for name, gang in self.alone[node_type] if name == job_type}
+        return tuple(sorted(every))
+
+    def rate(self, job_type: str, gang: int, node_type: str) -> float:
+        """Steps/s of a job on ``gang`` nodes of a type; 0 where it cannot run or was not measured."""
+        return self.alone.get(node_type, {}).get((job_type, gang), 0.0)
+
+    def runs_on(self, job_type: str, gang: int) -> tuple[str, ...]:
+        """Node types on which a job of this type can run, in alphabetical order."""
+        return tuple(name for name in self.node_types if self.rate(job_type, gang, name) > 0)
+
+    def reference(self, job_type: str, gang: int) -> str:
+        """The node type that durations and deadlines refer to: v100, or the first one that the job runs on.
+
+        Raises
+        ------
+        InputError
+            It was measured on no type, or runs on none.
+        """
+        on = self.runs_on(job_type, gang)
+        if not on:
+            gangs = self.gangs(job_type)
+            known = f"{job_type!r} on {', '.join(map(str, gangs))} nodes" if gangs else "one of its job types"
+            raise InputError(
+                f"the throughputs have no rate of {job_type!r} on {gang} node{'s' if gang > 1 else ''}",
+                file=self.file,
+                value=f"('{job_type}', {gang})",
+                expected=known,
+                fix="measure it and add it to the throughput file, or leave such jobs out",
+            )
+        return REFERENCE_TYPE if REFERENCE_TYPE in on else on[0]
+
+    def rigid_curve(self, job_type: str, gang: int, node_type: str) -> TabulatedCurve:
+        """The curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run there."""
+        rate = self.rate(job_type, gang, node_type)
+        name = f"{job_type} on {gang} {node_type}"
+        return TabulatedCurve((0, gang), (0.0, rate), name) if gang == 1 else TabulatedCurve(
+            (0, gang - 1, gang), (0.0, 0.0, rate), name
+        )  # fmt: skip
+
+    def elastic_curve(self, job_type: str, node_type: str) -> TabulatedCurve:
+        """The curve through every measured number of nodes, up to the largest on any type.
+
+        Between two measurements it is linear. A number of nodes beside one where the job cannot run, or was not
+        measured on this type, has no rate: nothing is interpolated towards it.
+
+        Raises
+        ------
+        InputError
+            The job type was not measured at all.
+        """
+        gangs = self.gangs(job_type)
+        if not gangs:
+            raise InputError(
+                f"the throughputs do not have the job type {job_type!r}", file=self.file, value=job_type,
+                expected="one of its job types: " + ", ".join(self.job_types[:4]) + ", ...",
+            )  # fmt: skip
+        points = {0: 0.0}
+        before, rate_before = 0, 0.0
+        for gang in gangs:
+            rate = self.rate(job_type, gang, node_type)
+            if (rate > 0) != (rate_before > 0):
+                points[before + 1 if rate_before > 0 else gang - 1] = 0.0
+            points[gang] = rate
+            before, rate_before = gang, rate
+        return TabulatedCurve(tuple(points), tuple(points.values()), f"{job_type} on {node_type}")
+
+    def colocation(self) -> Colocation:
+        """Rates of pairs that share nodes, for the node types that nodes can be of."""
+        return Colocation(
+            {
+                (one, other, gang, node_type): both
+                for node_type in self.node_types
+                for (one, other, gang), both in self.shared[node_type].items()
+            }
+        )
+
+
+def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
+    """Read a throughput file.
+
+    Parameters
+    ----------
+    path
+        JSON, plain or gzipped: node type -> ``"('job type', nodes)"`` -> partner -> steps/s. The partner ``null`` is
+        none, with one rate; any other has the rates of the job and of the partner, on the same number of nodes.
+
+    Raises
+    ------
+    InputError
+        It is no such file; the message names node type (row), key (column) and value.
+    """
+    file = Path(path)
+    check_is_file(file)
+    document = _document(file)
+    if not document:
+        raise InputError("the throughput file has no node types", file=file, expected=_FORM)
+    alone: dict[str, dict[Measured, float]] = {}
+    shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
+    for node_type, entries in document.items():
+        _check_table(entries, file, node_type, None)
+        if not node_type.strip():
+            raise InputError("a node type has no name", file=file, value=node_type, expected="a name such as 'v100'")
+        alone[node_type], shared[node_type] = {}, {}
+        for key, partners in entries.items():
+            measured = _measured(key, file, node_type, key)
+            if measured in alone[node_type]:
+                raise InputError(
+                    "a job type is there twice", file=file, row=node_type, column=key, value=key,
+                    expected="each job type and number of nodes once", fix="drop one of the two",
+                )  # fmt: skip
+            _check_table(partners, file, node_type, key)
+            if _ALONE not in partners:
+                raise InputError(
+                    "a job type has no rate of its own", file=file, row=node_type, column=key, value=list(partners)[:3],
+                    expected='"null" with its steps/s when it has the nodes for itself', fix='add "null"',
+                )  # fmt: skip
+            alone[node_type][measured] = _rate(partners[_ALONE], file, node_type, key)
+            shared[node_type].update(_pairs(key, measured, partners, file, node_type))
+    table = ThroughputTable(alone, shared, file, SourceFile.of(file))
+    if not table.node_types:
+        raise InputError(
+            f"every table is of gangs spread over servers ({_APART})", file=file, value=list(table.tables),
+            expected="a table named after a node type, such as 'v100'",
+        )  # fmt: skip
+    return table
+
+
+def _pairs(
+    key: str, measured: Measured, partners: Mapping[str, Any], file: Path, node_type: str
+) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
+    """Both rates of one job type with each of its partners."""
+    job_type, gang = measured
+    for partner, value in partners.items():
+        if partner == _ALONE:
+            continue
+        other, other_gang = _measured(partner, file, node_type, key)
+        if other_gang != gang:
+            raise InputError(
+                "two job types that share nodes use different numbers of them", file=file, row=node_type, column=key,
+                value=partner, expected=f"a partner on {gang} too", fix="drop the pair",
+            )  # fmt: skip
+        place = f"{key} with {partner}"
+        if not isinstance(value, list) or len(value) != 2:
+            raise InputError(
+                "a pair of job types has no two rates", file=file, row=node_type, column=place, value=value,
+                expected="[steps/s of the job, steps/s of the partner]",
+            )  # fmt: skip
+        yield (
+            (job_type, other, gang),
+            (_rate(value[0], file, node_type, place), _rate(value[1], file, node_type, place)),
+        )
+
+
+def _document(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    try:
+        if content.startswith(b"\x1f\x8b"):
+            content = gzip.decompress(content)
+        document = json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"the throughput file cannot be unpacked: {error}", file=file, expected="JSON, or JSON packed by gzip",
+            fix="fetch or make the file again",
+        ) from error  # fmt: skip
+    except (json.JSONDecodeError, RecursionError) as error:
+        row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
+        what = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        raise InputError(
+            f"the throughput file is no JSON: {what}", file=file, row=row, expected=_FORM,
+            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
+        ) from error  # fmt: skip
+    if not isinstance(document, dict):
+        raise InputError(
+            "the throughput file is no table of node types", file=file, value=type(document).__name__, expected=_FORM,
+            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
+        )  # fmt: skip
+    return document
+
+
+def _check_table(value: Any, file: Path, row: str, column: str | None) -> None:
+    if not isinstance(value, dict):
+        raise InputError(
+            "this entry is no table" if column else "this node type has no table of job types", file=file, row=row,
+            column=column, value=value, expected=_FORM,
+        )  # fmt: skip
+
+
+def _measured(key: str, file: Path, row: str, column: str) -> Measured:
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise InputError(
+            "a job type is not written as the format has it", file=file, row=row, column=column, value=key,
+            expected="('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
+            fix="write the name in quotes and the number of nodes, in brackets",
+        )  # fmt: skip
+    return match["job_type"], int(match["gang"])
+
+
+def _rate(value: Any, file: Path, row: str, column: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
+        raise InputError(
+            "a throughput is no rate", file=file, row=row, column=column, value=value,
+            expected="steps/s: a finite number >= 0", fix="0 where the job cannot run",
+        )  # fmt: skip
+    return float(value)

@@ -1,0 +1,72 @@
+"""Which node is of which type, in a log that tells types apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+
+ANY_TYPE = "any"
+"""Name of the one node type of logs that do not tell types apart."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeTypes:
+    """The types of N nodes.
+
+    Parameters
+    ----------
+    names
+        T names, in the order in which whoever made the log listed them.
+    of_node : (N,) int16
+        Position in ``names`` of each node's type.
+    """
+
+    names: tuple[str, ...]
+    of_node: NDArray[np.int16]
+
+    @classmethod
+    def of(cls, nodes: Sequence[str], by_type: Mapping[str, Sequence[str]], file: Path | None = None) -> NodeTypes:
+        """Types of ``nodes`` (sorted names), from the names of the nodes of each type; one type where none is given.
+
+        Raises
+        ------
+        InputError
+            A node without a type or with two, or a type of nodes that there are not.
+        """
+        if not by_type:
+            return cls((ANY_TYPE,), np.zeros(len(nodes), dtype=np.int16))
+        position = {name: k for k, name in enumerate(nodes)}
+        of_node = np.full(len(nodes), -1, dtype=np.int16)
+        for number, (name, members) in enumerate(by_type.items()):
+            for node in members:
+                if node not in position or of_node[position[node]] >= 0:
+                    problem = "has two types" if node in position else "is not in the log"
+                    raise InputError(
+                        f"node {node!r} of type {name!r} {problem}", file=file, column="node_types", value=name,
+                        expected="each node of the log once",
+                    )  # fmt: skip
+                of_node[position[node]] = number
+        if (of_node < 0).any():
+            node = nodes[int(np.flatnonzero(of_node < 0)[0])]
+            raise InputError(
+                f"node {node!r} has no type", file=file, column="node_types", value=list(by_type),
+                expected="each node of the log once", fix="name its type, or leave all types out",
+            )  # fmt: skip
+        return cls(tuple(by_type), of_node)
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether the log names types at all."""
+        return self.names != (ANY_TYPE,)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many nodes there are of each type."""
+        found = np.bincount(self.of_node, minlength=len(self.names))
+        return {name: int(n) for name, n in zip(self.names, found, strict=True)}

@@ -1,0 +1,124 @@
+"""What can be set of Gavel's policies in a replay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks, defaults
+from bfreplay.errors import InputError
+from bfreplay.policies.gavel.gangs import checked_gang
+from bfreplay.policies.gavel.rounds.quirks import Quirks
+from bfreplay.policies.gavel.rounds.rules import RoundRules
+from bfreplay.policies.gavel.shares.time_shares import SharePolicy
+
+PUBLISHED_RESET_S = 1920.0
+"""Least time between two recomputations of shares in the published program."""
+
+
+@dataclass(frozen=True, slots=True)
+class GavelOptions:
+    """Options of a ``GavelPolicy``.
+
+    Parameters
+    ----------
+    round_s
+        Length of a round, seconds > 0.
+    least_reset_s
+        Least time between two recomputations of shares; 0: at the first round after every arrival and completion.
+    restart_s
+        Seconds of work that a job loses when it starts, or goes on on other nodes than in the round before; shorter
+        than a round. The published simulator takes 0.
+    gang
+        How many nodes an elastic job uses: ``"min"``, ``"max"``, or a number. Jobs with one width use that.
+    seed
+        Of policies that draw (fifo, gandiva), and of the order of types under policies that do not tell types apart.
+    global_queue
+        The job with the highest priority on any type goes first, instead of type after type.
+    published
+        Repeat the published program: its least time between recomputations, and its defects (``Quirks``).
+    refill
+        Nodes that come, and jobs whose nodes were reclaimed, do not wait for the next round.
+    types
+        Node types in the order in which rounds fill them; by default as they were listed.
+    prices
+        Of a node-hour by type, for policies that count costs; ``defaults.NODE_PRICES`` of types that are not there.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    round_s: float = 360.0
+    least_reset_s: float = 0.0
+    restart_s: float = 0.0
+    gang: str | int = "max"
+    seed: int = 0
+    global_queue: bool = False
+    published: bool = False
+    refill: bool = True
+    types: tuple[str, ...] = ()
+    prices: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.number("round_s", self.round_s, above=0)
+        checks.number("least_reset_s", self.least_reset_s, least=0)
+        checks.number("restart_s", self.restart_s, least=0)
+        checks.whole("seed", self.seed, 0, math.inf)
+        checked_gang(self.gang)
+        if self.restart_s >= self.round_s:
+            raise InputError(
+                "a restart takes as long as a round", column="restart_s", value=self.restart_s,
+                expected=f"seconds below round_s ({self.round_s:g})", fix="make rounds longer",
+            )  # fmt: skip
+        for name, price in self.prices.items():
+            checks.number(f"price of {name}", price, above=0)
+
+    def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
+        """Rules of the rounds.
+
+        Parameters
+        ----------
+        listed
+            Node types as the log lists them.
+        type_names
+            The same in alphabetical order.
+        shares
+            Whose rounds they are.
+
+        Raises
+        ------
+        InputError
+            ``types`` does not name the types of the log.
+        """
+        order = self.types or listed
+        if sorted(order) != sorted(listed):
+            raise InputError(
+                "the order of node types does not name each of them once", column="types", value=";".join(order),
+                expected=f"{', '.join(listed)} in some order",
+            )  # fmt: skip
+        return RoundRules(
+            type_order=tuple(type_names.index(name) for name in order),
+            round_s=self.round_s,
+            least_reset_s=PUBLISHED_RESET_S if self.published else self.least_reset_s,
+            shuffles_types=shares.shuffles_types,
+            runs_only_its_own=shares.runs_only_its_own,
+            global_queue=self.global_queue,
+            restart_s=self.restart_s,
+            seed=self.seed,
+            quirks=Quirks.published() if self.published else Quirks(),
+        )
+
+    def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:
+        """(n,) price of a node-hour of each type."""
+        return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, 1.0)) for name in type_names])
+
+    def to_json(self) -> dict[str, Any]:
+        """Every option, for the run's record."""
+        return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}

@@ -1,0 +1,141 @@
+"""Who runs, and on which type: the queues of the types, walked from the highest priority down."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+
+
+@compiled
+def chosen_entries(
+    priority: NDArray[np.float64],
+    deficit_s: NDArray[np.float64],
+    share: NDArray[np.float64],
+    can_run: NDArray[np.bool_],
+    member_row: NDArray[np.int64],
+    gang: NDArray[np.int64],
+    n_free: NDArray[np.int64],
+    is_busy: NDArray[np.bool_],
+    types: NDArray[np.int64],
+    global_queue: bool,
+    only_positive: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entries that run and their types, in the order in which they are chosen (section 5, Algorithm 1).
+
+    Entries are ordered by priority, then deficit, then share, all downwards, then as they come. One is chosen unless a
+    member runs already or it needs more nodes than are left: then the next one may (back-filling).
+
+    Parameters
+    ----------
+    priority, deficit_s, share : (e, n) float64
+    can_run : (e, n) bool
+    member_row : (e, 2) int64
+        Rows of the m jobs, negative second for a job alone.
+    gang : (e,) int64
+    n_free : (n,) int64
+        Nodes of each type that nobody has. Updated.
+    is_busy : (m,) bool
+        Jobs that run already. Updated.
+    types : (at most n,) int64
+        Types in the order in which they are filled.
+    global_queue
+        One queue for all types, instead of type after type.
+    only_positive
+        Entries of priority 0 do not run.
+    """
+    e = priority.shape[0]
+    n_queues = 1 if global_queue else types.shape[0]
+    types_each = types.shape[0] if global_queue else 1
+    chosen = np.empty(is_busy.shape[0], np.int64)
+    chosen_type = np.empty(is_busy.shape[0], np.int64)
+    k = 0
+    entry = np.empty(e * types_each, np.int64)
+    kind = np.empty(e * types_each, np.int64)
+    for q in range(n_queues):
+        size = 0
+        left = 0
+        for j in types[q * types_each : (q + 1) * types_each]:
+            left += n_free[j]
+            if n_free[j] == 0:
+                continue
+            for i in range(e):
+                a, b = member_row[i, 0], member_row[i, 1]
+                if (
+                    can_run[i, j]
+                    and gang[i] <= n_free[j]
+                    and not is_busy[a]
+                    and not (b >= 0 and is_busy[b])
+                    and (priority[i, j] > 0.0 or not only_positive)
+                ):
+                    entry[size] = i
+                    kind[size] = j
+                    size += 1
+        # a heap: most of a queue is never looked at, as the nodes are gone before
+        heap = np.arange(size)
+        for at in range(size // 2 - 1, -1, -1):
+            _sift_down(heap, size, at, entry, kind, priority, deficit_s, share)
+        while size > 0 and left > 0:
+            first = heap[0]
+            size -= 1
+            heap[0] = heap[size]
+            _sift_down(heap, size, 0, entry, kind, priority, deficit_s, share)
+            i, j = entry[first], kind[first]
+            a, b = member_row[i, 0], member_row[i, 1]
+            if gang[i] > n_free[j] or is_busy[a] or (b >= 0 and is_busy[b]):
+                continue
+            is_busy[a] = True
+            if b >= 0:
+                is_busy[b] = True
+            n_free[j] -= gang[i]
+            left -= gang[i]
+            chosen[k] = i
+            chosen_type[k] = j
+            k += 1
+    return chosen[:k].copy(), chosen_type[:k].copy()
+
+
+@compiled
+def _goes_first(
+    x: int,
+    y: int,
+    entry: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    priority: NDArray[np.float64],
+    deficit_s: NDArray[np.float64],
+    share: NDArray[np.float64],
+) -> bool:
+    """Whether place ``x`` of a queue goes before place ``y``."""
+    i, j, u, v = entry[x], kind[x], entry[y], kind[y]
+    if priority[i, j] != priority[u, v]:
+        return bool(priority[i, j] > priority[u, v])
+    if deficit_s[i, j] != deficit_s[u, v]:
+        return bool(deficit_s[i, j] > deficit_s[u, v])
+    if share[i, j] != share[u, v]:
+        return bool(share[i, j] > share[u, v])
+    return x < y
+
+
+@compiled
+def _sift_down(
+    heap: NDArray[np.int64],
+    size: int,
+    at: int,
+    entry: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    priority: NDArray[np.float64],
+    deficit_s: NDArray[np.float64],
+    share: NDArray[np.float64],
+) -> None:
+    """Move the place at ``at`` of the heap down until it goes before both below it."""
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            return
+        if below + 1 < size and _goes_first(heap[below + 1], heap[below], entry, kind, priority, deficit_s, share):
+            below += 1
+        if _goes_first(heap[at], heap[below], entry, kind, priority, deficit_s, share):
+            return
+        heap[at], heap[below] = heap[below], heap[at]
+        at = below

@@ -1,0 +1,134 @@
+"""Smallest average completion time of jobs on unequal nodes, by an assignment problem (AlloX, EuroSys'20)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from bfreplay.errors import InputError
+from bfreplay.policies.gavel.shares.held_slots import shares_of_slots, still_held
+from bfreplay.policies.gavel.shares.share_problem import ShareProblem
+from bfreplay.policies.gavel.shares.time_shares import TimeShares
+
+
+class AlloX:
+    """``allox`` of Gavel: jobs in the order that completes them soonest on average; who runs, runs to its end.
+
+    A job that waits may become the k-th from the end on a node that is free: then its processing time there counts
+    k times in the sum of completion times. The assignment of all such jobs to positions on nodes with the smallest
+    sum says who is first on each node; these get all their time there, and keep the node until they leave. The others
+    are assigned anew next time. See ``still_held`` for nodes that go away.
+
+    A job is never put where its rate is 0 (the original may: it counts such a rate as 1e-10 steps/s).
+
+    Parameters
+    ----------
+    alpha
+        Fraction of the waiting jobs, the oldest first, that is looked at, though never fewer than free nodes. Small
+        values bound the wait of old jobs, and the time that an answer takes: it grows about with the cube of the jobs
+        that are looked at.
+
+    Raises
+    ------
+    InputError
+        If ``alpha`` is not above 0 and at most 1.
+    """
+
+    uses_pairs = False
+    runs_only_its_own = False
+    shuffles_types = False
+
+    def __init__(self, *, alpha: float = 1.0) -> None:
+        if not 0 < alpha <= 1:
+            raise InputError(
+                "AlloX looks at a fraction of the waiting jobs.", column="alpha", value=alpha, expected="0 < alpha <= 1"
+            )
+        self.alpha = alpha
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty all nodes."""
+        self._held: dict[int, int] = {}
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Shares of 1.
+
+        Raises
+        ------
+        InputError
+            If a job needs more than one node at once.
+        """
+        _require_single_nodes(problem)
+        self._held, free = still_held(self._held, problem)
+        waiting = self._candidates(problem, free)
+        if len(waiting):
+            first, type_of = first_on_each_node(_processing_time(problem, waiting, free), problem.age_s[waiting], free)
+            for i, j in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
+                self._held[int(problem.job[i])] = j
+        return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
+
+    def _candidates(self, problem: ShareProblem, free: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of jobs that could run on a free node, oldest first."""
+        holds = np.isin(problem.job, np.array(list(self._held), dtype=np.int64))
+        could_run = (problem.rate[:, free > 0] > 0).any(axis=1)
+        waiting = np.flatnonzero(~holds & could_run)
+        oldest = waiting[np.argsort(-problem.age_s[waiting], kind="stable")]
+        return oldest[: max(int(self.alpha * len(oldest)), int(free.sum()))]
+
+
+def first_on_each_node(
+    processing_time: NDArray[np.float64], constant: NDArray[np.float64], free: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Who is first on each node, when the sum of completion times is smallest.
+
+    Position k from the end exists on a type of c nodes only while k <= ceil(m / c): in an optimal assignment no node
+    has two jobs more than another of its type, or the first of them would better be the last of the other. So there
+    are fewer than m + c columns for a type, not m c, and the optimum is the same.
+
+    Parameters
+    ----------
+    processing_time : (m, n) float64
+        Seconds of each job on each type, inf where it cannot run; each can run on some type with a free node.
+    constant : (m,) float64
+        Added to all costs of a job. It changes no optimum, only which of several equal ones comes out: nodes of a
+        type are alike, and with the age of jobs here the choice is that of the original.
+    free : (n,) int64
+        Nodes of each type.
+
+    Returns
+    -------
+    job, type_of : (r,) int64
+        In the order of nodes, type by type; a node that stays empty is left out.
+    """
+    n_jobs = len(processing_time)
+    node_type = np.repeat(np.arange(len(free)), free)
+    last_position = -(-n_jobs // np.maximum(free, 1))[node_type]
+    position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
+    node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
+    cost = position * processing_time[:, node_type[node]] + constant[:, None]
+    job, column = linear_sum_assignment(cost)
+    # of each node the largest position: sorted by node, then by position from the first on
+    order = np.lexsort((-position[column], node[column]))
+    taken, first = np.unique(node[column][order], return_index=True)
+    return job[order][first].astype(np.int64), node_type[taken].astype(np.int64)
+
+
+def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.float64]:
+    rate = problem.rate[waiting]
+    seconds = np.full(rate.shape, np.inf)
+    np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (free > 0))
+    return seconds
+
+
+def _require_single_nodes(problem: ShareProblem) -> None:
+    gangs = np.flatnonzero(problem.gang > 1)
+    if len(gangs):
+        i = gangs[0]
+        raise InputError(
+            f"AlloX cannot schedule job {problem.job[i]}, which needs {problem.gang[i]} nodes at once.",
+            column="gang",
+            value=int(problem.gang[i]),
+            expected="jobs that run on one node each: AlloX orders jobs on single nodes",
+            fix="choose fifo_perf, max_min_fairness_perf or another of Gavel's policies, or leave such jobs out",
+        )
