@@ -11,7 +11,11 @@ from typing import Any, cast
 from bfreplay import defaults
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets.fixed_cluster import fixed_cluster
+from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.datasets.named_inputs import or_bundled, restricted
+from bfreplay.errors import InputError
+from bfreplay.experiments.option_checks import parsed_prices
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.milp.catalogue import solver_of
 from bfreplay.milp.milp_solver import Fallback
@@ -48,10 +52,7 @@ class PreparedRun:
     @property
     def settings(self) -> ReplaySettings:
         """What the replay needs to know beside these."""
-        options = self.options
-        return ReplaySettings(
-            options.max_parallel, Semantics(options.semantics), options.seed, options.record_nodes
-        )  # fmt: skip
+        return settings_of(self.options, self.log, self.jobs)
 
     def replay(
         self,
@@ -68,6 +69,7 @@ class PreparedRun:
         return replay_log(
             self.log, self.jobs, self.policy, self.settings,
             unlimited_work=options.unlimited_work, with_efficiency=options.efficiency, with_bound=options.bound,
+            with_fairness=options.fairness,
             dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
             with_tables=with_tables, out=out, overwrite=overwrite, progress=progress,
             session={"load_s": self.load_s, "files": files_of(options), **(session or {})},
@@ -89,18 +91,59 @@ def prepared(
     started = perf_counter()
     log = load_log(options) if log is None else log
     jobs = load_jobs_of(options) if jobs is None else jobs
+    settings_of(options, log, jobs)
     policy = policy_for(options, save_failures=save_failures)
     return PreparedRun(options, log, jobs, policy, perf_counter() - started)
 
 
 def load_log(options: RunOptions) -> NodeEvents:
-    """The part of the log that the options ask for."""
-    return restricted(load_events(or_bundled(Path(options.events), "events")), options.window)
+    """The cluster, or the part of the log that the options ask for."""
+    if options.cluster is not None:
+        return fixed_cluster(options.cluster)
+    assert options.events is not None  # one of the two is given
+    log = restricted(load_events(or_bundled(Path(options.events), "events")), options.window)
+    return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
 def load_jobs_of(options: RunOptions) -> JobSet | JobSource:
     """The job set, or a fresh source of jobs."""
     return load_workload(or_bundled(Path(options.jobs), "jobs"), options.curves)
+
+
+def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
+    """What the replay of these on that needs to know beside them.
+
+    Raises
+    ------
+    InputError
+        There are fewer jobs than are to be measured.
+    """
+    measure = options.measure
+    assert not isinstance(measure, str)  # it has been read
+    if measure is not None and isinstance(jobs, JobSet) and measure[1] > len(jobs):
+        raise InputError(
+            "there are fewer jobs than are to be measured", column="measure", value=f"{measure[0]}:{measure[1]}",
+            expected=f"an end of {len(jobs):,} at most", fix="give more jobs, or measure fewer",
+        )  # fmt: skip
+    return ReplaySettings(
+        max_parallel=max_parallel_of(options, log, jobs), semantics=Semantics(options.semantics), seed=options.seed,
+        record_nodes=options.record_nodes, until_done=options.cluster is not None, measured=measure,
+        prices=prices_of(options),
+    )  # fmt: skip
+
+
+def max_parallel_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> int:
+    """Most jobs at once: what was asked for, or the default; on a cluster all jobs, or one a node of a job source's."""
+    if options.max_parallel is not None:
+        return options.max_parallel
+    if options.cluster is None:
+        return defaults.MAX_PARALLEL
+    return max(1, len(jobs)) if isinstance(jobs, JobSet) else len(log.nodes)
+
+
+def prices_of(options: RunOptions) -> dict[str, float]:
+    """Dollars for an hour of a node by its type, as far as they were given."""
+    return {} if options.prices is None else parsed_prices(options.prices)
 
 
 def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) -> Policy:
@@ -112,17 +155,22 @@ def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) 
         memory_limit_bytes=None if options.memory_limit is None else options.memory_limit * _BYTES_PER_MB,
     )  # fmt: skip
     t_fwd: Any = options.t_fwd
-    chosen = policy_of(options.policy, t_fwd_s=t_fwd, solver=solver, objective=options.objective)
+    chosen = policy_of(
+        options.policy, t_fwd_s=t_fwd, solver=solver, objective=options.objective, round_s=options.round,
+        prices=prices_of(options),
+    )  # fmt: skip
     if options.learn_curves is None:
         return chosen
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
 def files_of(options: RunOptions) -> dict[str, str]:
-    """Where the inputs lie, by what they are: absolute paths, or the name of a job source."""
+    """Where the inputs lie, by what they are: absolute paths, or the name of a job source. A cluster has no file."""
+    found = {}
+    if options.events is not None:
+        found["events"] = str(or_bundled(Path(options.events), "events").absolute())
     jobs = or_bundled(Path(options.jobs), "jobs")
-    found = {
-        "events": str(or_bundled(Path(options.events), "events").absolute()),
-        "jobs": str(jobs if is_source_name(jobs) else jobs.absolute()),
-    }
-    return found if options.curves is None else {**found, "curves": str(Path(options.curves).absolute())}
+    found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
+    if options.curves is not None:
+        found["curves"] = str(Path(options.curves).absolute())
+    return found

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bfreplay import checks, defaults
 from bfreplay.datasets.named_inputs import BUNDLED
 from bfreplay.errors import InputError
+from bfreplay.experiments.option_checks import AUTO, CHECKS
+from bfreplay.experiments.options_together import check_together
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.replay import RunResult
     from bfreplay.replay.engine import ProgressCallback
 
-AUTO = "auto"
-"""The word for a forward-looking time that is estimated from the events seen so far."""
+__all__ = ["AUTO", "FILE_OPTIONS", "OPTION_NAMES", "RunOptions", "option_name"]
 
 FILE_OPTIONS = ("events", "jobs", "curves")
 """Options that name files."""
@@ -36,19 +35,30 @@ class RunOptions:
     Parameters
     ----------
     events
-        File of the log; ``"sample"`` is the bundled one.
+        File of the log; ``"sample"`` is the bundled one. ``None`` with ``cluster``.
     jobs
-        File of a job set or campaign; ``"sample"`` is the bundled set; or ``package.module:Class`` of a job source.
+        File of a job set or campaign; ``"sample"`` is the bundled set; ``package.module:Class`` of a job source; or a
+        generated set, ``"gavel(n=1000, jobs_per_hour=1)"``.
     curves
-        File of named curves that the jobs refer to.
+        File of named curves that the jobs refer to, or of measured throughputs.
+    cluster
+        Instead of ``events``: nodes that are all one's own, ``"v100=36,p100=36,k80=36"``. The run ends when the jobs are
+        done.
+    node_type
+        What all nodes of the log are, ``"v100"``, for jobs whose rate depends on it.
     window
         Part of the log: two times as a user types them, ISO-8601 (UTC) or epoch seconds. ``None``: all of it.
+    measure
+        Which jobs the run is about, by number in order of submission: from the first to the one before the second. It
+        ends when these are done; the others only keep the nodes busy. ``None``: all.
     policy, objective, solver, formulation
         Names as the command takes them. ``objective=None`` is each job's own; ``formulation=None`` the solver's usual.
+    round
+        Length of a round in seconds > 0, for policies that decide in rounds. ``None``: the policy's own.
     t_fwd
         Forward-looking time in seconds > 0, or ``"auto"``.
     max_parallel
-        Most jobs at once, >= 1.
+        Most jobs at once, >= 1. ``None``: ``defaults.MAX_PARALLEL``, and all jobs with ``cluster``.
     unlimited_work
         The first ``max_parallel`` jobs, all there from the start, never done.
     learn_curves, measurement_noise
@@ -62,25 +72,35 @@ class RunOptions:
         Of the first map under published semantics, and of ``measurement_noise``.
     record_nodes
         Also write who held which node when.
+    prices
+        Dollars for an hour of a node by its type, ``"v100=0.74,p100=0.43"`` or a mapping: for costs, and for policies
+        that look at them. ``defaults.NODE_PRICES`` of types that are not there.
+    fairness
+        Also replay under ``gavel.isolated``, and report how much later or earlier jobs finish than there.
     efficiency
-        Also replay on dedicated nodes, and report U.
+        Also replay on dedicated nodes, and report U; not of a run that ends with its jobs.
     bound
-        Also report the samples that nobody could have exceeded.
+        Also report the samples that nobody could have exceeded; not of a run that ends with its jobs.
 
     Raises
     ------
     InputError
-        A value that no run could use. What depends on other options or on files is checked by ``prepare``.
+        A value that no run could use, or options that no run could use together. What depends on files and on names is
+        checked by ``prepare``.
     """
 
-    events: str | PathLike[str]
+    events: str | PathLike[str] | None = None
     jobs: str | PathLike[str]
     curves: str | PathLike[str] | None = None
+    cluster: str | None = None
+    node_type: str | None = None
     window: tuple[str, str] | None = None
+    measure: tuple[int, int] | str | None = None
     policy: str = "bftrainer"
+    round: float | None = None
     objective: str | None = None
     t_fwd: float | str = defaults.T_FWD_S
-    max_parallel: int = defaults.MAX_PARALLEL
+    max_parallel: int | None = None
     unlimited_work: bool = False
     learn_curves: str | None = None
     measurement_noise: float = 0.0
@@ -97,14 +117,17 @@ class RunOptions:
     semantics: str = "continuous"
     seed: int = 0
     record_nodes: bool = False
+    prices: str | Mapping[str, float] | None = None
+    fairness: bool = False
     efficiency: bool = True
     bound: bool = True
 
     def __post_init__(self) -> None:
-        for name, checked in _CHECKS.items():
+        for name, checked in CHECKS.items():
             given = getattr(self, name)
             if given is not None or name not in _MAY_BE_NONE:
                 object.__setattr__(self, name, checked(option_name(name), given))
+        check_together(self)
 
     @classmethod
     def from_mapping(
@@ -135,12 +158,11 @@ class RunOptions:
 
         try:
             checks.known_keys(mapping, OPTION_NAMES, "a run")
-            for name in ("events", "jobs"):
-                if name not in mapping:
-                    raise InputError(
-                        f"the option {name!r} is missing", column=name, expected=f'{name} = "FILE"',
-                        fix=f'add it; {name} = "{BUNDLED}" stands for what is bundled',
-                    )  # fmt: skip
+            if "jobs" not in mapping:
+                raise InputError(
+                    "the option 'jobs' is missing", column="jobs", expected='jobs = "FILE"',
+                    fix=f'add it; jobs = "{BUNDLED}" stands for what is bundled',
+                )  # fmt: skip
             given = {_FIELDS[name]: value for name, value in mapping.items()}
             made = cls(**given)
         except InputError as error:
@@ -224,90 +246,10 @@ def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
     return str(folder / value)
 
 
-def _path(name: str, value: object) -> str:
-    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
-
-
-def _window(name: str, value: object) -> tuple[str, str]:
-    """Two times as text; TOML has dates and times of its own, and numbers for epoch seconds."""
-    pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
-    times = [str(each) if isinstance(each, int | float) and not isinstance(each, bool) else each for each in times]
-    if len(times) != 2 or not all(isinstance(each, str) for each in times):
-        raise InputError(
-            f"{name} is no pair of times", column=name, value=value, expected='["START", "END"], such as '
-            '["2021-02-12", "2021-02-14T06:00"]', fix="give the start and the end of the part of the log",
-        )  # fmt: skip
-    return str(times[0]), str(times[1])
-
-
-def _t_fwd(name: str, value: object) -> float | str:
-    if value == AUTO:
-        return AUTO
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(
-            f"{name} is neither a number nor {AUTO!r}", column=name, value=value, expected=f"seconds > 0, or {AUTO!r}",
-            fix="write it without quotes, in digits with a decimal point" if isinstance(value, str) else None,
-        )  # fmt: skip
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(
-            "the forward-looking time is not a positive number", column=name, value=value,
-            expected=f"seconds > 0, or {AUTO!r}",
-            fix="120 s is a good start; the best value depends on how often nodes are reclaimed",
-        )  # fmt: skip
-    return float(value)
-
-
-def _time_limit(name: str, value: object) -> float:
-    if value == math.inf:
-        raise InputError(
-            "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
-            fix="give a large number, such as 3600",
-        )  # fmt: skip
-    return checks.number(name, value, above=0)
-
-
-def _gap(name: str, value: object) -> float:
-    return checks.number(name, value, least=0, most=math.nextafter(1, 0))
-
-
-def _one_of(*words: str) -> Callable[[str, object], str]:
-    return lambda name, value: checks.one_of(name, value, words)
-
-
-def _whole(least: int) -> Callable[[str, object], int]:
-    return lambda name, value: checks.whole(name, value, least)
-
-
-_CHECKS: Mapping[str, Callable[[str, object], Any]] = {
-    "events": _path,
-    "jobs": _path,
-    "curves": _path,
-    "window": _window,
-    "policy": checks.text,
-    "objective": checks.text,
-    "t_fwd": _t_fwd,
-    "max_parallel": _whole(1),
-    "unlimited_work": checks.truth,
-    "learn_curves": _one_of("job", "model"),
-    "measurement_noise": lambda name, value: checks.number(name, value, least=0, most=1),
-    "solver": checks.text,
-    "formulation": checks.text,
-    "fallback": _one_of("exact", "keep"),
-    "time_limit": _time_limit,
-    "gap": _gap,
-    "threads": _whole(1),
-    "solver_seed": _whole(0),
-    "warm_start": checks.truth,
-    "reformulate_sets": checks.truth,
-    "memory_limit": _whole(1),
-    "semantics": _one_of("continuous", "published"),
-    "seed": _whole(0),
-    "record_nodes": checks.truth,
-    "efficiency": checks.truth,
-    "bound": checks.truth,
-}
-_MAY_BE_NONE = ("curves", "window", "objective", "learn_curves", "formulation", "memory_limit")
+_MAY_BE_NONE = (
+    "events", "curves", "cluster", "node_type", "window", "measure", "round", "objective", "max_parallel",
+    "learn_curves", "formulation", "memory_limit", "prices",
+)  # fmt: skip
 _FIELDS = {option_name(field.name): field.name for field in fields(RunOptions)}
 
 OPTION_NAMES = tuple(_FIELDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 from bfreplay.errors import InputError
@@ -18,8 +18,10 @@ from bfreplay.registry import Registry, made
 class PolicyFactory(Protocol):
     """What a policy's class must offer to be named on the command line.
 
-    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. Further
-    keywords are the policy's own parameters, set in brackets after its name.
+    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One that
+    looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``. Further
+    keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a round, which
+    can be set by an option of the run as well.
     """
 
     def from_options(self, *, t_fwd_s: float | str, solver: Solver) -> Policy:
@@ -63,19 +65,38 @@ POLICIES = Registry(
     },
 )
 
-_OF_THE_RUN = ("t_fwd_s", "solver", "objective")
+_OF_THE_RUN = ("t_fwd_s", "solver", "objective", "prices")
+_BY_RULE = "equal-share"
+_GAVELS = "gavel."
 
 
-def policy_of(spec: str, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None) -> Policy:
+def policy_of(
+    spec: str,
+    *,
+    t_fwd_s: float | str,
+    solver: Solver,
+    objective: Objective | str | None = None,
+    round_s: float | None = None,
+    prices: Mapping[str, float] | None = None,
+) -> Policy:
     """Make the policy that ``spec`` names: ``"bftrainer"``, ``"foresight(events=3)"``, ``"package.module:Class"``.
 
-    Those that optimise use the options.
+    Parameters
+    ----------
+    spec
+        Name and own parameters.
+    t_fwd_s, solver, objective
+        For those that optimise.
+    round_s
+        Length of a round in seconds, for those that decide in rounds; ``None``: the policy's own.
+    prices
+        Dollars for an hour of a node by its type; those that do not look at prices are not told.
 
     Raises
     ------
     InputError
         There is no such policy; the message lists those there are. It has no such parameter. Or it takes no
-        ``objective``, and one is given.
+        ``objective`` or ``round_s``, and one is given.
     """
     part = policy_named(spec)
     factory = cast(PolicyFactory, POLICIES.load(part.name))
@@ -90,7 +111,37 @@ def policy_of(spec: str, *, t_fwd_s: float | str, solver: Solver, objective: Obj
             fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
             "from_options has a parameter 'objective'",
         )
+    if round_s is not None:
+        _check_round(part, factory, round_s)
+        chosen["round_s"] = round_s
+    if prices and _takes(factory.from_options, "prices"):
+        chosen["prices"] = prices
     return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
+
+
+def asks_solver(spec: str) -> bool:
+    """Whether the solver of the run has a say in what the policy decides: not under equal share, nor under Gavel's."""
+    name = policy_named(spec).name
+    return name != _BY_RULE and not name.startswith(_GAVELS)
+
+
+def decides_in_rounds(spec: str) -> bool:
+    """Whether the policy is one of Gavel's, which have rounds and no forward-looking time."""
+    return policy_named(spec).name.startswith(_GAVELS)
+
+
+def _check_round(part: TermSpec, factory: PolicyFactory, round_s: float) -> None:
+    if not _takes(factory.from_options, "round_s"):
+        raise InputError(
+            f"the policy {part.name!r} does not decide in rounds", column="round", value=round_s,
+            expected="--round with a policy that does, such as gavel.max_min_fairness_perf",
+            fix="leave --round out; a class of your own has rounds when its from_options has a parameter 'round_s'",
+        )  # fmt: skip
+    if "round_s" in dict(part.parameters):
+        raise InputError(
+            "the length of a round is set twice", column="round", value=round_s,
+            expected=f"--round, or round_s in {part}", fix="leave one of the two out",
+        )  # fmt: skip
 
 
 def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:

@@ -26,6 +26,10 @@ class Semantics(StrEnum):
     PUBLISHED = "published"  # the published program's: everything is noticed at the next pool event
 
 
+_ROUNDING = 1e-11
+"""Of samples that were added up in several spans of time, relative."""
+
+
 @compiled
 def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
     """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
@@ -76,6 +80,19 @@ def advance(
             records[j]["rescaling"] += count * paid_us
             useful -= paid
             useful_us -= paid_us
+        halt = records[j]["halt"]
+        beyond = records[j]["progress"] + useful - halt
+        if halt < records[j]["target"] and beyond >= -_ROUNDING * halt:
+            # it has processed what it may until the next decision, and waited since
+            gross -= beyond
+            waited_us = min(useful_us, int(max(beyond, 0.0) / charged_rate * 1e6 + 0.5))
+            useful_us -= waited_us
+            records[j]["stalled"] += count * waited_us
+            records[j]["rate"] = 0.0
+            gained += halt - records[j]["progress"]
+            records[j]["useful"] += count * useful_us
+            records[j]["progress"] = halt
+            continue
         records[j]["useful"] += count * useful_us
         if is_published:
             cost = records[j]["rescale_cost"]
@@ -171,31 +188,19 @@ def settle(
 
 @compiled
 def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int:
-    """Write when each job reaches its target or has to wait if nothing changes, in whole us; returns the earliest."""
+    """Write when each job reaches its target if nothing changes, in whole microseconds; returns the earliest."""
     earliest = NEVER_US
     for j in range(n_active):
         rate = records[j]["rate"]
         finish = NEVER_US
-        if rate > 0.0:
+        if rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
             owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-            goal = min(records[j]["target"], records[j]["halt"])
-            left_us = (goal - records[j]["progress"] + owed) / rate * 1e6
+            left_us = (records[j]["target"] - records[j]["progress"] + owed) / rate * 1e6
             if left_us < 4e18 - now_us:
-                finish = now_us + int(np.ceil(max(left_us, 0.0)))
-                if records[j]["target"] <= records[j]["halt"]:
-                    finish = max(finish, records[j]["not_before_us"])
+                finish = max(now_us + int(np.ceil(max(left_us, 0.0))), records[j]["not_before_us"])
         records[j]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest
-
-
-def halt(record: np.void) -> float:
-    """Stop a job that has processed what it may until the next decision; returns the samples cut, as ``trim``."""
-    excess = float(record["progress"] - record["halt"])
-    record["progress"] = record["halt"]
-    record["rate"] = 0.0
-    record["finish_us"] = NEVER_US
-    return excess
 
 
 def trim(record: np.void, is_published: bool) -> float:

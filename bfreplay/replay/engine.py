@@ -12,7 +12,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
-from bfreplay.replay.accounting import Semantics, advance, charge_preemption, halt, predict_finish, settle, trim
+from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import NEVER_US, SECOND, ActiveJobs, next_target
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
@@ -194,23 +194,12 @@ class Engine:
             return Trigger.NONE
         else:
             done = np.flatnonzero(records["finish_us"] <= now_us)
-            done = done[[not self._halt(row) for row in done.tolist()]] if done.size else done
         leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)
-        if not (leaving or self.is_published):  # no decision follows that would look ahead again
+        if done.size and not leaving:  # no decision follows that would look ahead again
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
         return Trigger.COMPLETION if leaving else Trigger.NONE
-
-    def _halt(self, row: int) -> bool:
-        """Stop a job that has processed what it may until the next decision, if that is what it has come to."""
-        record = self.active.records[row]
-        if record["halt"] >= record["target"]:
-            return False
-        excess = halt(record)
-        self._trimmed += excess
-        self._samples -= excess
-        return True
 
     def _report(self, row: int, now_us: int) -> str:
         """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""

@@ -34,9 +34,9 @@ def _close_intervals(
     node_type: NDArray[np.int16],
     sharing: NDArray[np.int8],
     used: int,
-) -> tuple[int, int]:
-    """Write the allocation intervals that end now. Returns (rows used, node time written)."""
-    node_us = 0
+    node_us: NDArray[np.int64],
+) -> int:
+    """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
     for j in range(n_active):
         if (
             records[j]["count"] == records[j]["open_count"]
@@ -52,13 +52,15 @@ def _close_intervals(
             node_type[used] = records[j]["open_type"]
             sharing[used] = records[j]["open_sharing"]
             used += 1
+            if records[j]["open_type"] >= node_us.size:
+                raise IndexError("nodes of a type that the recorder does not know")
             charged = charged_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
-            node_us += records[j]["open_count"] * charged
+            node_us[records[j]["open_type"]] += records[j]["open_count"] * charged
         records[j]["open_count"] = records[j]["count"]
         records[j]["open_type"] = records[j]["node_type"]
         records[j]["open_sharing"] = records[j]["sharing"]
         records[j]["open_since_us"] = now_us
-    return used, node_us
+    return used
 
 
 def allocations_schema(shared: bool) -> pa.Schema:
@@ -67,7 +69,10 @@ def allocations_schema(shared: bool) -> pa.Schema:
 
 
 class AllocationTable:
-    """Who held how many nodes from when to when: a row when an interval of constant count ends."""
+    """Who held how many nodes from when to when: a row when an interval of constant count ends.
+
+    Node time is added up as jobs are charged for it: two that share nodes pay half of it each.
+    """
 
     def __init__(
         self, names: Sequence[str], sink: TableSink, type_names: Sequence[str] = (ANY_TYPE,), *, shared: bool = False
@@ -76,26 +81,35 @@ class AllocationTable:
         self._names = names
         self._sink = sink
         self._type_names = pa.array(type_names, type=pa.string())
+        self._node_us = np.zeros(len(type_names), np.int64)
         self._shared = shared
         self._type, self._sharing = np.empty(0, np.int16), np.empty(0, np.int8)
         self._job, self._count = np.empty(0, np.int32), np.empty(0, np.int32)
         self._since, self._until = np.empty(0, np.int64), np.empty(0, np.int64)
         self._used = 0
-        self.node_us = 0
         self.write_s = 0.0
 
     def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
         """End the interval of every active job whose count differs from the one on record."""
         if self._used + n_active > self._job.size:
             self._reserve(n_active)
-        used, node_us = _close_intervals(
+        used = _close_intervals(
             records, n_active, now_us, self._job, self._count, self._since, self._until, self._type, self._sharing,
-            self._used,
+            self._used, self._node_us,
         )  # fmt: skip
         self._used = int(used)
-        self.node_us += int(node_us)
         if self._used >= CHUNK_ROWS:
             self._flush()
+
+    @property
+    def node_us(self) -> int:
+        """Node time of all intervals that have ended, in node-microseconds."""
+        return sum(self.node_us_by_type.values())
+
+    @property
+    def node_us_by_type(self) -> dict[str, int]:
+        """The same by the type of the nodes."""
+        return dict(zip(self._type_names.to_pylist(), self._node_us.tolist(), strict=True))
 
     def _reserve(self, n_active: int) -> None:
         """Room for a chunk and the rows of one more instant."""

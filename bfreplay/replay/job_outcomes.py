@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,14 @@ class JobOutcomes:
         self.deadlines = dict.fromkeys(("met", "missed", "open", "void"), 0)
         self.is_over = True  # no job is to come
         self._to_start_s: list[float] = []
-        self._to_finish_s: list[float] = []
+        self.jct_s: dict[int, float] = {}  # submit to finish of the jobs that finished, by number
+
+    @property
+    def measured(self) -> Iterator[tuple[int, ElasticJob]]:
+        """Numbers of the jobs that the run is about, and the jobs."""
+        for index, job in enumerate(self._jobs):
+            if self._measured is None or index in self._measured:
+                yield index, job
 
     @property
     def last_finish_us(self) -> int | None:
@@ -114,7 +121,7 @@ class JobOutcomes:
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
-            job.deadline_us, _deadline_met(job, None, now_us), job.work_samples, *nothing, *self._of_reports(index),
+            job.deadline_us, _deadline_met(job, None, now_us), job.weight, job.work_samples, *nothing, *self._of_reports(index),
             _params_text(job),
         )  # fmt: skip
 
@@ -135,11 +142,11 @@ class JobOutcomes:
         if started != NEVER_US:
             self._to_start_s.append((started - job.submit_us) / 1e6)
         if finished_us is not None:
-            self._to_finish_s.append((finished_us - job.submit_us) / 1e6)
+            self.jct_s[index] = (finished_us - job.submit_us) / 1e6
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
             None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
-            _deadline_met(job, finished_us, now_us), job.work_samples, float(record["progress"]),
+            _deadline_met(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_grown", "n_shrunk", "n_preempted")),
             *self._of_reports(index), _params_text(job),
@@ -162,7 +169,7 @@ class JobOutcomes:
                 "median_s": float(np.percentile(values, 50)) if values else None,
                 "p95_s": float(np.percentile(values, 95)) if values else None,
             }
-            for name, values in (("submit_to_start", self._to_start_s), ("submit_to_finish", self._to_finish_s))
+            for name, values in (("submit_to_start", self._to_start_s), ("submit_to_finish", list(self.jct_s.values())))
         }
 
     @property
@@ -182,10 +189,11 @@ class JobOutcomes:
             scores |= {"best_finished_score": score, "best_finished_job": self._jobs[index].name}
         return scores
 
-    def write(self) -> None:
-        """Hand all rows to the table."""
+    def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:
+        """Hand all rows to the table, with how long each job took under the isolated policy, where that is known."""
+        isolated_jct_s = isolated_jct_s or {}
         for index in range(len(self._jobs)):
-            self._table.append(self._rows[index])  # every job has left, is interrupted, or was never admitted
+            self._table.append((*self._rows[index], isolated_jct_s.get(index)))  # every job has left, is interrupted, or was never admitted
 
 
 def _params_text(job: ElasticJob) -> str | None:

@@ -229,21 +229,25 @@ class NodePool:
         wrong = "" if partner is None else _why_not_partners(partner, assigned)
         if wrong:
             return wrong
-        own = [nodes for j, nodes in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
-        chosen = np.concatenate([np.zeros(0, np.int64), *(np.asarray(nodes) for nodes in own)])
+        own = [np.asarray(nodes) for j, nodes in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
+        chosen = np.concatenate([np.zeros(0, np.int64), *own])
         outside = (chosen < 0) | (chosen >= self.holder.size)
         if outside.any():
             return f"node {chosen[outside][0]} of {self.holder.size}"
-        busy = self.holder[chosen.astype(np.int64)] == NOT_IDLE
+        chosen = chosen.astype(np.int64)
+        busy = self.holder[chosen] == NOT_IDLE
         if busy.any():
             return f"node {chosen[busy][0]}, which is not idle"
-        values, uses = np.unique(chosen, return_counts=True)
-        if (uses > 1).any():
-            return f"node {values[uses > 1][0]} twice"
-        if len(self.active.type_names) > 1:
-            for nodes in own:
-                if np.unique(self.node_type[np.asarray(nodes, dtype=np.int64)]).size > 1:
-                    return f"nodes {np.asarray(nodes).tolist()} of several types to one job"
+        uses = np.bincount(chosen)
+        if chosen.size and uses.max() > 1:
+            return f"node {int(uses.argmax())} twice"
+        sizes = np.array([nodes.size for nodes in own])
+        types = self.node_type[chosen]
+        first = types[(np.cumsum(sizes) - sizes)[sizes > 0]]
+        mixed = np.repeat(first, sizes[sizes > 0]) != types
+        if mixed.any():
+            of_job = np.repeat(np.arange(sizes.size), sizes)[mixed][0]
+            return f"nodes {own[of_job].tolist()} of several types to one job"
         return ""
 
     def assign(
@@ -255,11 +259,15 @@ class NodePool:
         """Give every job exactly the nodes that a policy chose for it; see ``why_not_assignable``."""
         active = self.active
         records = active.records[: active.n]
-        for j in range(active.n):
-            self._free(j, now_us)
+        taken = self.holder >= 0
+        self._nodes["held_us"][taken] += now_us - self._nodes["held_since_us"][taken]
+        self.holder[taken] = FREE
+        records["count"] = 0
         records["partner"] = -1
         records["sharing"] = ALONE
         for j, nodes in enumerate(assigned):
+            if not len(nodes):
+                continue
             other = -1 if partner is None else int(partner[j])
             if other >= 0:
                 records["partner"][j] = records["job"][other]
@@ -269,8 +277,7 @@ class NodePool:
                 self._nodes["held_since_us"][nodes] = now_us
             active.held[j, : len(nodes)] = nodes
             records["count"][j] = len(nodes)
-            if len(nodes):
-                records["node_type"][j] = self.node_type[nodes[0]]
+            records["node_type"][j] = self.node_type[nodes[0]]
 
     def release(self, row: int, now_us: int) -> None:
         """Free the nodes of a job that gives all of them up; one that shared them has them for itself then."""

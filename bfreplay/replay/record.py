@@ -12,6 +12,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import Policy
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.scheduling import scheduling_summary
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import Total, Yardsticks
 from bfreplay.result_folders import RUN
@@ -34,6 +35,7 @@ def record_of_inputs(
             "record_nodes": settings.record_nodes,
             "unlimited_work": unlimited_work,
             **_of_the_end(settings),
+            **_of_prices(events, settings),
             "window_start_us": events.window_start_us,
             "window_end_us": events.window_end_us,
         },
@@ -58,6 +60,13 @@ def _of_the_end(settings: ReplaySettings) -> dict[str, Any]:
         return {}
     measured = settings.measured
     return {"until_done": settings.until_done, "measured": None if measured is None else list(measured)}
+
+
+def _of_prices(events: NodeEvents, settings: ReplaySettings) -> dict[str, Any]:
+    """Prices of the types of the log, those that are known."""
+    prices = {name: settings.price_of(name) for name in events.node_types.names}
+    known = {name: float(price) for name, price in prices.items() if price is not None}
+    return {"prices": known} if known else {}
 
 
 _READ_OF_A_POLICY: tuple[tuple[tuple[str, ...], type | tuple[type, ...]], ...] = (
@@ -99,9 +108,14 @@ def _of_source(source: JobSource) -> dict[str, Any]:
 
 
 def summary_of(
-    events: NodeEvents, engine: Engine, ledger: Ledger, measured_by: Yardsticks | None, bound: UpperBound | None
+    events: NodeEvents,
+    engine: Engine,
+    ledger: Ledger,
+    measured_by: Yardsticks | None,
+    bound: UpperBound | None,
+    isolated_jct_s: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """Totals of the run, JSON-ready."""
+    """Totals of the run, JSON-ready; ``isolated_jct_s`` where fairness was asked for."""
     duration_us = events.window_end_us - events.window_start_us
     log = engine.log
     total = Total.of(engine, ledger.samples)
@@ -135,7 +149,25 @@ def summary_of(
         "efficiency": efficiency,
         "learning": learning,
         "bound": None if bound is None else _of_bound(bound, total.samples),
-    }
+        "scheduling": scheduling_summary(
+            engine.outcomes, ledger, engine.recorder.allocations.node_us_by_type, engine.settings,
+            events.window_start_us, isolated_jct_s,
+        ),
+        "policy": _own_summary(engine.policy),
+    }  # fmt: skip
+
+
+def _own_summary(policy: Policy) -> dict[str, Any] | None:
+    """What the policy itself has counted; ``None`` for one that counts nothing."""
+    tell = getattr(policy, "summary", None)
+    if tell is None:
+        return None
+    said = tell()
+    if not isinstance(said, Mapping):
+        raise InputError(
+            f"the policy {policy.name!r} sums itself up by {type(said).__name__}", expected="a mapping, JSON-ready"
+        )
+    return dict(said)
 
 
 def _of_bound(bound: UpperBound, samples: float) -> dict[str, Any]:

@@ -67,9 +67,9 @@ class Recorder:
         return recorder
 
     @classmethod
-    def nowhere(cls) -> Recorder:
-        """Keeps the totals that the ledger needs and no row."""
-        return cls._with(lambda name, schema: NoSink())
+    def nowhere(cls, type_names: Sequence[str] = (ANY_TYPE,)) -> Recorder:
+        """Keeps the totals that the ledger needs and no row; ``type_names`` are those of the log."""
+        return cls._with(lambda name, schema: NoSink(), type_names)
 
     @classmethod
     def _with(

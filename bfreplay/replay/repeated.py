@@ -130,7 +130,7 @@ class Repetition:
             The replay goes another way than the run did, with the first difference; or the log is faulty.
         """
         recording = self._recording
-        recorder = Recorder.nowhere()
+        recorder = Recorder.nowhere(self._events.node_types.names)
         recorder.decisions = recording
         self._watch = watch
         self._engine = Engine(self._events, self._jobs, self._policy, self._settings, recorder, progress)

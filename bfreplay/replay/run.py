@@ -39,6 +39,7 @@ def replay_log(
     with_efficiency: bool = True,
     dedicated_t_fwd_s: float = defaults.T_FWD_S,
     with_bound: bool = True,
+    with_fairness: bool = False,
     with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -69,6 +70,9 @@ def replay_log(
         Forward-looking time of the decisions there when the policy itself has none.
     with_bound
         Also tell how much anyone could have processed (``bounds.upper_bound``), for a set of jobs.
+    with_fairness
+        Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
+        finish-time fairness; for a set of jobs.
     with_tables
         Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
@@ -108,6 +112,10 @@ def replay_log(
         # dedicated nodes and the bound are told for a log of one type and a known end
         is_told = len(events.node_types.names) == 1 and not settings.until_done and settings.measured is None
         with_efficiency, with_bound = with_efficiency and is_told, with_bound and is_told
+        if with_fairness:
+            from bfreplay.replay.isolated_run import isolated_jct_s, refuse_source
+
+            refuse_source(anchored)
         record = record_of_inputs(events, workload, policy, settings, unlimited_work=unlimited_work)
         notes: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
@@ -116,7 +124,7 @@ def replay_log(
             record_json(document, "the run")  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
-            recorder = Recorder.nowhere() if folder is None and not with_tables else Recorder.open(
+            recorder = Recorder.nowhere(events.node_types.names) if folder is None and not with_tables else Recorder.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
                 with_reports=not isinstance(anchored, JobSet), type_names=events.node_types.names,
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
@@ -134,12 +142,17 @@ def replay_log(
             looping = perf_counter()
             engine = Engine(events, anchored, policy, settings, recorder, progress)
             ledger = engine.run()
-            engine.outcomes.write()
+            loop_s = perf_counter() - looping
+            isolating = perf_counter()
+            isolated = isolated_jct_s(events, anchored, policy, settings) if with_fairness else None
+            isolated_s = perf_counter() - isolating
+            looping = perf_counter()
+            engine.outcomes.write(isolated)
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 record["config"]["window_end_us"] = engine.end_us
             tables = recorder.close()
-            loop_s = perf_counter() - looping
+            loop_s += perf_counter() - looping
             comparing = perf_counter()
             if with_efficiency and measured is None:
                 measured = yardsticks(ledger.idle_node_us, events, anchored, policy, settings, t_fwd_s)
@@ -150,7 +163,7 @@ def replay_log(
                 is_over = engine.outcomes.last_finish_us is not None
                 bound = upper_bound(events, anchored, settings.max_parallel, with_finish=is_over)
             bound_s = perf_counter() - bounding
-            record["summary"] = summary_of(events, engine, ledger, measured, bound)
+            record["summary"] = summary_of(events, engine, ledger, measured, bound, isolated)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
                 "seconds": {
@@ -160,6 +173,7 @@ def replay_log(
                     "write_s": recorder.write_s,
                     "dedicated_s": compared_s,
                     "bound_s": bound_s,
+                    "isolated_s": isolated_s,
                 },
                 "slowest_decision": engine.log.slowest,
                 "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
@@ -30,6 +31,9 @@ class ReplaySettings:
     measured
         Numbers of the jobs, in order of submission, that the run is about: from the first to the one before the second.
         The replay ends when they are done; the others only keep the machine busy. ``None``: all.
+    prices
+        Dollars of a node-hour by node type, > 0, for the run's cost; ``defaults.NODE_PRICES`` of types that are not
+        there.
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -45,6 +49,7 @@ class ReplaySettings:
     record_nodes: bool = False
     until_done: bool = False
     measured: tuple[int, int] | None = None
+    prices: Mapping[str, float] = field(default_factory=dict, hash=False)
     seed_map: SeedMap = random_seed_map
 
     def __post_init__(self) -> None:
@@ -55,8 +60,14 @@ class ReplaySettings:
                 "the range of measured jobs is empty", column="measured", value=self.measured,
                 expected="two whole numbers, the first >= 0 and below the second",
             )  # fmt: skip
+        for name, price in self.prices.items():
+            checks.number(f"price of {name}", price, above=0)
         try:
             object.__setattr__(self, "semantics", Semantics(self.semantics))
         except ValueError as error:
             words = " or ".join(repr(word.value) for word in Semantics)
             raise InputError("unknown semantics", column="semantics", value=self.semantics, expected=words) from error
+
+    def price_of(self, node_type: str) -> float | None:
+        """Dollars of a node-hour; ``None`` where nobody said."""
+        return self.prices.get(node_type, defaults.NODE_PRICES.get(node_type))

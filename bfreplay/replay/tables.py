@@ -62,6 +62,7 @@ JOBS = pa.schema(
         ("ended", TIME),  # left for good, finished or not
         ("deadline", TIME),
         ("deadline_met", pa.bool_()),  # null without a deadline, and while it may still be met
+        ("weight", pa.float64()),
         ("work_samples", pa.float64()),
         ("done_samples", pa.float64()),
         ("useful_node_us", pa.int64()),
@@ -79,6 +80,7 @@ JOBS = pa.schema(
         ("last_score", pa.float64()),
         ("best_score", pa.float64()),
         ("params", pa.string()),  # JSON; null for none
+        ("isolated_jct_s", pa.float64()),  # null where fairness was not asked for, and for a job not finished there
     ]
 )
 REPORTS = pa.schema(

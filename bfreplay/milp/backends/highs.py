@@ -62,7 +62,7 @@ class Highs:
         if known is not None:
             return known
         scale = objective_scale(model)
-        _start_threads(options.threads)
+        start_threads(options.threads)
         highs = _built(model, scale, options)
         built = time.perf_counter()
         highs.run()
@@ -99,7 +99,7 @@ _threads: list[int] = []
 """How many threads HiGHS has started in this process."""
 
 
-def _start_threads(threads: int) -> None:
+def start_threads(threads: int) -> None:
     """HiGHS keeps its threads from solve to solve, and refuses to solve with another number before they are ended."""
     import highspy
 

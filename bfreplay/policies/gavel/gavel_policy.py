@@ -9,21 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.gavel.clock import seconds_after, whole_us
+from bfreplay.policies.gavel.clock import US_PER_S, seconds_after
 from bfreplay.policies.gavel.gangs import gangs, rates
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.known_jobs import KnownJobs
 from bfreplay.policies.gavel.pair_rates import PairRates
+from bfreplay.policies.gavel.placed_round import PlacedRound, busy_node_s, seen
 from bfreplay.policies.gavel.rounds.assignment import NOBODY, Assignment
 from bfreplay.policies.gavel.rounds.crediting import credit
-from bfreplay.policies.gavel.rounds.next_round import next_round
+from bfreplay.policies.gavel.rounds.next_round import next_round, refill
 from bfreplay.policies.gavel.rounds.resets import forget_last_reset, reset, reset_is_due
 from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs, first_state, note_change, remove_jobs
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 from bfreplay.policies.policy import NO_DEADLINE_US, Decision, PolicyState, Trigger
-
-_NO_NODES = np.zeros(0, np.int64)
 
 
 class GavelPolicy(ABC):
@@ -89,7 +88,9 @@ class GavelPolicy(ABC):
         self._state: RoundState | None = None
         self._jobs = KnownJobs()
         self._until_us = -1
+        self._limits: dict[int, float] = {}
         self._n_rounds = self._n_recomputations = 0
+        self._busy_node_s = 0.0
         self.assignment: Assignment | None = None
 
     # -- the beginning of a replay -------------------------------------------------------------------------
@@ -100,13 +101,13 @@ class GavelPolicy(ABC):
             self._forget()
         self._last_us = state.time_us
         if self._state is None:
-            assert state.nodes is not None
-            listed = state.nodes.type_names
+            nodes = seen(state)
+            listed = nodes.type_names
             self._type_names = tuple(sorted(listed))
             # the problem has types by the alphabet, the log has them as they were listed
             self._listed = np.array([listed.index(name) for name in self._type_names])
             position = np.array([self._type_names.index(name) for name in listed], np.int16)
-            self._node_type: NDArray[np.int16] = position[state.nodes.node_type]
+            self._node_type: NDArray[np.int16] = position[nodes.node_type]
             self._rules = self.options.rules(listed, self._type_names, self.shares)
             self._pair_rates = PairRates(self._type_names)
             self._n_nodes = np.zeros(len(listed), np.int64)
@@ -119,25 +120,64 @@ class GavelPolicy(ABC):
     def decide(self, state: PolicyState) -> Decision:
         """Who runs where until the next round begins."""
         rounds = self._begin(state)
+        in_mid_round = rounds.last.n_tasks > 0 and state.time_us < self._until_us
+        return self._refilled(state, rounds) if in_mid_round else self._next_round(state, rounds)
+
+    def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
+        self._busy_node_s += busy_node_s(rounds)
         failed = self._failed(state, credit(rounds))
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
-        width = gangs(state, self.options.gang)
-        self._follow(state, rounds, width, ~failed)
-        problem_rows = np.flatnonzero(~failed)
-        steps_left = (state.work - state.progress)[problem_rows]
-        self._recompute_if_due(state, rounds, now_s, problem_rows, steps_left)
-        assert state.nodes is not None
-        is_idle = state.nodes.is_idle
+        rows = np.flatnonzero(~failed)
+        self._follow(state, rounds, rows)
+        steps_left = (state.work - state.progress)[rows]
+        self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+        is_idle = seen(state).is_idle
         assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             forget_last_reset(rounds)
-            self._recompute_if_due(state, rounds, now_s, problem_rows, steps_left)
+            self._recompute_if_due(state, rounds, now_s, rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
-        return self._decision(state, rounds, assignment, problem_rows, failed)
+        placed = PlacedRound(state, rounds, assignment, rows)
+        placed.begin(self._rules, range(assignment.n_tasks))
+        self._until_us = placed.until_us
+        self._limits = placed.limits()
+        return placed.decision(failed if failed.any() else None, self._until_us)
+
+    def _refilled(self, state: PolicyState, rounds: RoundState) -> Decision:
+        """Nodes came or went in mid-round: what lost its nodes ends, what has none may start, the rest goes on."""
+        now_s = seconds_after(state.time_us, state.window_start_us)
+        until_s = now_s + (self._until_us - state.time_us) / US_PER_S
+        kept = self._goes_on(state, rounds)
+        ended_s = np.minimum(rounds.last.finish_s, now_s)
+        self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
+        failed = self._failed(state, credit(rounds, ended_s, ~kept))
+        rows = np.flatnonzero(~failed)
+        self._follow(state, rounds, rows)
+        steps_left = (state.work - state.progress)[rows]
+        assignment = refill(
+            rounds, self._rules, now_s, until_s, self._node_type, seen(state).is_idle, steps_left, kept
+        )  # fmt: skip
+        self.assignment = assignment
+        n_kept = int(np.count_nonzero(kept))
+        placed = PlacedRound(state, rounds, assignment, rows)
+        placed.go_on(range(n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        placed.begin(self._rules, range(n_kept, assignment.n_tasks))
+        self._limits = placed.limits()
+        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else -1
+        return placed.decision(failed if failed.any() else None, self._until_us)
+
+    def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """(k,) whether all members of a micro-task are there, and all its nodes."""
+        last = rounds.last
+        is_idle = seen(state).is_idle
+        is_there = np.isin(last.member, self._jobs.still_there(state.job)) | (last.member == NOBODY)
+        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        goes_on: NDArray[np.bool_] = is_there.all(axis=1) & has_nodes & ~rounds.is_credited
+        return goes_on
 
     def _failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(J,) rows of the jobs that are given up; ``number`` as the mechanism counts."""
@@ -146,22 +186,19 @@ class GavelPolicy(ABC):
         gone = {job for job, known in zip(self._jobs.job, self._jobs.number.tolist(), strict=True) if known in number}
         return np.array([job in gone for job in state.job.tolist()], np.bool_)
 
-    def _follow(
-        self, state: PolicyState, rounds: RoundState, width: NDArray[np.int64], stays: NDArray[np.bool_]
-    ) -> None:
-        """Tell the mechanism which jobs and nodes came and went."""
-        rows = np.flatnonzero(stays)
+    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+        """Tell the mechanism which jobs (rows of the state) and nodes came and went."""
         left, came = self._jobs.follow(state.job[rows])
         if left.size:
             remove_jobs(rounds, left)
         if came.size:
+            width = gangs(state, self.options.gang)
             first_new = rows.size - came.size
             of_type = rates(state, width)[:, self._listed]
             pair, pair_rate = self._pairs_of(state, width, rows, first_new)
             new = rows[first_new:]
             add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
-        assert state.nodes is not None
-        n_nodes = np.bincount(self._node_type[state.nodes.is_idle], minlength=rounds.n_types)
+        n_nodes = np.bincount(self._node_type[seen(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes
             note_change(rounds)
@@ -211,67 +248,19 @@ class GavelPolicy(ABC):
             pair_rate=entries.rate[pairs],
         )
 
-    def _decision(
-        self,
-        state: PolicyState,
-        rounds: RoundState,
-        assignment: Assignment,
-        rows: NDArray[np.int64],
-        failed: NDArray[np.bool_],
-    ) -> Decision:
-        """The assignment as the replay wants it."""
-        n = state.n_jobs
-        counts = np.zeros(n, np.int64)
-        assigned = [_NO_NODES] * n
-        partner = np.full(n, -1, np.int64)
-        samples = np.full(n, np.inf)
-        restart_s = np.zeros(n)
-        ends_us = [0]
-        not_before_us = np.zeros(n, np.int64)
-        entry_of = {task: entry for entry, task in enumerate(rounds.entries.task.tolist()) if task >= 0}
-        for task in range(assignment.n_tasks):
-            entry = entry_of[task]
-            nodes = assignment.nodes_of(task)
-            members = [int(rows[row]) for row in rounds.entries.member_row[entry].tolist() if row >= 0]
-            for side, row in enumerate(members):
-                counts[row] = nodes.size
-                assigned[row] = nodes
-                rate = float(rounds.entries.rate[entry, assignment.node_type[task], side])
-                steps = 0.0 if assignment.fails[task] else float(assignment.steps[task, side])
-                samples[row] = steps
-                lost_s = self._rules.restart_s if assignment.restarts[task, side] else 0.0
-                restart_s[row] = lost_s
-                # as the replay will work it out, to the microsecond
-                goal = state.progress[row] + steps
-                ends_us.append(int(whole_us((goal - state.progress[row] + rate * lost_s) / rate)))
-            if len(members) == 2 and self._rules.quirks.pairs_end_together:
-                not_before_us[members] = state.time_us + max(ends_us[-2:])
-            if assignment.fails[task]:
-                ends_us.append(int(whole_us(assignment.finish_s[task] - assignment.start_s[task])))
-            if len(members) == 2:
-                partner[members[0]], partner[members[1]] = members[1], members[0]
-        self._until_us = state.time_us + max(max(ends_us), 1) if assignment.n_tasks else -1
-        return Decision(
-            counts,
-            assigned=tuple(assigned),
-            partner=partner if (partner >= 0).any() else None,
-            samples=samples,
-            restart_s=restart_s if restart_s.any() else None,
-            not_before_us=not_before_us if not_before_us.any() else None,
-            failed=failed if failed.any() else None,
-            until_us=self._until_us if assignment.n_tasks else None,
-        )
-
     # -- the record ------------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, object]:
-        """Rounds, recomputations of shares, and leases: how often a job had the same nodes again, of how many times."""
+        """Rounds, recomputations of shares, leases (how often a job had the same nodes again, of how many times), and
+        the node time of all parts of rounds, counted as the rounds count it.
+        """
         state = self._state
         return {
             "n_rounds": self._n_rounds,
             "n_recomputations": self._n_recomputations,
             "lease_extensions": 0 if state is None else state.extensions,
             "lease_opportunities": 0 if state is None else state.opportunities,
+            "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),
         }
 
     def describe(self) -> dict[str, object]:

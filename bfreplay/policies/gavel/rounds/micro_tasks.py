@@ -71,7 +71,7 @@ def same_nodes(
     before, now : (x,) int64
         Its micro-task in the last assignment and in this one, -1 for none.
     last_offset, last_node, offset, node
-        Nodes of micro-tasks, increasing in each.
+        Nodes of micro-tasks, increasing in each; a job has as many in both.
     """
     x = before.shape[0]
     same = np.zeros(x, np.bool_)
@@ -80,8 +80,6 @@ def same_nodes(
             continue
         had = last_node[last_offset[before[i]] : last_offset[before[i] + 1]]
         has = node[offset[now[i]] : offset[now[i] + 1]]
-        if had.shape[0] != has.shape[0]:
-            continue
         equal = True
         for at in range(had.shape[0]):
             equal = equal and had[at] == has[at]

@@ -105,9 +105,7 @@ class FinishTimeFairness:
     def _remember(self, problem: ShareProblem, isolated: NDArray[np.float64]) -> NDArray[np.float64]:
         """Keep what the next recomputation needs, and return ``D_i`` (m,)."""
         new = {}
-        for job, left, rate in zip(
-            problem.job.tolist(), problem.steps_left.tolist(), isolated.tolist(), strict=True
-        ):
+        for job, left, rate in zip(problem.job.tolist(), problem.steps_left.tolist(), isolated.tolist(), strict=True):
             before = self._before.get(job)
             new[job] = _Before(before.until(left) if before else 0.0, left, rate)
         self._before = new

@@ -42,9 +42,7 @@ class Entity:
         if not 0 < self.weight < np.inf:
             raise InputError("An entity needs a weight", value=self.weight, expected="a number > 0")
         if self.inner not in INNER:
-            raise InputError(
-                "No such policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}"
-            )
+            raise InputError("No such policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}")
 
 
 class Hierarchy:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, SolverUnavailableError
-from bfreplay.milp.backends.highs import Highs, _start_threads
+from bfreplay.milp.backends.highs import Highs, start_threads
 from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside
 
 TOLERANCE = 1e-9
@@ -204,7 +204,7 @@ class LinearProgram:
         )
 
     def _run(self, method: str) -> str:
-        _start_threads(1)
+        start_threads(1)
         self._highs.setOptionValue("solver", method)
         self._highs.run()
         return str(self._highs.getModelStatus().name)

@@ -37,7 +37,7 @@ class ShareProblem:
     price_per_hour : (n,) float64
         Of one node of a type.
     pair : (p, 2) int64
-        Rows ``a < b`` of jobs with equal gangs that may share nodes; sorted, unique. Empty for policies without packing.
+        Rows ``a < b`` of jobs with equal gangs that may share nodes; sorted, unique. None for policies without packing.
     pair_rate : (p, n, 2) float64
         Steps/s of ``a`` and of ``b`` when they share nodes of a type; zeros where they cannot.
     """
@@ -57,15 +57,15 @@ class ShareProblem:
 
     @property
     def n_jobs(self) -> int:
-        """m."""
+        """How many jobs: m."""
         return int(self.job.shape[0])
 
     @property
     def n_types(self) -> int:
-        """n."""
+        """How many node types: n."""
         return len(self.type_names)
 
     @property
     def n_pairs(self) -> int:
-        """p."""
+        """How many pairs: p."""
         return int(self.pair.shape[0])

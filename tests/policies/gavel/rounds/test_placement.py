@@ -74,3 +74,14 @@ def test_a_pair_is_another_than_its_members_and_keeps_only_its_own_nodes():
     give(state, how, 0.0, [[0.0], [0.0], [0.5]], [(0, 1)], [[0.9]])
     run_round(state, how, 100.0, [0, 0, 0], gone=[0])
     assert who(state.last) == [("0+1", 0, [2]), ("2", 0, [1])]
+
+
+def test_a_job_that_is_to_run_on_another_type_leaves_its_nodes():
+    how = rules(type_order=(0, 1))
+    state = with_jobs(how, [1], [[1.0, 1.0]])
+    give(state, how, 0.0, [[0.9, 0.1]])
+    assert who(run_round(state, how, 0.0, [0, 1])) == [("0", 0, [0])]
+    give(state, how, 0.0, [[0.0, 1.0]])
+    how = rules(type_order=(1, 0))
+    assert who(run_round(state, how, 100.0, [0, 1])) == [("0", 1, [1])]
+    assert state.last.restarts[0, 0]

@@ -154,3 +154,11 @@ def test_ties_of_pairs_go_to_the_entry_that_came_first():
     assert state.entries.member.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1], [0, 2], [1, 2]]
     give(state, how, 0.0, [[0.0]] * 3, [(0, 1), (0, 2), (1, 2)], [[0.0], [0.5], [0.5]])
     assert who(run_round(state, how, 0.0, [0])) == [("0+2", 0, [0])]
+
+
+def test_no_pair_takes_a_member_of_another_pair():
+    how = rules()
+    pairs = [(0, 2), (1, 2)]
+    state = with_jobs(how, [1] * 3, [[1.0]] * 3, pairs, [[[1.0, 1.0]]] * 2)
+    give(state, how, 0.0, [[0.0], [0.1], [0.0]], pairs, [[0.9], [0.8]])
+    assert who(run_round(state, how, 0.0, [0, 0])) == [("0+2", 0, [0]), ("1", 0, [1])]

@@ -119,6 +119,10 @@ def test_entries_that_nobody_asked_about_have_no_share():
     state = with_jobs(how, [1, 1], [[1.0]] * 2, [(0, 1)], [[[1.0, 1.0]]])
     give(state, how, 0.0, [[0.5], [0.0]])
     assert state.entries.has_share.tolist() == [True, True, False]
+    give(state, how, 0.0, [[0.5], [0.0]], [(0, 1)], [[0.5]])
+    give(state, how, 0.0, [[0.5], [0.0]])
+    assert state.entries.has_share.tolist() == [True, True, False]
+    assert state.entries.share[:, 0].tolist() == [0.5, 0.0, 0.0]
 
 
 def test_jobs_that_are_not_numbered_in_order_of_arrival_are_refused():

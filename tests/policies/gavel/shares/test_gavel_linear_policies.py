@@ -242,9 +242,10 @@ def test_deadlines_cost_throughput_and_are_dropped_where_they_cannot_all_be_met(
     found = policy.shares(tight)
     assert found.objective == pytest.approx(10 / 2 + 1 / 2)
     assert not policy.dropped_deadlines
-    late = replace(tight, to_deadline_s=np.array([-5.0, 2000.0]))
-    assert policy.shares(late).objective == pytest.approx(5.5)
-    assert not policy.dropped_deadlines
+    for too_late in (-5.0, 0.0):
+        late = replace(tight, to_deadline_s=np.array([too_late, 2000.0]))
+        assert policy.shares(late).objective == pytest.approx(5.5)
+        assert not policy.dropped_deadlines
     impossible = replace(tight, to_deadline_s=np.array([INF, 900.0]))
     assert policy.shares(impossible).objective == pytest.approx(10)
     assert policy.dropped_deadlines

@@ -1,0 +1,178 @@
+"""What a run's options may be, one by one: each is checked where it enters, with what was expected instead."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from bfreplay import checks
+from bfreplay.errors import InputError
+
+AUTO = "auto"
+"""The word for a forward-looking time that is estimated from the events seen so far."""
+
+_PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
+
+
+def _path(name: str, value: object) -> str:
+    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
+
+
+def _window(name: str, value: object) -> tuple[str, str]:
+    """Two times as text; TOML has dates and times of its own, and numbers for epoch seconds."""
+    pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+    times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
+    times = [str(each) if isinstance(each, int | float) and not isinstance(each, bool) else each for each in times]
+    if len(times) != 2 or not all(isinstance(each, str) for each in times):
+        raise InputError(
+            f"{name} is no pair of times", column=name, value=value, expected='["START", "END"], such as '
+            '["2021-02-12", "2021-02-14T06:00"]', fix="give the start and the end of the part of the log",
+        )  # fmt: skip
+    return str(times[0]), str(times[1])
+
+
+def _t_fwd(name: str, value: object) -> float | str:
+    if value == AUTO:
+        return AUTO
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(
+            f"{name} is neither a number nor {AUTO!r}", column=name, value=value, expected=f"seconds > 0, or {AUTO!r}",
+            fix="write it without quotes, in digits with a decimal point" if isinstance(value, str) else None,
+        )  # fmt: skip
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(
+            "the forward-looking time is not a positive number", column=name, value=value,
+            expected=f"seconds > 0, or {AUTO!r}",
+            fix="120 s is a good start; the best value depends on how often nodes are reclaimed",
+        )  # fmt: skip
+    return float(value)
+
+
+def _time_limit(name: str, value: object) -> float:
+    if value == math.inf:
+        raise InputError(
+            "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
+            fix="give a large number, such as 3600",
+        )  # fmt: skip
+    return checks.number(name, value, above=0)
+
+
+def _gap(name: str, value: object) -> float:
+    return checks.number(name, value, least=0, most=math.nextafter(1, 0))
+
+
+def _one_of(*words: str) -> Callable[[str, object], str]:
+    return lambda name, value: checks.one_of(name, value, words)
+
+
+def _whole(least: int) -> Callable[[str, object], int]:
+    return lambda name, value: checks.whole(name, value, least)
+
+
+def _cluster(name: str, value: object) -> str:
+    """In one form, however it was written."""
+    from bfreplay.datasets.fixed_cluster import ClusterSpec
+
+    return ClusterSpec.parsed(checks.text(name, value)).text
+
+
+def _node_type(name: str, value: object) -> str:
+    from bfreplay.datasets.fixed_cluster import ClusterSpec
+
+    return ClusterSpec(((checks.text(name, value), 1),)).types[0][0]
+
+
+def _round(name: str, value: object) -> float:
+    return checks.number(name, value, above=0)
+
+
+def _measure(name: str, value: object) -> tuple[int, int]:
+    """Two whole numbers, or ``"4000:5000"``."""
+    given: object = value.split(":") if isinstance(value, str) else value
+    pair = list(given) if isinstance(given, Sequence) else []
+    numbers = [int(each) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
+    is_pair = len(numbers) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
+    if not is_pair or not 0 <= numbers[0] < numbers[1]:
+        raise InputError(
+            f"{name} is no range of jobs" if not is_pair else f"{name} is an empty range of jobs", column=name,
+            value=value, expected='"FIRST:END", numbers of jobs in order of submission from 0, FIRST below END',
+            fix="4000:5000 are the thousand jobs after the first four thousand",
+        )  # fmt: skip
+    return numbers[0], numbers[1]
+
+
+def _prices(name: str, value: object) -> str:
+    """As text with the types in alphabetical order, so that equal prices are equal."""
+    found = parsed_prices(value, name)
+    return ",".join(f"{node_type}={repr(price).removesuffix('.0')}" for node_type, price in sorted(found.items()))
+
+
+def parsed_prices(value: object, name: str = "prices") -> dict[str, float]:
+    """Dollars for an hour of a node by its type, of ``"v100=0.74,p100=0.43"`` or of a mapping.
+
+    Raises
+    ------
+    InputError
+        It is neither, a type is there twice, or a price is not above 0.
+    """
+    if isinstance(value, Mapping):
+        pairs = [(checks.text(name, node_type), price) for node_type, price in value.items()]
+    else:
+        parts = [part.partition("=") for part in checks.text(name, value).split(",")]
+        pairs = [(node_type.strip(), _price_of(price)) for node_type, _, price in parts]
+    found: dict[str, float] = {}
+    for node_type, price in pairs:
+        if not node_type or price is None or node_type in found:
+            problem = f"{node_type} has two" if node_type in found else f"{node_type or name} has no"
+            raise InputError(f"{problem} price", column=name, value=value, expected=_PRICES_FORM)
+        found[node_type] = checks.number(f"price of {node_type}", price, above=0)
+    if not found:
+        raise InputError(f"{name} has no price", column=name, value=value, expected=_PRICES_FORM)
+    return found
+
+
+def _price_of(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+CHECKS: Mapping[str, Callable[[str, object], Any]] = {
+    "events": _path,
+    "jobs": _path,
+    "curves": _path,
+    "cluster": _cluster,
+    "node_type": _node_type,
+    "window": _window,
+    "measure": _measure,
+    "policy": checks.text,
+    "round": _round,
+    "objective": checks.text,
+    "t_fwd": _t_fwd,
+    "max_parallel": _whole(1),
+    "unlimited_work": checks.truth,
+    "learn_curves": _one_of("job", "model"),
+    "measurement_noise": lambda name, value: checks.number(name, value, least=0, most=1),
+    "solver": checks.text,
+    "formulation": checks.text,
+    "fallback": _one_of("exact", "keep"),
+    "time_limit": _time_limit,
+    "gap": _gap,
+    "threads": _whole(1),
+    "solver_seed": _whole(0),
+    "warm_start": checks.truth,
+    "reformulate_sets": checks.truth,
+    "memory_limit": _whole(1),
+    "semantics": _one_of("continuous", "published"),
+    "seed": _whole(0),
+    "record_nodes": checks.truth,
+    "prices": _prices,
+    "fairness": checks.truth,
+    "efficiency": checks.truth,
+    "bound": checks.truth,
+}
+"""Field of ``RunOptions`` to what returns its value as it is kept, or refuses it."""
