@@ -28,7 +28,7 @@ class NodesOverTime:
     count: NDArray[np.int64]
 
     def node_us(self) -> int:
-        """Node time held, in node-microseconds."""
+        """Node time held, in node-microseconds; of nodes shared with another job all of it."""
         return int((self.count * np.diff(self.edge_us)).sum())
 
     def mean_in(self, edge_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -41,7 +41,7 @@ class NodesOverTime:
 
 
 def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
-    """Nodes held by ``job`` at any time of the window.
+    """Nodes held by ``job`` at any time of the window, alone or shared with another job.
 
     Raises
     ------
@@ -55,11 +55,15 @@ def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
 
 
 def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
-    """Nodes held by all jobs of each model, by the model's label in order of its first job."""
+    """Nodes held by all jobs of each model, by the model's label in order of its first job.
+
+    Nodes that two jobs share are counted once, with the model of the first of the two, so that all models together are
+    all nodes held.
+    """
     jobs = run.table("jobs")
     label_of = dict(zip(jobs["job"].to_pylist(), map(model_label, jobs["model"].to_pylist()), strict=True))
     labels = list(dict.fromkeys(label_of.values()))
-    held = allocations_of(run)
+    held = allocations_of(run).of_nodes
     number = np.array([labels.index(label_of[name]) for name in held.names], dtype=np.int64)
     model = number[held.job] if held.names else held.job
     window = _window(run)

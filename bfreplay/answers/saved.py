@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
+from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
+from bfreplay.replay.active import SECOND
+from bfreplay.replay.intervals import charged_spans_us
 from bfreplay.replay.result import RunResult
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 NODE_US_PER_HOUR = 3_600_000_000
 NODE_TIME = ("useful", "rescaling", "lost_to_preemption", "stalled")
@@ -88,6 +92,12 @@ class Allocations:
         Position in ``names``.
     count, from_us, to_us : (A,) int64
         Nodes held, and from when to when, in microseconds since the epoch.
+    type_names
+        Of nodes; one where the log does not tell types apart.
+    node_type : (A,) int64
+        Position in ``type_names``.
+    sharing : (A,) int64
+        0 for a job that had its nodes to itself, 1 and 2 for the two that shared the same ones.
     """
 
     names: tuple[str, ...]
@@ -95,13 +105,47 @@ class Allocations:
     count: NDArray[np.int64]
     from_us: NDArray[np.int64]
     to_us: NDArray[np.int64]
+    type_names: tuple[str, ...]
+    node_type: NDArray[np.int64]
+    sharing: NDArray[np.int64]
+
+    @property
+    def charged_us(self) -> NDArray[np.int64]:
+        """(A,) how much of each interval the job was charged: of shared nodes half."""
+        return charged_spans_us(self.sharing, self.from_us, self.to_us)
+
+    @property
+    def of_nodes(self) -> Allocations:
+        """Without the second of two jobs on the same nodes: sums over these intervals count every node once."""
+        return self.where(self.sharing != SECOND)
+
+    def where(self, kept: NDArray[np.bool_]) -> Allocations:
+        """The intervals that are ``kept (A,)``."""
+        return replace(
+            self, job=self.job[kept], count=self.count[kept], from_us=self.from_us[kept], to_us=self.to_us[kept],
+            node_type=self.node_type[kept], sharing=self.sharing[kept],
+        )  # fmt: skip
+
+
+def node_types_of(run: RunResult) -> tuple[str, ...]:
+    """Types of the nodes of the log; one that stands for all where it does not tell them apart."""
+    return tuple(run.record["inputs"]["events"]["metadata"].get("node_types") or (ANY_TYPE,))
 
 
 def allocations_of(run: RunResult) -> Allocations:
     """Table of allocations as arrays."""
     table = run.table("allocations").unify_dictionaries()
-    numbers = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("count", "from", "to"))
-    if not table.num_rows:
-        return Allocations((), np.zeros(0, np.int64), *numbers)
-    jobs = table["job"].combine_chunks()
-    return Allocations(tuple(jobs.dictionary.to_pylist()), np.asarray(jobs.indices, dtype=np.int64), *numbers)
+    count, since, until = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("count", "from", "to"))
+    names, job = _words(table["job"])
+    type_names, node_type = _words(table["node_type"])
+    is_shared = "sharing" in table.column_names  # only where jobs may share nodes
+    sharing = np.asarray(table["sharing"], dtype=np.int64) if is_shared else np.zeros(count.size, np.int64)
+    return Allocations(names, job, count, since, until, type_names, node_type, sharing)
+
+
+def _words(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The words of a column, and the position of each row's among them."""
+    if not len(column):
+        return (), np.zeros(0, np.int64)
+    words = column.combine_chunks()
+    return tuple(words.dictionary.to_pylist()), np.asarray(words.indices, dtype=np.int64)

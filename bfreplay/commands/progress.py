@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rich.progress import Progress
+
+    from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.policies import Policy
+
+_PAUSE_S = 0.1
+"""Ten looks a second are enough for a person."""
 
 
 def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
@@ -32,6 +40,87 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
         warm_up(policy)
     finally:
         notice.cancel()
+
+
+def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Callable[[int, int], None] | None]:
+    """The bar for a run: how much of the window is over, or of the jobs where the run ends with these."""
+    settings, log = run.settings, run.log
+    if not settings.until_done and settings.measured is None:
+        return replay_progress(log.window_start_us, log.window_end_us, hidden=hidden)
+    numbers = settings.measured
+    if numbers is None:
+        from bfreplay.workload import JobSet
+
+        numbers = (0, len(run.jobs)) if isinstance(run.jobs, JobSet) else None
+    return jobs_progress(log.window_start_us, numbers, hidden=hidden)
+
+
+@contextmanager
+def jobs_progress(start_us: int, numbers: tuple[int, int] | None, *, hidden: bool) -> Iterator[JobsProgress | None]:
+    """A bar on a terminal's stderr for a run that ends with its jobs: jobs done, time reached, decisions per second.
+
+    ``numbers`` are those of the jobs that it is about, from the first to the one before the second; ``None`` where
+    nobody knows how many there will be.
+    """
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("Replaying"), BarColumn(), TextColumn("{task.fields[jobs]}"),
+        TextColumn("day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        shown = JobsProgress(bar, start_us, numbers)
+        yield shown
+        shown.show()
+
+
+class JobsProgress:
+    """What a replay tells of itself, shown in jobs.
+
+    Parameters
+    ----------
+    bar
+        Where to.
+    start_us
+        Start of the window.
+    numbers
+        Of the jobs that count; ``None``: all.
+    """
+
+    def __init__(self, bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> None:
+        self._bar = bar
+        self._numbers = None if numbers is None else range(*numbers)
+        self._task = bar.add_task("replay", total=None, jobs="", day=0.0, events=0, speed=0.0)
+        self._start_us = self._now_us = start_us
+        self._n_left = self._n_events = 0
+        self._begun = perf_counter()
+        self._shown = 0.0
+
+    def __call__(self, now_us: int, events: int) -> None:
+        """The replay has reached a time."""
+        self._now_us, self._n_events = now_us, events
+        if perf_counter() - self._shown >= _PAUSE_S:
+            self.show()
+
+    def job_left(self, number: int) -> None:
+        """A job has left for good."""
+        self._n_left += self._numbers is None or number in self._numbers
+
+    def show(self) -> None:
+        """Draw what is known; the bar has no length before the first job is done."""
+        self._shown = perf_counter()
+        total = len(self._numbers) if self._numbers is not None and self._n_left else None
+        of_all = "" if total is None else f" of {total:,}"
+        jobs = f"{self._n_left:,}{of_all} jobs" if self._n_left else ""
+        self._bar.update(
+            self._task, total=total, completed=self._n_left, jobs=jobs,
+            day=(self._now_us - self._start_us) / 86_400e6, events=self._n_events,
+            speed=self._n_events / max(self._shown - self._begun, 1e-9),
+        )  # fmt: skip
 
 
 @contextmanager
@@ -56,7 +145,7 @@ def replay_progress(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Cal
         def update(now_us: int, events: int) -> None:
             nonlocal shown, latest
             now, latest = perf_counter(), events
-            if now - shown >= 0.1:  # ten a second are enough for a person
+            if now - shown >= _PAUSE_S:
                 shown = now
                 bar.update(task, completed=now_us - start_us, events=events, speed=events / (now - started))
 

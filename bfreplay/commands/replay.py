@@ -9,25 +9,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
-from click.core import ParameterSource
 
-from bfreplay.commands.backend_options import OF_BACKENDS, solver_options
+from bfreplay.commands.backend_options import solver_options
 from bfreplay.commands.inputs import check_failures_folder, refuse_existing_early
-from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
-from bfreplay.commands.progress import replay_progress, warm_up_loops
+from bfreplay.commands.log_options import (
+    allocation_options_with_cluster,
+    jobs_options,
+    measure_options,
+    nodes_options,
+    window_option,
+)
+from bfreplay.commands.progress import progress_of, warm_up_loops
+from bfreplay.commands.without_effect import note_options_without_effect
 
 if TYPE_CHECKING:
     from bfreplay.policies import Policy
 
 
 @click.command()
-@events_argument
+@nodes_options
 @jobs_options
 @click.option(
     "--policy",
     default="bftrainer",
     help="Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what it has seen; 'equal-share'; "
-    "'foresight(events=10)', which is shown the log; or package.module:Class. Parameters in brackets.",
+    "'foresight(events=10)', which is shown the log; one of Gavel's, such as 'gavel.max_min_fairness_perf'; or "
+    "package.module:Class. Parameters in brackets.",
+)
+@click.option(
+    "--round",
+    "round_s",
+    metavar="SECONDS",
+    type=float,
+    default=None,
+    help="Length of a round, for policies that decide in rounds.  [default: the policy's own; 360 of Gavel's]",
 )
 @click.option(
     "--objective",
@@ -36,7 +51,7 @@ if TYPE_CHECKING:
     "weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See docs/objectives.md.  "
     "[default: own]",
 )
-@allocation_options
+@allocation_options_with_cluster
 @click.option(
     "--learn-curves",
     type=click.Choice(["job", "model"]),
@@ -74,6 +89,7 @@ if TYPE_CHECKING:
     help="Continuous time, or the published program's clock and accounting.",
 )
 @window_option
+@measure_options
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -102,18 +118,23 @@ if TYPE_CHECKING:
 @click.pass_context
 def replay(
     context: click.Context, /,
-    events: Path, jobs_file: Path, curves_file: Path | None, policy: str, objective: str | None, t_fwd_s: float,
-    max_parallel: int, learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str,
-    formulation: str | None, fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None,
-    unlimited_work: bool, seed: int, with_efficiency: bool, with_bound: bool, record_nodes: bool, out: Path | None,
-    force: bool, as_json: bool, quiet: bool, **of_backend: Any,
+    events: Path | None, cluster: str | None, node_type: str | None, jobs_file: Path, curves_file: Path | None,
+    policy: str, round_s: float | None, objective: str | None, t_fwd_s: float, max_parallel: int | None,
+    learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str, formulation: str | None,
+    fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None, measure: str | None,
+    prices: str | None, fairness: bool, unlimited_work: bool, seed: int, with_efficiency: bool, with_bound: bool,
+    record_nodes: bool, out: Path | None, force: bool, as_json: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
-    """Replay JOBS on the idle nodes of EVENTS and report what they got.
+    """Replay JOBS on the idle nodes of EVENTS, or on a CLUSTER of one's own, and report what they got.
 
     EVENTS is a log of nodes becoming idle and being reclaimed: Parquet, CSV, or the published node-state matrix
     (.pkl, .tar.gz). The word 'sample' stands for the bundled log, and for its jobs after --jobs.
 
-    JOBS is a job set, a campaign of trials (TOML, see 'bfreplay jobs make'), or package.module:Class of a job source.
+    JOBS is a job set, a campaign of trials (TOML, see 'bfreplay jobs make'), one of Gavel's traces or generated
+    workloads, or package.module:Class of a job source.
+
+    With --cluster all nodes are there from the start to the end, and the run ends when the jobs are done. U and the
+    bound, which are told of idle nodes, are left out.
 
     \b
     Examples:
@@ -128,26 +149,33 @@ def replay(
       bfreplay replay sample --jobs sample --t-fwd auto
       bfreplay replay sample --jobs sample --policy "look-ahead(events=3)" --unlimited-work
       bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50 --out run
+      bfreplay replay --cluster v100=36,p100=36,k80=36 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo
+      bfreplay replay --cluster v100=8,k80=8 --jobs "gavel(n=100, jobs_per_hour=2)" --curves throughputs.json \\
+                      --policy gavel.max_min_fairness_perf --round 360 --fairness --out run
+      bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
+    from bfreplay.experiments.option_checks import parsed_measure
     from bfreplay.experiments.run_options import RunOptions
     from bfreplay.replay.summary_text import render
 
     if not quiet:
-        _note_options_without_effect(context)
+        note_options_without_effect(context)
     refuse_existing_early(out, force)
     check_failures_folder(of_backend["save_failures"], out)
     options = RunOptions(
-        events=events, jobs=jobs_file, curves=curves_file, window=window, policy=policy, objective=objective,
-        t_fwd=t_fwd_s, max_parallel=max_parallel, unlimited_work=unlimited_work, learn_curves=learn_curves,
+        events=events, cluster=cluster, node_type=node_type, jobs=jobs_file, curves=curves_file, window=window,
+        measure=parsed_measure(measure), policy=policy, round=round_s, objective=objective, t_fwd=t_fwd_s,
+        max_parallel=max_parallel, unlimited_work=unlimited_work, learn_curves=learn_curves,
         measurement_noise=measurement_noise, solver=solver, formulation=formulation, fallback=fallback,
-        semantics=semantics, seed=seed, record_nodes=record_nodes, efficiency=with_efficiency, bound=with_bound,
+        semantics=semantics, seed=seed, record_nodes=record_nodes, prices=prices, fairness=fairness,
+        efficiency=with_efficiency, bound=with_bound,
         time_limit=of_backend["time_limit_s"], gap=of_backend["relative_gap"], threads=of_backend["threads"],
         solver_seed=of_backend["solver_seed"], warm_start=of_backend["warm_start"],
         reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],
     )  # fmt: skip
     run = options.prepare(save_failures=of_backend["save_failures"])
     warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(t_fwd_s, policy))
-    with replay_progress(run.log.window_start_us, run.log.window_end_us, hidden=quiet) as progress:
+    with progress_of(run, hidden=quiet) as progress:
         result = run.replay(
             out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
         )
@@ -166,32 +194,3 @@ def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
     if policy_named(policy).name in ("look-ahead", "foresight"):
         return LookAheadPolicy(events=1, futures=1)
     return BFTrainerPolicy(t_fwd) if isinstance(t_fwd, str) else None
-
-
-def _note_options_without_effect(context: click.Context) -> None:
-    """Say which of the options that the user gave change nothing."""
-    from bfreplay.policies.catalogue import policy_named
-
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    params = context.params
-    without_effect = [
-        (
-            policy_named(params["policy"]).name == "equal-share",
-            "with --policy equal-share",
-            ("solver", "formulation", "fallback", *OF_BACKENDS),
-        ),
-        (params["solver"] == "exact", "with --solver exact", ("fallback", *OF_BACKENDS)),
-        (
-            params["semantics"] == "continuous" and not params["measurement_noise"],
-            "with --semantics continuous and without --measurement-noise",
-            ("seed",),
-        ),
-        (params["learn_curves"] is None, "without --learn-curves", ("measurement_noise",)),
-        (params["out"] is None, "without --out", ("force", "record_nodes")),
-    ]
-    for holds, when, names in without_effect:
-        for name in names:
-            if holds and name in given:
-                given.discard(name)
-                option = next(p.opts[0] for p in context.command.params if p.name == name)
-                click.echo(f"Note: {option} has no effect {when}.", err=True)

@@ -89,6 +89,17 @@ def _round(name: str, value: object) -> float:
     return checks.number(name, value, above=0)
 
 
+def parsed_measure(value: str | None) -> tuple[int, int] | None:
+    """``--measure`` as it was typed.
+
+    Raises
+    ------
+    InputError
+        It is not ``FIRST:END``.
+    """
+    return None if value is None else _measure("measure", value)
+
+
 def _measure(name: str, value: object) -> tuple[int, int]:
     """Two whole numbers, or ``"4000:5000"``."""
     given: object = value.split(":") if isinstance(value, str) else value

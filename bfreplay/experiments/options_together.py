@@ -25,7 +25,7 @@ def check_together(options: RunOptions) -> None:
         if options.events is None:
             raise InputError(
                 "the option 'events' is missing: there is neither a log nor a cluster", column="events",
-                expected=f'events = "FILE", or cluster = "{_CLUSTER}" (bfreplay replay EVENTS, or --cluster {_CLUSTER})',
+                expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
                 fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
             )  # fmt: skip
     else:
@@ -59,7 +59,8 @@ def _check_cluster(options: RunOptions) -> None:
 
 
 def _refuse(options: RunOptions, option: str, why: str, fix: str) -> NoReturn:
+    value = getattr(options, option.replace("-", "_"))
     raise InputError(
-        f"--{option} does not go with --cluster: {why}", column=option, value=getattr(options, option.replace("-", "_")),
+        f"--{option} does not go with --cluster: {why}", column=option, value=value,
         expected=f"a log of events with --{option}", fix=fix,
     )  # fmt: skip

@@ -119,7 +119,6 @@ def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) 
         There are fewer jobs than are to be measured.
     """
     measure = options.measure
-    assert not isinstance(measure, str)  # it has been read
     if measure is not None and isinstance(jobs, JobSet) and measure[1] > len(jobs):
         raise InputError(
             "there are fewer jobs than are to be measured", column="measure", value=f"{measure[0]}:{measure[1]}",

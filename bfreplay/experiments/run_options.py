@@ -42,8 +42,8 @@ class RunOptions:
     curves
         File of named curves that the jobs refer to, or of measured throughputs.
     cluster
-        Instead of ``events``: nodes that are all one's own, ``"v100=36,p100=36,k80=36"``. The run ends when the jobs are
-        done.
+        Instead of ``events``: nodes that are all one's own, ``"v100=36,p100=36,k80=36"``. The run ends when the jobs
+        are done.
     node_type
         What all nodes of the log are, ``"v100"``, for jobs whose rate depends on it.
     window
@@ -95,7 +95,7 @@ class RunOptions:
     cluster: str | None = None
     node_type: str | None = None
     window: tuple[str, str] | None = None
-    measure: tuple[int, int] | str | None = None
+    measure: tuple[int, int] | None = None
     policy: str = "bftrainer"
     round: float | None = None
     objective: str | None = None

@@ -20,8 +20,8 @@ class PolicyFactory(Protocol):
 
     A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One that
     looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``. Further
-    keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a round, which
-    can be set by an option of the run as well.
+    keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a round,
+    which can be set by an option of the run as well.
     """
 
     def from_options(self, *, t_fwd_s: float | str, solver: Solver) -> Policy:
@@ -53,7 +53,9 @@ POLICIES = Registry(
         "gavel.max_sum_throughput_perf": "bfreplay.policies.gavel.named:MaxSumThroughputPerf",
         "gavel.max_sum_throughput_normalized_by_cost_perf": "bfreplay.policies.gavel.named:MaxSumThroughputByCost",
         "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs": "bfreplay.policies.gavel.named:ByCostWithDeadlines",
-        "gavel.max_sum_throughput_normalized_by_cost_packed_SLOs": "bfreplay.policies.gavel.named:ByCostPackedWithDeadlines",
+        "gavel.max_sum_throughput_normalized_by_cost_packed_SLOs": (
+            "bfreplay.policies.gavel.named:ByCostPackedWithDeadlines"
+        ),
         "gavel.isolated": "bfreplay.policies.gavel.named:IsolatedPolicy",
         "gavel.proportional": "bfreplay.policies.gavel.named:ProportionalPolicy",
         "gavel.fifo": "bfreplay.policies.gavel.named:FifoPolicy",

@@ -80,18 +80,20 @@ def advance(
             records[j]["rescaling"] += count * paid_us
             useful -= paid
             useful_us -= paid_us
-        halt = records[j]["halt"]
-        beyond = records[j]["progress"] + useful - halt
-        if halt < records[j]["target"] and beyond >= -_ROUNDING * halt:
-            # it has processed what it may until the next decision, and waited since
+        stop = records[j]["halt"]
+        if records[j]["target"] <= stop:
+            stop = records[j]["work"] if records[j]["not_before_us"] > 0 else np.inf
+        beyond = records[j]["progress"] + useful - stop
+        if stop < np.inf and beyond >= -_ROUNDING * stop:
+            # it has processed what it may until the next decision, or all that there was, and waited since
             gross -= beyond
             waited_us = min(useful_us, int(max(beyond, 0.0) / charged_rate * 1e6 + 0.5))
             useful_us -= waited_us
             records[j]["stalled"] += count * waited_us
             records[j]["rate"] = 0.0
-            gained += halt - records[j]["progress"]
+            gained += stop - records[j]["progress"]
             records[j]["useful"] += count * useful_us
-            records[j]["progress"] = halt
+            records[j]["progress"] = stop
             continue
         records[j]["useful"] += count * useful_us
         if is_published:
@@ -172,6 +174,9 @@ def settle(
         rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
         if records[j]["progress"] >= records[j]["halt"] and records[j]["halt"] < records[j]["target"]:
             rate = 0.0
+        owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+        if records[j]["progress"] >= records[j]["work"] and owed == 0.0 and not is_published:
+            rate = 0.0  # it holds its nodes until it may go
         if records[j]["restart_s"] > 0.0:
             restart = rate * records[j]["restart_s"]
             records[j]["restart_s"] = 0.0
@@ -193,11 +198,15 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
     for j in range(n_active):
         rate = records[j]["rate"]
         finish = NEVER_US
-        if rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
-            owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+        owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+        if records[j]["progress"] >= records[j]["work"] and owed == 0.0:
+            finish = max(now_us, records[j]["not_before_us"])
+        elif rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
             left_us = (records[j]["target"] - records[j]["progress"] + owed) / rate * 1e6
             if left_us < 4e18 - now_us:
-                finish = max(now_us + int(np.ceil(max(left_us, 0.0))), records[j]["not_before_us"])
+                finish = now_us + int(np.ceil(max(left_us, 0.0)))
+                if records[j]["target"] >= records[j]["work"]:
+                    finish = max(finish, records[j]["not_before_us"])
         records[j]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest

@@ -13,7 +13,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
-from bfreplay.replay.active import NEVER_US, SECOND, ActiveJobs, next_target
+from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, next_target
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.holes import idle_and_held_us
@@ -33,6 +33,8 @@ ProgressCallback = Callable[[int, int], None]
 
 
 _GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
+_MOST_S = 1e15
+"""Of a restart: far longer than any log, and its samples are still numbers."""
 
 
 class Engine:
@@ -169,6 +171,8 @@ class Engine:
         if not taken:
             return left, 0, 0.0
         active = self.active
+        if self.feed.colocation is not None:
+            locate(active, self.feed.model_names, self.feed.colocation)  # two on fewer nodes make something else
         jobs, samples = charge_preemption(active.records, active.n, active.throughput, self.is_published)
         self.n_preemptions += int(jobs)
         if self.is_published:
@@ -230,7 +234,10 @@ class Engine:
             excess = trim(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
+        is_shared = record["sharing"] != ALONE
         self.pool.release(row, now_us)
+        if is_shared:
+            locate(active, self.feed.model_names, self.feed.colocation)  # the other has its nodes for itself
         self.recorder.allocations.close_intervals(active.records, active.n, now_us)
         if how == _PAUSED:
             record["rate"] = 0.0
@@ -361,8 +368,12 @@ class Engine:
             problem = f"{counts.dtype} counts of shape {counts.shape} for {before.size} jobs, whole numbers are needed"
         else:
             most = self.active.records["max_nodes"][: self.active.n]
-            used = int(counts.sum() if decision.partner is None else counts[~_is_second(decision.partner)].sum())
-            if used > self.pool.n_idle:
+            partner = decision.partner
+            is_second = np.zeros(counts.size, np.bool_) if partner is None else _is_second(partner)
+            used = int(counts[~is_second].sum()) if is_second.shape == counts.shape else 0
+            if is_second.shape != counts.shape:
+                problem = f"partners of shape {is_second.shape} for {counts.size} jobs"
+            elif used > self.pool.n_idle:
                 problem = f"counts that sum to {used} of {self.pool.n_idle} idle nodes"
             elif (counts < 0).any() or ((counts > most) & (counts > before)).any():
                 problem = f"counts outside 0 to max_nodes {most.tolist()}"
@@ -384,7 +395,10 @@ class Engine:
             if self.active.is_placed:
                 locate(self.active, self.feed.model_names, self.feed.colocation)
         records = self.active.records[: self.active.n]
-        records["halt"] = np.inf if decision.samples is None else records["progress"] + decision.samples
+        records["halt"] = np.inf
+        if decision.samples is not None:
+            left = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
+            records["halt"] = np.where(decision.samples >= left, np.inf, records["progress"] + decision.samples)
         records["not_before_us"] = 0 if decision.not_before_us is None else decision.not_before_us
         if decision.restart_s is not None:
             records["restart_s"] = decision.restart_s
@@ -397,10 +411,16 @@ class Engine:
         shares = self.active.records["sharing"][:n].any() or decision.partner is not None
         if decision.assigned is None and (self.active.has_types or shares):
             return "counts without nodes, where nodes are of several types or shared"
-        for name, array in (("samples", decision.samples), ("restart_s", decision.restart_s)):
-            if array is not None and (array.shape != (n,) or not (array >= 0).all()):
+        if decision.partner is not None and (decision.partner >= 0).any() and self.feed.colocation is None:
+            return "jobs that share nodes, and the jobs have no table of what they make together"
+        for name, array, most in (("samples", decision.samples, np.inf), ("restart_s", decision.restart_s, _MOST_S)):
+            if array is not None and (array.shape != (n,) or not ((array >= 0) & (array <= most)).all()):
                 return f"{name} that are not one number >= 0 for each job"
-        if decision.failed is not None and (decision.failed.shape != (n,) or counts[decision.failed].any()):
+        times_us = decision.not_before_us
+        if times_us is not None and (times_us.shape != (n,) or not np.issubdtype(times_us.dtype, np.integer)):
+            return "not_before_us that are not one whole number for each job"
+        failed = decision.failed
+        if failed is not None and (failed.shape != (n,) or failed.dtype != np.bool_ or counts[failed].any()):
             return "jobs up that hold nodes, or not one truth for each job"
         if decision.until_us is not None and decision.until_us <= self._now_us:
             return f"a time to be asked again that is not later: {iso_utc(decision.until_us)}"

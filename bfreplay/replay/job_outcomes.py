@@ -121,8 +121,8 @@ class JobOutcomes:
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
-            job.deadline_us, _deadline_met(job, None, now_us), job.weight, job.work_samples, *nothing, *self._of_reports(index),
-            _params_text(job),
+            job.deadline_us, _deadline_met(job, None, now_us), job.weight, job.work_samples, *nothing,
+            *self._of_reports(index), _params_text(job),
         )  # fmt: skip
 
     def _enter(self, record: np.void, status: str, now_us: int) -> None:
@@ -193,7 +193,8 @@ class JobOutcomes:
         """Hand all rows to the table, with how long each job took under the isolated policy, where that is known."""
         isolated_jct_s = isolated_jct_s or {}
         for index in range(len(self._jobs)):
-            self._table.append((*self._rows[index], isolated_jct_s.get(index)))  # every job has left, is interrupted, or was never admitted
+            row = self._rows[index]  # every job has left, is interrupted, or was never admitted
+            self._table.append((*row, isolated_jct_s.get(index)))
 
 
 def _params_text(job: ElasticJob) -> str | None:

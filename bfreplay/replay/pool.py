@@ -171,7 +171,8 @@ class NodePool:
         self, n_nodes: int, active: ActiveJobs, window_start_us: int, node_type: NDArray[np.int16] | None = None
     ) -> None:
         self.active = active
-        self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type
+        self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type.view()
+        self.node_type.flags.writeable = False  # policies see it
         self.holder = np.full(n_nodes, NOT_IDLE, dtype=np.int32)
         self._nodes: NDArray[np.void] = np.zeros(n_nodes, dtype=_NODE)
         self._bins = no_holes()
@@ -231,6 +232,8 @@ class NodePool:
             return wrong
         own = [np.asarray(nodes) for j, nodes in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
         chosen = np.concatenate([np.zeros(0, np.int64), *own])
+        if not np.issubdtype(chosen.dtype, np.integer):
+            return f"nodes as {chosen.dtype}, whole numbers are needed"
         outside = (chosen < 0) | (chosen >= self.holder.size)
         if outside.any():
             return f"node {chosen[outside][0]} of {self.holder.size}"

@@ -124,9 +124,10 @@ def replay_log(
             record_json(document, "the run")  # what cannot be written is better known before the replay than after it
         place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
-            recorder = Recorder.nowhere(events.node_types.names) if folder is None and not with_tables else Recorder.open(
+            type_names = events.node_types.names
+            recorder = Recorder.nowhere(type_names) if folder is None and not with_tables else Recorder.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
-                with_reports=not isinstance(anchored, JobSet), type_names=events.node_types.names,
+                with_reports=not isinstance(anchored, JobSet), type_names=type_names,
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
             )  # fmt: skip
             foresee = getattr(policy, "foresee", None)
@@ -145,7 +146,7 @@ def replay_log(
             loop_s = perf_counter() - looping
             isolating = perf_counter()
             isolated = isolated_jct_s(events, anchored, policy, settings) if with_fairness else None
-            isolated_s = perf_counter() - isolating
+            isolated_s = perf_counter() - isolating if with_fairness else 0.0
             looping = perf_counter()
             engine.outcomes.write(isolated)
             if engine.end_us < events.window_end_us:

@@ -7,9 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from bfreplay.datasets.log.metadata import simulated_nodes
-from bfreplay.datasets.times import iso_utc
 from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling_text import (
+    cluster_of,
+    instant_words,
+    is_about_scheduling,
+    scheduling_lines,
+    window_words,
+)
 from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
@@ -61,6 +67,8 @@ def policy_words(policy: Mapping[str, Any]) -> str:
     details += [f"{key} {policy[key]}" for key in _OWN_PARAMETERS if key in policy]
     if "solver" in policy:
         details.append(f"decided by {policy['solver']['name']}")
+    if isinstance(policy.get("round_s"), int | float):
+        details.append(f"rounds of {duration(policy['round_s'])}")
     if "t_fwd_s" in policy:
         details.append(f"T_fwd {policy['t_fwd_s']:g} s")
     elif "forward_time" in policy:
@@ -77,17 +85,23 @@ def _header(record: dict[str, Any]) -> list[str]:
     config, summary = record["config"], record["summary"]
     work = ", unlimited work" if config["unlimited_work"] else ""
     source = record["inputs"]["jobs"].get("source")
-    start, end = iso_utc(config["window_start_us"]), iso_utc(config["window_end_us"])
     seen = " seen in it" if record["inputs"]["events"]["metadata"]["node_inventory"] == "seen" else ""
     n_nodes = count(record["inputs"]["events"]["n_nodes"], "node") + seen
     idle = amount(summary["ledger"]["node_hours"]["idle"])
     simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
+    cluster = cluster_of(record)
+    if cluster is None:
+        of_nodes = [
+            _line("Window", f"{window_words(record)} ({duration(summary['duration_s'])}), {n_nodes}"),
+            _line("Idle", f"{idle} node-hours, as much as {amount(summary['equivalent_nodes'])} dedicated nodes"),
+        ]
+    else:
+        of_nodes = [_line("Cluster", f"{cluster} ({n_nodes}) for {duration(summary['duration_s'])}: {idle} node-hours")]
     return [
         _line("Policy", policy_words(config["policy"])),
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
         *([] if source is None else [_line("Jobs from", source["name"])]),
-        _line("Window", f"{start} to {end} ({duration(summary['duration_s'])}), {n_nodes}"),
-        _line("Idle", f"{idle} node-hours, as much as {amount(summary['equivalent_nodes'])} dedicated nodes"),
+        *of_nodes,
         *([] if simulated is None else [_line("Nodes", simulated)]),
     ]
 
@@ -118,7 +132,7 @@ def _node_hours(record: dict[str, Any]) -> list[str]:
     summary, start_us = record["summary"], record["config"]["window_start_us"]
     hours = summary["ledger"]["node_hours"]
     total = hours["idle"]
-    lines = ["Where the idle node-hours went"]
+    lines = ["Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"]
     for key, label in _NODE_HOURS:
         share = hours[key] / total if total else 0.0
         lines.append(
@@ -163,6 +177,10 @@ def _training(record: dict[str, Any]) -> list[str]:
     lines += _bound(summary["bound"], start_us, summary["last_finish_us"])
     lines.append(_line("Jobs", _statuses(summary["jobs"]) or "none was submitted in the window"))
     lines += [*_job_times(summary), *_scores(summary, start_us)]
+    if is_about_scheduling(record):
+        lines += [_line(label, text) for label, text in scheduling_lines(record)]
+    elif summary.get("scheduling", {}).get("finish_time_fairness") is not None:
+        lines += [_line(label, text) for label, text in scheduling_lines(record) if label == "Fairness"]
     lines.append(
         _line(
             "Rescales",
@@ -259,7 +277,7 @@ def _decisions(result: RunResult) -> list[str]:
     slowest = result.session["slowest_decision"]
     if slowest is not None:
         lines.append(
-            f"  slowest {slowest['decide_s'] * 1e3:,.2f} ms at {iso_utc(slowest['time_us'])} "
+            f"  slowest {slowest['decide_s'] * 1e3:,.2f} ms at {instant_words(result.record, slowest['time_us'])} "
             f"({count(slowest['n_jobs'], 'job')}, {count(slowest['n_idle'], 'idle node')})"
         )
     return lines
@@ -277,7 +295,11 @@ def _session(result: RunResult) -> list[str]:
             ("write_s", "write"),
         )
     )
-    lines = [_line("Seconds", f"{parts}; dedicated nodes {seconds['dedicated_s']:.2f}")]
+    if result.summary.get("efficiency") is not None:
+        parts += f"; dedicated nodes {seconds['dedicated_s']:.2f}"
+    if seconds.get("isolated_s"):
+        parts += f"; isolated policy {seconds['isolated_s']:.2f}"
+    lines = [_line("Seconds", parts)]
     if result.folder is not None:
         lines.append(_line("Run folder", str(result.folder)))
     return lines

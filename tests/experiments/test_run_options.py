@@ -11,7 +11,8 @@ import rich_click as click
 
 from bfreplay.commands.replay import replay
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import _CHECKS, OPTION_NAMES, RunOptions
+from bfreplay.experiments.option_checks import CHECKS
+from bfreplay.experiments.run_options import OPTION_NAMES, RunOptions
 from bfreplay.replay import RunResult
 
 WINDOW = ("2024-07-01T06:00", "2024-07-01T07:00")
@@ -30,7 +31,7 @@ def test_its_options_and_defaults_are_those_of_the_command():
 
 
 def test_every_field_is_checked():
-    assert list(_CHECKS) == [field.name for field in fields(RunOptions)]
+    assert list(CHECKS) == [field.name for field in fields(RunOptions)]
 
 
 def test_what_is_written_is_read_back():

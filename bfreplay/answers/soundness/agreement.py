@@ -9,6 +9,7 @@ import numpy as np
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.answers.soundness.damage import damaged
+from bfreplay.answers.soundness.scheduling import of_scheduling
 from bfreplay.replay.job_outcomes import ENDED
 from bfreplay.replay.result import RunResult
 
@@ -55,6 +56,11 @@ def _of_record(run: RunResult) -> Iterator[_Entry]:
     yield "summary.equivalent_nodes", float(summary["equivalent_nodes"]), mean_idle, "idle node time over the window's"
     yield from _of_yardsticks(summary)
     yield from _of_times(run)
+    yield from of_scheduling(run)
+    by_type = run.record["inputs"]["events"]["metadata"].get("node_types")
+    if by_type:
+        n_nodes = sum(map(len, by_type.values()))
+        yield "inputs.events.n_nodes", run.record["inputs"]["events"]["n_nodes"], n_nodes, "the nodes of all types"
     if run.has_table("pool") and summary.get("most_idle_nodes") is not None:
         most = int(np.asarray(run.table("pool")["n_idle"]).max(initial=0))
         yield "summary.most_idle_nodes", summary["most_idle_nodes"], most, "the most in the table 'pool'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from bfreplay.answers.soundness.damage import damaged
 from bfreplay.errors import InputError
 from bfreplay.milp.solution import Quality
-from bfreplay.replay.intervals import ALLOCATIONS
+from bfreplay.replay.intervals import ALLOCATIONS, SHARED, allocations_schema
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.result import RunResult
@@ -22,9 +23,14 @@ _TOGETHER = {"pool": POOL, "holes": HOLES}
 """Older versions wrote neither."""
 _MAY_LACK = {
     "decisions": {"counts", "t_fwd_s", "rejected_process_status", "rejected_solver_status", "rejected_quality"},
-    "jobs": {"deadline", "deadline_met", "ended", "n_reports", "last_score", "best_score", "params"},
-}
+    "jobs": {
+        "deadline", "deadline_met", "ended", "weight", "n_reports", "last_score", "best_score", "params",
+        "isolated_jct_s",
+    },
+}  # fmt: skip
 """Columns that older versions did not write."""
+_OF_SCHEDULING = {"weight", "isolated_jct_s"}
+"""Columns of the table of jobs that are there wherever the record has metrics of scheduling."""
 _MAY_BE_NULL = {
     "decisions": {
         "t_fwd_s", "objective", "bound", "gap", "solver", "solver_status", "fell_back_from", "rejected_process_status",
@@ -32,7 +38,7 @@ _MAY_BE_NULL = {
     },
     "jobs": {
         "model", "admitted", "first_start", "finished", "ended", "deadline", "deadline_met", "n_reports", "last_score",
-        "best_score", "params",
+        "best_score", "params", "isolated_jct_s",
     },
     "holes": {"up_to_s"},
     "reports": {"score"},
@@ -41,6 +47,11 @@ _MAY_BE_INFINITE = {"jobs": {"work_samples"}}
 """Beside columns that may be null, of which nothing is calculated."""
 _WORDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("decisions", "quality"): frozenset(Quality),
+    ("decisions", "trigger"): frozenset(
+        "+".join(words) or "window_begin"
+        for n in range(5)
+        for words in combinations(("pool", "arrival", "completion", "round"), n)
+    ),
     ("jobs", "status"): frozenset(STATUSES),
 }
 
@@ -63,7 +74,10 @@ def check_tables(run: RunResult) -> None:
                 run, f"the run has no table {name!r}", file=f"{name}.parquet", column=None, value="no such file",
                 expected=others,
             )  # fmt: skip
-        _check_table(run, name, run.table(name), schema)
+        table = run.table(name)
+        if name == "allocations":
+            schema = allocations_schema(SHARED.name in table.column_names)
+        _check_table(run, name, table, schema)
 
 
 def _check_table(run: RunResult, name: str, table: pa.Table, schema: pa.Schema) -> None:
@@ -74,9 +88,10 @@ def _check_table(run: RunResult, name: str, table: pa.Table, schema: pa.Schema) 
             run, f"the table {name!r} is damaged: {error}", file=f"{name}.parquet", column=None, value=None,
             expected="a whole table",
         ) from error  # fmt: skip
+    may_lack = _MAY_LACK.get(name, set()) - (_OF_SCHEDULING if "scheduling" in run.summary else set())
     for field in schema:
         n = table.column_names.count(field.name)
-        if n == 0 and field.name in _MAY_LACK.get(name, ()):
+        if n == 0 and field.name in may_lack:
             continue
         if n != 1:
             raise _wrong(run, name, field.name, f"{n} such columns", "one such column")

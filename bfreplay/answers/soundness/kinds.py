@@ -46,6 +46,10 @@ def _are_files(value: Any) -> bool:
     )
 
 
+def _is_range(value: Any) -> bool:
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(_is_whole, value)) and 0 <= value[0] < value[1]
+
+
 def _object_of(kind: Kind, words: str) -> Kind:
     return Kind(
         f"an object of {words}",
@@ -65,4 +69,7 @@ TIME = Kind(
 OBJECT = Kind("an object", lambda value: isinstance(value, Mapping))
 COUNTS = _object_of(COUNT, "whole numbers of at least 0")
 AMOUNTS = _object_of(AMOUNT, "finite numbers of at least 0")
+_NAMES = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value))
+LISTS_OF_NAMES = _object_of(_NAMES, "lists of texts")
+RANGE = Kind("two whole numbers, the first >= 0 and below the second", _is_range)
 FILES = Kind("a list of objects with name and sha256", _are_files)

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import allocations_of
+from bfreplay.answers.saved import Allocations, allocations_of, node_types_of
 from bfreplay.answers.soundness.damage import damaged
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.replay.active import FIRST, SECOND
 from bfreplay.replay.result import RunResult
 
 _IN_WINDOW = ("admitted", "first_start", "finished", "ended")
@@ -94,11 +95,34 @@ def _allocations(run: RunResult) -> Iterator[_Check]:
     yield "allocations", "to", held.to_us <= held.from_us, _Times(held.to_us), "a time after 'from'"
     held_us, told_us = np.zeros(jobs.num_rows, np.int64), np.zeros(jobs.num_rows, np.int64)
     known = job >= 0
-    np.add.at(held_us, job[known], (held.count * (held.to_us - held.from_us))[known])
+    np.add.at(held_us, job[known], (held.count * held.charged_us)[known])
     for column in _NODE_TIME:
         told_us += np.asarray(jobs[column], dtype=np.int64)
     expected = "node-microseconds that the table 'allocations' has of the job"
     yield "jobs", " + ".join(_NODE_TIME), held_us != told_us, told_us.tolist(), expected
+    types = set(node_types_of(run))
+    names = np.array(held.type_names, dtype=object)[held.node_type]
+    is_unknown = np.array([name not in types for name in held.type_names], dtype=bool)[held.node_type]
+    yield "allocations", "node_type", is_unknown, names, f"a type of the log: {', '.join(sorted(types))}"
+    yield "allocations", "sharing", held.sharing > SECOND, held.sharing.tolist(), "0, 1 or 2"
+    expected = "as many nodes with the first of two jobs that share them as with the second, at any time"
+    yield "allocations", "sharing", _is_alone_in_a_pair(held), held.sharing.tolist(), expected
+
+
+def _is_alone_in_a_pair(held: Allocations) -> NDArray[np.bool_]:
+    """(A,) whether the job shares its nodes at a time at which nobody is there to share so many of that type."""
+    found = np.zeros(held.count.size, dtype=bool)
+    for node_type in range(len(held.type_names)):
+        (rows,) = np.nonzero((held.sharing > 0) & (held.node_type == node_type))
+        signed = np.where(held.sharing[rows] == FIRST, 1, -1) * held.count[rows]
+        times = np.concatenate([held.from_us[rows], held.to_us[rows]])
+        edge, place = np.unique(times, return_inverse=True)
+        change = np.zeros(edge.size, dtype=np.int64)
+        np.add.at(change, place, np.concatenate([signed, -signed]))
+        odd = np.flatnonzero(np.cumsum(change))
+        if odd.size:
+            found[rows] = (held.from_us[rows] <= edge[odd[0]]) & (edge[odd[0]] < held.to_us[rows])
+    return found
 
 
 def _pool(run: RunResult) -> Iterator[_Check]:

@@ -176,7 +176,7 @@ def _of_reports(run: RunResult) -> Iterator[Sum]:
 def _of_nodes(run: RunResult) -> Iterator[Sum]:
     ledger = run.summary["ledger"]
     held = allocations_of(run)
-    held_us = _node_us(held.count, held.to_us - held.from_us)
+    held_us = _node_us(held.count, held.charged_us)
     yield Sum("allocations", "node-microseconds held by jobs", held_us, ledger["allocated_node_us"], "count")
     if not run.has_table("pool"):
         return

@@ -19,15 +19,17 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
+from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
-from bfreplay.policies.catalogue import POLICIES, policy_named, policy_settings
+from bfreplay.policies.catalogue import POLICIES, asks_solver, decides_in_rounds, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders import RUN
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.scalability import Curve
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 ID_DIGITS = 16
 """Hexadecimal digits of an id: two of a million runs are the same by chance once in 3e7 sweeps."""
@@ -38,8 +40,6 @@ _OF_BACKENDS = (
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _NAME = re.compile(r"[^\W\d][\w.:-]*")
 _HOUSE = "bfreplay"
-_EQUAL_SHARE = "equal-share"
-"""Asks no solver."""
 
 
 def id_of(content: Mapping[str, Any]) -> str:
@@ -66,14 +66,15 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
     return {
         "bfreplay": __version__,
         "schema_version": RUN.schema_version,
-        "options": _effective(options),
+        "options": {**_effective(options), "max-parallel": max_parallel_of(options, log, jobs)},
         "window_us": None if options.window is None else list(window_us(options.window)),
         "events": [source.sha256 for source in log.sources],
         "jobs": [digest for _, digest in jobs.sources],
-        "job_source": str(options.jobs) if is_source_name(options.jobs) else None,
+        "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
-        "solver": None if _asks_no_solver(options) else _solver_version(options.solver),
-        "scipy": metadata.version("scipy") if options.bound else None,
+        "solver": _solver_version(options.solver) if asks_solver(options.policy) else None,
+        "highspy": metadata.version("highspy") if _solves_linear_programs(options) else None,
+        "scipy": metadata.version("scipy") if options.bound and not _ends_with_its_jobs(options) else None,
         "optuna": _optuna_version(options, jobs),
     }
 
@@ -83,10 +84,15 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
     idle: set[str] = {*FILE_OPTIONS, "window"}
-    if options.solver == EXACT or _asks_no_solver(options):
+    if options.solver == EXACT or not asks_solver(options.policy):
         idle |= {*_OF_BACKENDS}
-    if _asks_no_solver(options):
+    if not asks_solver(options.policy):
         idle |= {"solver", "formulation"}
+    if _ends_with_its_jobs(options):
+        idle |= {"efficiency", "bound"}
+    # U is told with decisions that look ahead, whatever the policy does
+    if decides_in_rounds(options.policy) and (_ends_with_its_jobs(options) or not options.efficiency):
+        idle |= {"t-fwd"}
     if options.learn_curves is None:
         idle |= {"measurement-noise"}
     is_noisy = options.learn_curves is not None and options.measurement_noise > 0
@@ -95,8 +101,13 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in idle}
 
 
-def _asks_no_solver(options: RunOptions) -> bool:
-    return policy_named(options.policy).name == _EQUAL_SHARE
+def _ends_with_its_jobs(options: RunOptions) -> bool:
+    return options.cluster is not None or options.measure is not None
+
+
+def _solves_linear_programs(options: RunOptions) -> bool:
+    """Whether shares of time come from HiGHS."""
+    return decides_in_rounds(options.policy)
 
 
 def _policy_text(spec: str) -> str:
@@ -110,7 +121,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     """Places of code outside the package that a run uses: what is named, and what other packages announce."""
     found = set(_named(options.policy, options.objective or "", options.formulation or "", options.solver))
     if isinstance(jobs, JobSet):
-        curves = {type(curve) for job in jobs for curve in (job.throughput, job.objective)}
+        curves = {type(curve) for job in jobs for curve in (job.throughput, job.objective, *_by_type(job))}
         found |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
     elif is_source_name(options.jobs):
         found |= set(_foreign(JOB_SOURCES, str(options.jobs)))
@@ -118,6 +129,10 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
         texts = _texts(read_toml(Path(options.jobs)))
         found |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
+
+
+def _by_type(job: ElasticJob) -> tuple[Curve, ...]:
+    return () if job.throughput_by_type is None else tuple(job.throughput_by_type.values())
 
 
 @cache  # looking for entry points takes its time

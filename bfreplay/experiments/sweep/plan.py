@@ -12,20 +12,21 @@ from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.named_inputs import or_bundled, restricted
-from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for
+from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for, settings_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
-from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.replay.run import jobs_in_window
+from bfreplay.replay.isolated_run import refuse_source
+from bfreplay.replay.run import check_policy, jobs_in_window
 from bfreplay.result_folders import SWEEP
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 
-_OF_A_POLICY = tuple(
-    name for name in RunOptions.__slots__ if name not in (*FILE_OPTIONS, "window", "max_parallel", "unlimited_work")
-)
+_OF_OTHERS = (
+    *FILE_OPTIONS, "cluster", "node_type", "window", "measure", "max_parallel", "unlimited_work", "fairness",
+)  # fmt: skip
+_OF_A_POLICY = tuple(name for name in RunOptions.__slots__ if name not in _OF_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,56 +87,67 @@ def planned(spec: SweepSpec) -> SweepPlan:
         An input, a name or a combination of options cannot be used; nothing has run.
     """
     inputs = _Inputs()
-    ids: list[str] = []
+    every = [_absolute(point.options) for point in spec.points]
+    contents: list[dict[str, Any] | None] = [None] * len(every)
+    are_sets = [False] * len(every)
+    # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
+    first: dict[Any, int] = {}
+    for position in sorted(range(len(every)), key=lambda k: first.setdefault((every[k].jobs, every[k].curves), k)):
+        log, jobs = inputs.checked(every[position])
+        contents[position] = content_of(every[position], log, jobs)
+        are_sets[position] = isinstance(jobs, JobSet)
+    known = [content for content in contents if content is not None]
+    ids = tuple(map(id_of, known))
     options: dict[str, RunOptions] = {}
-    contents: dict[str, dict[str, Any]] = {}
+    content_by_id: dict[str, dict[str, Any]] = {}
     is_set: dict[str, bool] = {}
-    for point in spec.points:
-        found = _absolute(point.options)
-        log, jobs = inputs.checked(found)
-        content = content_of(found, log, jobs)
-        run_id = id_of(content)
-        ids.append(run_id)
+    for run_id, found, content, is_one in zip(ids, every, known, are_sets, strict=True):
         options.setdefault(run_id, found)
-        contents.setdefault(run_id, content)
-        is_set.setdefault(run_id, isinstance(jobs, JobSet))
-    return SweepPlan(spec, tuple(ids), options, contents, is_set)
+        content_by_id.setdefault(run_id, content)
+        is_set.setdefault(run_id, is_one)
+    return SweepPlan(spec, ids, options, content_by_id, is_set)
 
 
 class _Inputs:
-    """Logs, jobs and policies of one plan, each looked at once."""
+    """Logs and policies of one plan, each looked at once, and the jobs that were asked for last."""
 
     def __init__(self) -> None:
         self._logs: dict[Any, NodeEvents] = {}
-        self._jobs: dict[Any, JobSet | JobSource] = {}
+        self._of_jobs: Any = None
+        self._jobs: JobSet | JobSource | None = None
         self._seen: set[Any] = set()
 
     def checked(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
         """Log and jobs of a run that could start."""
-        if options.events not in self._logs:
-            self._logs[options.events] = load_log(replace(options, window=None))
-        log = restricted(self._logs[options.events], options.window)
+        nodes = (options.events, options.cluster, options.node_type)
+        if nodes not in self._logs:
+            self._logs[nodes] = load_log(replace(options, window=None))
+        log = restricted(self._logs[nodes], options.window)
         of_jobs = (options.jobs, options.curves)
-        if of_jobs not in self._jobs:
-            self._jobs[of_jobs] = load_jobs_of(options)
-        jobs = self._jobs[of_jobs]
-        of_policy = tuple(getattr(options, name) for name in _OF_A_POLICY)
+        if of_jobs != self._of_jobs or self._jobs is None:
+            self._jobs, self._of_jobs = load_jobs_of(options), of_jobs
+        jobs = self._jobs
+        settings = settings_of(options, log, jobs)
+        of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)
         if of_policy not in self._seen:
-            policy_for(options).close()
-        together = (options.events, options.window, of_jobs, options.semantics, options.unlimited_work)
+            policy = policy_for(options)
+            policy.close()
+            check_policy(policy, log, settings)
+        together = (nodes, options.window, of_jobs, options.semantics, options.unlimited_work, options.fairness)
         if together not in self._seen:
-            settings = ReplaySettings(options.max_parallel, Semantics(options.semantics))
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)
+            if options.fairness:
+                refuse_source(jobs)
         self._seen |= {of_policy, together}
         return log, jobs
 
 
 def _absolute(options: RunOptions) -> RunOptions:
     """The same with absolute paths, so that it means the same to a worker that stands elsewhere."""
-    events, jobs = or_bundled(Path(options.events), "events"), or_bundled(Path(options.jobs), "jobs")
+    events, jobs = options.events, or_bundled(Path(options.jobs), "jobs")
     return replace(
         options,
-        events=events.absolute(),
+        events=None if events is None else or_bundled(Path(events), "events").absolute(),
         jobs=options.jobs if is_source_name(options.jobs) else jobs.absolute(),
         curves=None if options.curves is None else Path(options.curves).absolute(),
     )

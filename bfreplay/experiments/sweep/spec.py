@@ -12,21 +12,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bfreplay import checks
+from bfreplay import checks, defaults
 from bfreplay.campaigns.toml_table import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions, option_name
+from bfreplay.experiments.sweep.cells import Cell, cell_of
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
-
-Cell = str | float | int | bool | None
+from bfreplay.experiments.sweep.placeholders import check_value, filled, has_placeholder, parameters_of
 
 MOST_POINTS = 100_000
 """More are taken for a slip: at a second each that is a day."""
 
 _TABLES = ("run", "vary", "runs")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
-_ANY_FILE = {"events": "sample", "jobs": "sample"}
+_ANY_FILE = "sample"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ def spec_of(document: Mapping[str, Any], *, folder: Path | None = None, file: Pa
     document
         ``run``: options of every run. ``vary``: option to list of values, every combination of them, the last one
         changing first; or a name to a table of labels, each a table of options that go together. ``runs``: more runs,
-        each a table of options and of labels.
+        each a table of options and of labels. A name in braces in the text of an option, ``"gavel(n=9, seed={draw})"``,
+        is a parameter, which is given where options are.
     folder
         Where relative paths start; the working directory by default.
     file
@@ -98,7 +99,7 @@ def spec_of(document: Mapping[str, Any], *, folder: Path | None = None, file: Pa
     Raises
     ------
     InputError
-        A table, an option, a label or a value that cannot be used, or nothing to do.
+        A table, an option, a label or a value that cannot be used, a parameter without a value, or nothing to do.
     """
     return _Reader(document, folder, file).spec()
 
@@ -118,8 +119,8 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
     if not options:
         raise InputError("the sweep has no runs", expected="one RunOptions at least", fix="give some")
     names = [field.name for field in fields(RunOptions)]
-    differing = [name for name in names if len({getattr(each, name) for each in options}) > 1]
-    points = tuple(Point({name: _cell(getattr(each, name)) for name in differing}, each) for each in options)
+    differing = [name for name in names if len({_value(each, name) for each in options}) > 1]
+    points = tuple(Point({name: cell_of(_value(each, name)) for name in differing}, each) for each in options)
     return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
 
 
@@ -130,9 +131,11 @@ class _Reader:
         self._document = document
         self._folder = folder
         self._file = file
+        self._parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
         self._check_keys(self._document, _TABLES, "a sweep", "the file")
+        self._checked(self._find_parameters, "the file")
         common = self._table(self._document.get("run", {}), "[run]")
         self._check_options(common, "[run]")
         axes = [
@@ -161,15 +164,26 @@ class _Reader:
             points.append(self._point(_merged(common, *settings, own), cells, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document))
 
-    def _point(self, options: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
+    def _find_parameters(self) -> None:
+        self._parameters = parameters_of({name: self._document.get(name) for name in _TABLES})
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """What can be given a value."""
+        return (*OPTION_NAMES, *self._parameters)
+
+    def _point(self, given: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
+        values = {name: given[name] for name in self._parameters if name in given}
+        options: dict[str, Any] = {name: value for name, value in given.items() if name not in values}
+        self._checked(lambda: options.update(filled(options, values)), row)
         made = RunOptions.from_mapping(options, folder=self._folder, file=self._file, row=row)
-        cells = {_column(name): value for name, value in labels.items()}
+        cells = {_column(name): value for name, value in {**labels, **values}.items()}
         for column in columns:
             if option_name(column) in OPTION_NAMES:
                 name = option_name(column)
                 # a path as it was written: where it lies on this machine is not what the row is about
                 as_written = name in FILE_OPTIONS and name in options
-                cells[column] = _cell(str(options[name]) if as_written else getattr(made, column))
+                cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
         return Point({column: cells.get(column) for column in columns}, made)
 
     def _columns(self, axes: Sequence[_Axis], extra: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -182,7 +196,7 @@ class _Reader:
         row = f"[vary] {name}"
         if isinstance(given, Mapping):
             return self._labelled(name, given)
-        self._check_keys([name], OPTION_NAMES, "[vary]", "[vary]")
+        self._check_name(name)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
                 f"{name} in [vary] is no list", row, name, given, "a list of values", f"write {name} = [...], or move "
@@ -195,10 +209,23 @@ class _Reader:
             self._check_options(each, row)
         return _Axis(name, settings)
 
+    def _check_name(self, name: str) -> None:
+        try:
+            checks.known_keys([name], self._names, "[vary]")
+        except InputError as error:
+            near = checks.near_name(name, self._names)
+            raise self._error(
+                f"{name!r} in [vary] is no option, and no text has the placeholder {{{name}}}", "[vary]", name, name,
+                ", ".join(self._names), f"did you mean {near!r}?" if near else f"write {{{name}}} into the text of an "
+                'option, such as jobs = "gavel(n=100, seed={' + name + '})"',
+            ) from error  # fmt: skip
+
     def _labelled(self, name: str, given: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
         taken = "an option of its own" if name in OPTION_NAMES else "a column of the results"
-        if name in OPTION_NAMES or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
+        if name in self._parameters:
+            taken = "a placeholder"
+        if name in self._names or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
             is_name = _LABEL.fullmatch(name) is not None
             raise self._error(
                 f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""), row,
@@ -247,8 +274,16 @@ class _Reader:
             self._check_options({name: value for name, value in each.items() if name not in labelled}, row)
         return given
 
-    def _check_options(self, options: Mapping[str, Any], row: str) -> None:
-        self._checked(lambda: RunOptions.from_mapping({**_ANY_FILE, **options}), row)
+    def _check_options(self, given: Mapping[str, Any], row: str) -> None:
+        """Check what can be known of some options before the others: not those that parameters are part of."""
+        for name in given:
+            if name in self._parameters:
+                self._checked(partial(check_value, name, given[name]), row)
+        options = {
+            name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
+        }  # fmt: skip
+        nodes = {} if "cluster" in options else {"events": _ANY_FILE}
+        self._checked(lambda: RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **options}), row)
 
     def _check_keys(self, given: Iterable[str], known: Sequence[str], what: str, row: str) -> None:
         self._checked(lambda: checks.known_keys(given, known, what), row)
@@ -293,10 +328,11 @@ def _column(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _cell(value: object) -> Cell:
-    if isinstance(value, tuple):
-        return "/".join(map(str, value))  # a window, as ISO-8601 writes an interval
-    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+def _value(options: RunOptions, field: str) -> Any:
+    """What stands in the table: a default that hangs on other options as what it is, where it is known."""
+    value = getattr(options, field)
+    is_usual = field == "max_parallel" and value is None and options.cluster is None
+    return defaults.MAX_PARALLEL if is_usual else value
 
 
 def _plain(value: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bfreplay.experiments.sweep.cells import Cell, text_of
 from bfreplay.experiments.sweep.columns import OF_SUMMARY, TIMINGS
 from bfreplay.experiments.sweep.plan import SweepPlan
-from bfreplay.experiments.sweep.spec import Cell
 from bfreplay.experiments.sweep.store import Store
 from bfreplay.outputs import written_whole
 
@@ -74,14 +74,3 @@ def typed(cells: Sequence[Cell]) -> pa.Array:
     if given and len(numbers) == len(given):
         return pa.array(cells, pa.int64() if all(isinstance(cell, int) for cell in numbers) else pa.float64())
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())
-
-
-def text_of(cell: Cell) -> str:
-    """A cell as people write it: ``60``, ``0.5``, ``true``, ``auto``; empty where there is none."""
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return repr(cell).removesuffix(".0")
-    return str(cell)

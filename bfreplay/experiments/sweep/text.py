@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
+from bfreplay.experiments.sweep.cells import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import Outlook
-from bfreplay.experiments.sweep.table import FAILED, text_of
+from bfreplay.experiments.sweep.table import FAILED
 from bfreplay.wording import count
+
+_DEADLINES = ["deadlines_met", "deadlines_missed"]
 
 MOST_ROWS = 40
 """Longer tables are not printed."""
 
-_NUMBERS = {"samples": "{:.4e}", "u": "{:.4f}", "share_of_bound": "{:.4f}"}
-_TITLES = {"u": "U", "share_of_bound": "of the bound"}
+_OF_LOGS = {"samples": "{:.4e}", "u": "{:.4f}", "share_of_bound": "{:.4f}"}
+_OF_CLUSTERS = {
+    "average_jct_s": "{:,.0f}", "makespan_s": "{:,.0f}", "utilisation": "{:.4f}", "cost": "{:,.2f}",
+    "average_rho": "{:.4f}", "deadlines_missed": "{:,}",
+}  # fmt: skip
+_TITLES = {
+    "u": "U", "share_of_bound": "of the bound", "average_jct_s": "average JCT (s)", "makespan_s": "makespan (s)",
+    "average_rho": "average rho", "deadlines_missed": "deadlines missed",
+}  # fmt: skip
 
 
 def render(result: SweepResult) -> str:
@@ -31,7 +42,7 @@ def render(result: SweepResult) -> str:
     said.append(f"{n_failed:,} failed" if n_failed else "none failed")
     lines = [", ".join(said) + "."]
     if results.num_rows <= MOST_ROWS:
-        lines += ["", *_table(results, result.record["columns"])]
+        lines += ["", *_table(results, result.record["columns"], _shown(result))]
     if n_failed:
         first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
         lines += [
@@ -61,12 +72,27 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     return "\n".join(lines)
 
 
-def _table(results: pa.Table, columns: Sequence[str]) -> list[str]:
-    shown = [name for name in _NUMBERS if results.column(name).null_count < results.num_rows]
+def _shown(result: SweepResult) -> dict[str, str]:
+    """Columns of numbers and how they are written: those of idle nodes, of runs that end with their jobs, or both."""
+    ends = [not {"cluster", "measure"}.isdisjoint(run["options"]) for run in result.record["runs"].values()]
+    shown = {**({} if all(ends) else _OF_LOGS), **(_OF_CLUSTERS if any(ends) else {})}
+    results = result.results
+    return {
+        name: form for name, form in shown.items()
+        if results.column(name).null_count < results.num_rows
+        and (name != "deadlines_missed" or any(map(_has_deadlines, results.select(_DEADLINES).to_pylist())))
+    }  # fmt: skip
+
+
+def _has_deadlines(row: Mapping[str, Any]) -> bool:
+    return any(row.values())
+
+
+def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, str]) -> list[str]:
     rows = [
         [
             *(text_of(row[name]) for name in columns),
-            *("-" if row[name] is None else _NUMBERS[name].format(row[name]) for name in shown),
+            *("-" if row[name] is None else form.format(row[name]) for name, form in shown.items()),
             row["status"],
         ]
         for row in results.select([*columns, *shown, "status"]).to_pylist()

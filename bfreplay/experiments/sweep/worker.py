@@ -14,6 +14,7 @@ from time import perf_counter
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.named_inputs import BUNDLED
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, prepared
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
@@ -162,7 +163,10 @@ def _check_code(task: RunTask) -> None:
 def _replay(task: RunTask, store: Store) -> None:
     options = task.options
     before = _stamps(options)
-    log = _log(str(options.events), options.window, task.events_sha256, before["events"])
+    nodes = RunOptions(
+        events=options.events, cluster=options.cluster, node_type=options.node_type, window=options.window, jobs=BUNDLED
+    )  # fmt: skip
+    log = _log(nodes, task.events_sha256, before.get("events"))
     if task.jobs_are_a_set:
         curves = None if options.curves is None else str(options.curves)
         jobs = _jobs(str(options.jobs), curves, task.jobs_sha256, (before.get("jobs"), before.get("curves")))
@@ -193,15 +197,15 @@ def _stamp(file: Path) -> Stamp:
 
 # a stamp is there for the key alone: a file that was replaced is loaded, and checked, again
 @lru_cache(maxsize=3)
-def _log(events: str, window: tuple[str, str] | None, digests: Digests, _stamp: Stamp) -> NodeEvents:
-    log = load_log(RunOptions(events=events, jobs="sample", window=window))
+def _log(options: RunOptions, digests: Digests, _stamp: Stamp) -> NodeEvents:
+    log = load_log(options)
     _check_same("events", [source.sha256 for source in log.sources], digests)
     return log
 
 
 @lru_cache(maxsize=4)
 def _jobs(jobs: str, curves: str | None, digests: Digests, _stamps: tuple[Stamp, Stamp]) -> JobSet | JobSource:
-    return _checked_jobs(RunOptions(events="sample", jobs=jobs, curves=curves), digests)
+    return _checked_jobs(RunOptions(events=BUNDLED, jobs=jobs, curves=curves), digests)
 
 
 def _checked_jobs(options: RunOptions, digests: Digests) -> JobSet | JobSource:

@@ -37,7 +37,7 @@ def gangs(state: PolicyState, gang: str | int) -> NDArray[np.int64]:
         return state.min_nodes.copy()
     if gang == "max":
         return state.max_nodes.copy()
-    return np.clip(np.full(state.n_jobs, int(gang)), state.min_nodes, state.max_nodes)
+    return np.minimum(np.maximum(int(gang), state.min_nodes), state.max_nodes)
 
 
 def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:

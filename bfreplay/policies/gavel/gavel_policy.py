@@ -142,7 +142,7 @@ class GavelPolicy(ABC):
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
         placed = PlacedRound(state, rounds, assignment, rows)
-        placed.begin(self._rules, range(assignment.n_tasks))
+        placed.begin(self._rules, slice(0, None))
         self._until_us = placed.until_us
         self._limits = placed.limits()
         return placed.decision(failed if failed.any() else None, self._until_us)
@@ -164,8 +164,8 @@ class GavelPolicy(ABC):
         self.assignment = assignment
         n_kept = int(np.count_nonzero(kept))
         placed = PlacedRound(state, rounds, assignment, rows)
-        placed.go_on(range(n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
-        placed.begin(self._rules, range(n_kept, assignment.n_tasks))
+        placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        placed.begin(self._rules, slice(n_kept, None))
         self._limits = placed.limits()
         self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else -1
         return placed.decision(failed if failed.any() else None, self._until_us)
@@ -251,8 +251,10 @@ class GavelPolicy(ABC):
     # -- the record ------------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, object]:
-        """Rounds, recomputations of shares, leases (how often a job had the same nodes again, of how many times), and
-        the node time of all parts of rounds, counted as the rounds count it.
+        """What the rounds count.
+
+        Rounds, recomputations of shares, leases (how often a job had the same nodes again, of how many times), and the
+        node time of all micro-tasks.
         """
         state = self._state
         return {

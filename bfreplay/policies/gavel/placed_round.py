@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,12 +63,15 @@ class PlacedRound:
         n = state.n_jobs
         self.until_us = -1
         self._state = state
-        self._rounds = rounds
         self._assignment = assignment
-        self._rows = rows
-        task = rounds.entries.task
-        self._entry_of = np.zeros(assignment.n_tasks, np.int64)
-        self._entry_of[task[task >= 0]] = np.flatnonzero(task >= 0)
+        entries = rounds.entries
+        running = np.flatnonzero(entries.task >= 0)
+        entry_of = np.zeros(assignment.n_tasks, np.int64)
+        entry_of[entries.task[running]] = running
+        member = entries.member_row[entry_of]
+        self._is_there = member >= 0
+        self._row = np.where(self._is_there, rows[member], -1) if rows.size else member
+        self._rate = entries.rate[entry_of, assignment.node_type]
         self._counts = np.zeros(n, np.int64)
         self._assigned = [_NO_NODES] * n
         self._partner = np.full(n, -1, np.int64)
@@ -78,42 +79,49 @@ class PlacedRound:
         self._restart_s = np.zeros(n)
         self._not_before_us = np.zeros(n, np.int64)
 
-    def begin(self, rules: RoundRules, tasks: Iterable[int]) -> None:
+    def begin(self, rules: RoundRules, tasks: slice) -> None:
         """Micro-tasks that start now."""
         state, assignment = self._state, self._assignment
-        for task in tasks:
-            members = self._place(task)
-            of_type = self._rounds.entries.rate[self._entry_of[task], assignment.node_type[task]]
-            rate = of_type[: len(members)]
-            steps = assignment.steps[task, : len(members)] * (not assignment.fails[task])
-            lost_s = rules.restart_s * assignment.restarts[task, : len(members)]
-            self._samples[members] = steps
-            self._restart_s[members] = lost_s
-            # as the replay will work it out, to the microsecond
-            progress = state.progress[members]
-            ends_us = int(whole_us(((progress + steps) - progress + rate * lost_s) / rate).max())
-            if len(members) == 2 and rules.quirks.pairs_end_together:
-                self._not_before_us[members] = state.time_us + ends_us
-            if assignment.fails[task]:
-                ends_us = int(whole_us(np.array(assignment.finish_s[task] - assignment.start_s[task])))
-            self.until_us = max(self.until_us, state.time_us + max(ends_us, 1))
+        there, row = self._place(tasks)
+        rate = self._rate[tasks][there]
+        fails = assignment.fails[tasks]
+        steps = (assignment.steps[tasks] * ~fails[:, None])[there]
+        lost_s = (rules.restart_s * assignment.restarts[tasks])[there]
+        self._samples[row] = steps
+        self._restart_s[row] = lost_s
+        # as the replay will work it out, to the microsecond
+        progress = state.progress[row]
+        takes_us = np.zeros(there.shape, np.int64)
+        takes_us[there] = whole_us(((progress + steps) - progress + rate * lost_s) / rate)
+        ends_us = takes_us.max(axis=1)
+        if rules.quirks.pairs_end_together:
+            is_pair = there.all(axis=1)
+            self._not_before_us[self._row[tasks][is_pair]] = state.time_us + ends_us[is_pair, None]
+        ends_us[fails] = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])[fails]
+        if ends_us.size:
+            self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
 
-    def go_on(self, tasks: Iterable[int], limit: NDArray[np.float64]) -> None:
+    def go_on(self, tasks: slice, limit: NDArray[np.float64]) -> None:
         """Micro-tasks that began earlier in the round; ``limit (J,)``: the progress up to which each job may go."""
-        for task in tasks:
-            members = self._place(task)
-            self._samples[members] = np.maximum(limit[members] - self._state.progress[members], 0.0)
+        _, row = self._place(tasks)
+        self._samples[row] = np.maximum(limit[row] - self._state.progress[row], 0.0)
 
-    def _place(self, task: int) -> list[int]:
-        """Give the members of a micro-task its nodes; returns their rows."""
-        nodes = self._assignment.nodes_of(task)
-        members = [int(self._rows[row]) for row in self._rounds.entries.member_row[self._entry_of[task]] if row >= 0]
-        for row in members:
-            self._counts[row] = nodes.size
-            self._assigned[row] = nodes
-        if len(members) == 2:
-            self._partner[members[0]], self._partner[members[1]] = members[1], members[0]
-        return members
+    def _place(self, tasks: slice) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Give the members of micro-tasks their nodes; returns who is there, (k, 2), and their rows."""
+        assignment = self._assignment
+        offset, row_of = assignment.node_offset.tolist(), self._row.tolist()
+        for task in range(*tasks.indices(assignment.n_tasks)):
+            nodes = assignment.node[offset[task] : offset[task + 1]]
+            for row in row_of[task]:
+                if row >= 0:
+                    self._assigned[row] = nodes
+        there = self._is_there[tasks]
+        rows = self._row[tasks]
+        sizes = np.repeat(np.diff(assignment.node_offset)[tasks], 2).reshape(-1, 2)
+        self._counts[rows[there]] = sizes[there]
+        pairs = rows[there.all(axis=1)]
+        self._partner[pairs] = pairs[:, ::-1]
+        return there, rows[there]
 
     def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
         """The decision, which holds until ``until_us``; -1 where nothing runs: until something happens."""

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling_text import cluster_of, is_about_scheduling
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
 from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import counted, is_one, number, shown
 
 
 def answer(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
-    """Three sentences: how much was used, what that was worth, and how sure the decisions are."""
-    return [_used(run, facts), _worth(run, facts), _decided(run, facts)]
+    """How much was used, what that was worth, what it was to those who wait for jobs, and how sure decisions are."""
+    return [_used(run, facts), _worth(run, facts), *_waited(run, facts), _decided(run, facts)]
 
 
 def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
@@ -22,6 +23,13 @@ def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     nodes = counted(facts["nodes"], "node")
     if run.record["inputs"]["events"]["metadata"]["node_inventory"] == "seen":
         nodes += Markup(" seen in it")
+    cluster = cluster_of(run.record)
+    if cluster is not None:
+        return Markup(
+            "For {window_duration_s} the jobs had a cluster of {nodes} to themselves "
+            "(<span data-verbatim>{cluster}</span>), {idle}: on {share_useful} of them training made progress, "
+            "{share_rescaling} went into rescaling, and {share_unused} stayed unused."
+        ).format(**told | {"nodes": nodes, "cluster": cluster, "idle": counted(facts["idle.node_hours"], "node-hour")})
     if not facts["idle.node_hours"].value:
         return Markup("In the {window_duration_s} of the log, with {}, none was ever idle.").format(nodes, **told)
     return Markup(
@@ -67,6 +75,30 @@ def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
         words = BOUND_WORDS[run.summary["bound"]["kind"]]
         yardsticks.append(Markup("at least {bound_share} of {}").format(words, **told))
     return yardsticks
+
+
+def _waited(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+    """How long jobs took, what their nodes cost, and whether they had their fair part; of runs that are about that."""
+    fairness = facts["rho.mean"].value
+    if facts["jct.mean_s"].value is None or not (is_about_scheduling(run.record) or fairness is not None):
+        return []
+    told = _told(facts)
+    parts = [
+        Markup("On average a job took {jct_mean_s} from submission to finish ({measured_completed} of {} completed)")
+        .format(counted(facts["measured.jobs"], "job"), **told)
+    ]  # fmt: skip
+    if facts["makespan_s"].value is not None:
+        parts.append(Markup("the last was done after {makespan_s}").format(**told))
+    if facts["cost"].value is not None:
+        parts.append(Markup("the nodes that jobs held cost {cost} dollars").format(**told))
+    if fairness is not None:
+        parts.append(
+            Markup(
+                "a job took {rho_mean} times as long on average as with an equal part of the nodes, and {rho_most} times "
+                "at most; {rho_above_1} of the jobs took longer"
+            ).format(**told)
+        )
+    return [Markup("; ").join(parts) + Markup(".")]
 
 
 def _best(facts: Mapping[str, Fact]) -> list[Markup]:

@@ -11,8 +11,9 @@ from bfreplay.answers.saved import jobs_frame
 from bfreplay.answers.soundness import Sum
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling_text import cluster_of, untold_yardsticks
 from bfreplay.report.page.facts import Fact
-from bfreplay.report.page.numbers import is_one, number, number_of, shown
+from bfreplay.report.page.numbers import counted, is_one, number, number_of, shown
 
 _UNPROVEN = {
     "feasible": ("decision", "{} feasible, but not proven optimal"),
@@ -51,7 +52,7 @@ def _of_log(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_window(run: RunResult) -> Iterator[Markup]:
-    if run.has_table("holes"):
+    if run.has_table("holes") and cluster_of(run.record) is None:
         holes = run.table("holes")
         cut, all_of_them = (sum(holes[name].to_pylist()) for name in ("n_cut", "n_holes"))
         if cut:
@@ -89,6 +90,13 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
+    if run.record["config"].get("measured"):
+        yield Markup(
+            "Means, makespan and fairness are of {} of {}; the others only kept the machine busy, and the run ended "
+            "when these were done."
+        ).format(shown(facts["measured.jobs"]), counted(facts["jobs"], "job"))
+    if untold := untold_yardsticks(run.record):
+        yield Markup("Neither U nor an upper bound is told: {}.").format(untold)
     wide = run.summary.get("n_jobs_wider_than_the_pool")
     if wide:
         they_need = "it needs" if is_one(wide, "count") else "they need"

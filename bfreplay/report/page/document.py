@@ -15,6 +15,7 @@ from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling_text import cluster_of
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
@@ -239,10 +240,11 @@ def _cell(fact: Fact) -> Cell:
 
 def _title(runs: Sequence[RunResult]) -> str:
     """Of the page and its tab."""
+    own = cluster_of(runs[0].record)
     cluster = runs[0].record["inputs"]["events"]["metadata"].get("cluster")
-    where = f" of {cluster}" if cluster else ""
-    what = "Training on idle nodes" if len(runs) == 1 else f"{len(runs)} runs of training on idle nodes, compared"
-    return what + where
+    on = "a cluster" if own is not None else "idle nodes"
+    where = f" of {own or cluster}" if own or cluster else ""
+    return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
 def _window(run: RunResult) -> dict[str, Any]:

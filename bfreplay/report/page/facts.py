@@ -8,6 +8,8 @@ from typing import Any
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling import ISOLATED_POLICY
+from bfreplay.replay.scheduling_text import rounds_of
 from bfreplay.report.tables import HELD_NOTHING_MADE, Kind, written
 
 _LABELS = (
@@ -50,6 +52,7 @@ def _facts(run: RunResult) -> Iterator[Fact]:
     yield from _of_samples(run)
     yield from _of_learning(run)
     yield from _of_jobs(run)
+    yield from _of_scheduling(run)
     yield from _of_scores(run)
     yield from _of_decisions(run)
 
@@ -119,6 +122,31 @@ def _of_jobs(run: RunResult) -> Iterator[Fact]:
     has_deadlines = any(deadlines.values())
     for key, words in _DEADLINES:
         yield Fact(f"deadlines.{key}", words, deadlines.get(key, 0) if has_deadlines else None, "count")
+
+
+def _of_scheduling(run: RunResult) -> Iterator[Fact]:
+    """Of the jobs that the run is about, and of the nodes that all jobs held."""
+    told: Mapping[str, Any] = run.summary.get("scheduling") or {}
+    of = "the jobs that the run is about" if run.record["config"].get("measured") else "all jobs"
+    yield Fact("measured.jobs", "jobs that averages are taken of", told.get("n_jobs"), "count")
+    yield Fact("measured.completed", "those of them that completed", told.get("n_completed"), "count")
+    yield Fact("jct.mean_s", "submit to finish, mean", told.get("average_jct_s"), "seconds")
+    yield Fact("makespan_s", f"until {of} had completed", told.get("makespan_s"), "seconds")
+    yield Fact("utilisation", "share of the node-hours in which a job ran", told.get("utilisation"), "percent")
+    yield Fact("cost", "cost of the held node-hours, dollars", told.get("cost"), "amount")
+    fairness: Mapping[str, Any] = told.get("finish_time_fairness") or {}
+    there = f"under {fairness.get('policy', ISOLATED_POLICY)}"
+    yield Fact("rho.mean", f"rho: time of a job over that {there}, mean", fairness.get("average_rho"), "ratio")
+    yield Fact("rho.most", "largest rho", fairness.get("largest_rho"), "ratio")
+    yield Fact(
+        "rho.above_1", f"share of the jobs that took longer than {there}", fairness.get("share_above_1"), "percent"
+    )
+    rounds = rounds_of(run.record) or {}
+    yield Fact("rounds", "rounds", rounds.get("n_rounds"), "count")
+    yield Fact("rounds.recomputations", "times shares were computed", rounds.get("n_recomputations"), "count")
+    yield Fact("leases", "times a job kept its nodes for another round", rounds.get("lease_extensions"), "count")
+    of_rounds = rounds.get("lease_opportunities")
+    yield Fact("leases.opportunities", "times a job might have kept its nodes", of_rounds, "count")
 
 
 def _of_scores(run: RunResult) -> Iterator[Fact]:

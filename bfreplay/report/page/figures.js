@@ -18,6 +18,16 @@ function jobsInColumns({job, since_s: since}, edges) {
   });
 }
 
+// Of a row: on nodes of which type a job was in each column, and whether it shared them.
+function placesInColumns({place, since_s: since}, edges) {
+  return edges.slice(1).map((end, column) => {
+    const first = Math.max(firstAbove(since, edges[column]) - 1, 0);
+    const seen = new Set();
+    for (let k = first; k < since.length && (k === first || since[k] < end); k += 1) seen.add(place[k]);
+    return [...seen].join(" or ");
+  });
+}
+
 class PageFigure {
   constructor(frame, document_) {
     this.frame = frame;
@@ -65,9 +75,17 @@ class PageFigure {
         const edges = evenColumns(view.from, view.to, Math.min(600, this.columns()));
         drawn.x = edges.map(toAxis);
         drawn.z = rows.map((name) => inColumns(this.series[name], edges).mean.map((mean) => mean || null));
-        if (trace.meta?.row_jobs !== undefined) {
-          drawn.text = trace.meta.row_jobs.map((jobs) => jobsInColumns(jobs, edges));
-          drawn.hovertemplate = "%{text}<br>nodes held: %{z:,.4~g}<extra></extra>";
+        const {row_jobs: jobs, row_places: places} = trace.meta ?? {};
+        const who = jobs?.map((each) => jobsInColumns(each, edges));
+        const where = places?.map((each) => placesInColumns(each, edges));
+        if (who !== undefined || where !== undefined) {
+          const [name, of] = [who === undefined ? "%{y}" : "%{text}", where === undefined ? "" : "%{text}"];
+          drawn.text = who ?? where;
+          if (who !== undefined && where !== undefined) {
+            drawn.text = who.map((row, k) => row.map((job, column) => `${job}<br>on ${where[k][column]}`));
+          }
+          const on = who === undefined ? `<br>on ${of}` : "";
+          drawn.hovertemplate = `${name}<br>nodes held: %{z:,.4~g}${on}<extra></extra>`;
         }
       }
       return drawn;

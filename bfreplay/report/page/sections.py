@@ -12,6 +12,7 @@ from bfreplay.registry import one_line
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.cells import PageTable, page_table
 from bfreplay.report.page.job_tables import jobs_table, models_table
+from bfreplay.report.page.scheduling_tables import scheduling_tables
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, said_of
@@ -88,7 +89,10 @@ def _sentence(error: InputError) -> str:
 
 
 def job_sections(run: RunResult) -> Iterator[Section]:
-    """Tables of models and of jobs."""
+    """Tables of node types and weights, where there are several; of models and of jobs."""
+    if tables := scheduling_tables(run):
+        yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=[*map(page_table, tables)],
+                      folded=False)  # fmt: skip
     for name, title, table in (
         ("models", "Models", models_table(run)),
         ("job-table", "Jobs", jobs_table(run)),
@@ -100,6 +104,7 @@ def job_sections(run: RunResult) -> Iterator[Section]:
 
 
 _WORDS = {
+    "scheduling": "What jobs held of each type of nodes, and how long those of each weight took to their finish.",
     "models": "All jobs of a model together. Node-hours are those held; the four labels after them add up to them.",
     "job-table": "One row a job. Node-hours are those held; the four labels after them add up to them. A header sorts.",
 }

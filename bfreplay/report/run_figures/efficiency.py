@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bfreplay.replay.scheduling_text import untold_yardsticks
 from bfreplay.replay.summary_text import BOUND_WORDS
 from bfreplay.report.idleness_axes import dress, new_figure, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -107,6 +108,12 @@ def efficiency(run: RunResult) -> Efficiency:
         bound_kind=bound.get("kind"),
         is_source=is_source,
     )
+    untold = untold_yardsticks(run.record)
+    if not dedicated and not bound and untold is not None:
+        raise NothingToShowError(
+            "the run is compared neither with dedicated nodes nor with an upper bound, which are told for nodes of one "
+            f"type and a window with a known end: {untold}"
+        )
     if not dedicated and not bound:
         raise NothingToShowError(
             "the run was compared neither with dedicated nodes nor with an upper bound",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.nodes_over_time import nodes_held
 from bfreplay.answers.saved import Allocations
+from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.report.step_series import StepSeries
 
 MOST_ROWS = 100
@@ -34,6 +35,9 @@ class JobRow:
         Nodes held by the job of the time, or by all of those of the time.
     at_once
         As many jobs as may hold nodes in this row at once.
+    places
+        Where the nodes are, each from when on; empty where nodes are all alike and nobody shares them, and in rows of
+        several jobs at once.
     """
 
     label: str
@@ -41,13 +45,13 @@ class JobRow:
     since_us: NDArray[np.int64]
     nodes: StepSeries
     at_once: int = 1
+    places: tuple[tuple[int, str], ...] = ()
 
 
 def part_of(held: Allocations, start_us: int, end_us: int) -> Allocations:
     """What of ``held`` lies between two times, cut there."""
-    kept = (held.from_us < end_us) & (held.to_us > start_us)
-    since, until = np.maximum(held.from_us[kept], start_us), np.minimum(held.to_us[kept], end_us)
-    return Allocations(held.names, held.job[kept], held.count[kept], since, until)
+    kept = held.where((held.from_us < end_us) & (held.to_us > start_us))
+    return replace(kept, from_us=np.maximum(kept.from_us, start_us), to_us=np.minimum(kept.to_us, end_us))
 
 
 def rows_of(
@@ -92,8 +96,27 @@ def rows_of(
         nodes = nodes_held(held.count[mine], since[mine], until[mine], start_us, end_us)
         names = tuple(held.names[member] for member in members)
         lanes = min(at_once, n_lanes - k * at_once)
-        rows.append(JobRow(label, names, first[members], StepSeries.exact(nodes.edge_us, nodes.count), lanes))
+        places_of_row = _places(held.where(mine)) if at_once == 1 and has_places(held) else ()
+        series = StepSeries.exact(nodes.edge_us, nodes.count)
+        rows.append(JobRow(label, names, first[members], series, lanes, places_of_row))
     return tuple(rows)
+
+
+def has_places(held: Allocations) -> bool:
+    """Whether there is more to say of nodes than how many."""
+    return held.type_names not in ((), (ANY_TYPE,)) or bool(held.sharing.any())
+
+
+def _places(held: Allocations) -> tuple[tuple[int, str], ...]:
+    """Type of the nodes of a job, or of jobs one after another, and whether they are shared, at each change."""
+    found: list[tuple[int, str]] = []
+    for k in np.argsort(held.from_us, kind="stable").tolist():
+        name = held.type_names[held.node_type[k]]
+        kind = "nodes" if name == ANY_TYPE else name
+        words = f"{kind}, shared" if held.sharing[k] else kind
+        if not found or found[-1][1] != words:
+            found.append((int(held.from_us[k]), words))
+    return tuple(found)
 
 
 def most_of_a_job(held: Allocations) -> int:

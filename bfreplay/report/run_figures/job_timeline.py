@@ -33,6 +33,8 @@ _HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))
 _MOST_STEPS = 160_000
 """That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
 _FEWEST_COLUMNS = 400
+_MOST_PLACES = 40_000
+"""That a page holds of all rows together: changes of the type of a job's nodes, and of whether it shares them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,8 +162,14 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
                 "hoverongaps": False, "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
             }
         )  # fmt: skip
+        meta: dict[str, Any] = {}
         if mine.is_shared:
-            traces[-1]["meta"] = {"row_jobs": [_of_row(row, mine.span.start_us) for row in mine.rows]}
+            meta["row_jobs"] = [_of_row(row, mine.span.start_us) for row in mine.rows]
+        if any(row.places for row in mine.rows):
+            most = _MOST_PLACES // (len(found) * len(mine.rows))
+            meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
+        if meta:
+            traces[-1]["meta"] = meta
         layout[layout_axis(k)] = {
             "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "fixedrange": True,
             "domain": domains[k], "tickfont": {"size": 11},
@@ -184,13 +192,21 @@ def _told(label: str, mine: JobTimeline) -> str:
         at_once = mine.rows[0].at_once
         text += f", at most {sum(row.at_once for row in mine.rows):,} at once: a row shows "
         text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
+    charged_us = mine.held.count * mine.held.charged_us
     held_us = np.zeros(len(mine.held.names), dtype=np.int64)
-    np.add.at(held_us, mine.held.job, mine.held.count * (mine.held.to_us - mine.held.from_us))
+    np.add.at(held_us, mine.held.job, charged_us)
     busiest = int(held_us.argmax())
     text += (
         f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)}), "
         f"and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
     )
+    if len(mine.held.type_names) > 1:
+        of_type = np.zeros(len(mine.held.type_names), dtype=np.int64)
+        np.add.at(of_type, mine.held.node_type, charged_us)
+        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(mine.held.type_names))
+        text += f"; node-hours by type: {', '.join(each)}"
+    if mine.held.sharing.any():
+        text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return f"{named(label, text)}."
 
 
@@ -247,6 +263,15 @@ def _of_row(row: JobRow, start_us: int) -> dict[str, Any]:
     """Jobs of a row, and the second of the window at which each first held a node."""
     since_s = np.round((row.since_us - start_us) / 1e6, 1)
     return {"job": [_as_text(name) for name in row.jobs], "since_s": since_s.tolist()}
+
+
+def _places_of_row(row: JobRow, start_us: int, most: int) -> dict[str, Any]:
+    """Where its nodes are, from which second of the window on; all places at once where there are too many changes."""
+    places = row.places
+    if len(places) > max(1, most):
+        places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
+    since_s = [round((since_us - start_us) / 1e6, 1) for since_us, _ in places]
+    return {"place": [_as_text(words) for _, words in places], "since_s": since_s}
 
 
 def _as_text(name: str) -> str:

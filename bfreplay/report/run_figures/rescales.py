@@ -29,6 +29,7 @@ CAUSES = (
     "a job left",
     "several of these at once",
     "the window began",
+    "a round ended",
 )
 """What a decision followed, of which every decision has one."""
 MEASURES = ("grown", "shrunk", "preempted", "rescale_cost", "preempt_cost")
@@ -56,7 +57,7 @@ class Rescales:
     Parameters
     ----------
     by_cause
-        Of each of ``MEASURES`` an array by ``CAUSES``: (7,) of int64 for counts of jobs, of float64 for samples.
+        Of each of ``MEASURES`` an array by ``CAUSES``: (8,) of int64 for counts of jobs, of float64 for samples.
     gross_samples
         What the nodes that jobs held could have made: progress, and what rescaling and preemption took of it.
     worked_off_rescale, worked_off_preempt
@@ -232,7 +233,7 @@ class _Panel:
 
 def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_left: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in ``CAUSES`` of what each decision followed."""
-    of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "window_begin": 6}
+    of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "window_begin": 6, "round": 7}
     cause = np.array([of_trigger.get(word, 5) for word in trigger], dtype=np.int64)
     is_pool = cause == 0
     cause[is_pool & (n_left > 0)] = 1

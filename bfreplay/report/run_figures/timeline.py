@@ -97,7 +97,7 @@ def timeline(run: RunResult) -> Timeline:
         The run was made before idle nodes were recorded, and has no decisions that would tell of them.
     """
     span = Part.whole(run)
-    of_jobs = allocations_of(run)
+    of_jobs = allocations_of(run).of_nodes
     held = _series(nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us))
     idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
     return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))

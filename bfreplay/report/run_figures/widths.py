@@ -194,7 +194,7 @@ def _often(mine: AtLeast) -> str:
 
 def _held(run: RunResult, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Nodes held by all jobs together (T,), and for how long (T,), over the whole window."""
-    held = allocations_of(run)
+    held = allocations_of(run).of_nodes
     edge, place = np.unique(np.concatenate([[start_us, end_us], held.from_us, held.to_us]), return_inverse=True)
     change = np.zeros(edge.size, dtype=np.int64)
     np.add.at(change, place, np.concatenate([[0, 0], held.count, -held.count]))

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.cells import text_of
 from bfreplay.experiments.sweep.columns import OF_SUMMARY, RESULT_COLUMNS, TIMINGS
-from bfreplay.experiments.sweep.table import text_of, typed
+from bfreplay.experiments.sweep.table import typed
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
 
@@ -40,7 +41,9 @@ def test_every_column_is_in_the_summary_of_a_run():
     options = RunOptions(events="sample", jobs="sample", window=("2024-07-01T06:00", "2024-07-01T12:00"))
     result = options.run()
     there = {name for name, (_, take) in OF_SUMMARY.items() if take(result.summary) is not None}
-    of_others = {"learning_lost", "best_score", "last_finish"}  # of learning, of a campaign, of work that was done
+    # of learning, of a campaign, of work that was done, of prices and of fairness
+    of_others = {"learning_lost", "best_score", "last_finish", "average_jct_s", "makespan_s", "cost"}
+    of_others |= {"average_rho", "largest_rho", "share_of_rho_above_1"}
     assert set(OF_SUMMARY) - there <= of_others | {"median_submit_to_finish_s"}
     measured = {name for name, (_, take) in TIMINGS.items() if take(result.session) is not None}
     assert set(TIMINGS) - measured == {"worker"}

@@ -28,7 +28,7 @@ def test_a_label_sets_several_options_together():
         ("small", 1), ("small", 2), ("large", 1), ("large", 2),
     ]  # fmt: skip
     assert [(point.options.curves, point.options.max_parallel) for point in spec.points[1:3]] == [
-        (None, 10), ("c.pkl", 70),
+        (None, None), ("c.pkl", 70),
     ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_single_runs_come_after_the_combinations_and_may_use_labels():
     assert [tuple(point.cells.values()) for point in spec.points] == [
         (60, "many", "bftrainer", 0), (300, None, "equal-share", 0), (300, "many", "bftrainer", 3),
     ]  # fmt: skip
-    assert [point.options.max_parallel for point in spec.points] == [70, 10, 70]
+    assert [point.options.max_parallel for point in spec.points] == [70, None, 70]
 
 
 def test_single_runs_alone_are_a_sweep_and_so_is_one_run():

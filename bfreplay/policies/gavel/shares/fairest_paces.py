@@ -88,21 +88,20 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
         limit = float(limits[n_tried - 1])
         if n_tried > 1:
             target = np.where(frozen, level, np.maximum(level, finish.needed(limit)))
-            part, presses = program.rise(level, target)
-            if part < 1:
+            if program.rise(level, target)[0] < 1:
                 n_possible = n_tried - 1
                 n_tried //= 2
                 continue
-            pace, level = limit, target
+            pace, level, presses = limit, target, np.zeros_like(frozen)
         else:
             pace, level, presses = _highest_pace(program, finish, (pace, limit), level, frozen)
-        if pace == limit:
+        if presses.any():
+            frozen = frozen | presses
+            n_possible = fastest.size
+        else:
+            frozen = frozen | (fastest <= limit * (1 + SAME))
             n_possible -= n_tried
             n_tried = max(1, min(2 * n_tried, n_possible // 2))
-            frozen = frozen | (fastest <= limit * (1 + SAME))
-        else:
-            frozen = frozen | (~frozen & presses)
-            n_possible = fastest.size
     return program.x
 
 
@@ -113,7 +112,9 @@ def _highest_pace(
     level: NDArray[np.float64],
     frozen: NDArray[np.bool_],
 ) -> tuple[float, NDArray[np.float64], NDArray[np.bool_]]:
-    """The highest common pace of the jobs that are not frozen, the speeds of all there, and which press there.
+    """The highest common pace of the jobs that are not frozen, the speeds of all there, and which press there, if any.
+
+    None presses where only its limit stops a job.
 
     With a tangent in place of the needed speed, which is convex, the highest pace is a linear program and a bound from
     above (Newton's method). With a chord it is one from below, and can be reached. Both are drawn from the pace reached

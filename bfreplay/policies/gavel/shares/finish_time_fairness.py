@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import diags_array
 
 from bfreplay.policies.gavel.shares.best_rate import best_throughput
-from bfreplay.policies.gavel.shares.feasible_set import feasible_set, throughput_matrix
 from bfreplay.policies.gavel.shares.fairest_paces import Finish, fairest_paces
+from bfreplay.policies.gavel.shares.feasible_set import feasible_set, throughput_matrix
 from bfreplay.policies.gavel.shares.normalised import isolated_throughput
 from bfreplay.policies.gavel.shares.pooled_types import pooled, spread
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
@@ -52,7 +52,7 @@ class FinishTimeFairness:
     variant
         ``agnostic``, ``perf`` or ``packed``.
     counts_weights
-        Divide ``th_i`` by the weight of the job, but not ``iso_i``: so does Gavel in its packed policy, and in no other.
+        Divide ``th_i`` by the weight of the job, but not ``iso_i``. Gavel does so in its packed policy, in no other.
     reference_type
         Whose rates the agnostic variant takes for all types, see ``reference_rate``.
     """

@@ -70,7 +70,7 @@ def highest_levels(
     while not frozen.all():
         foreseen = _foresee(level, frozen, cap, growth, gang, n_tried)
         n_tried, (target, frozen_there) = len(foreseen), foreseen[-1]
-        part, presses = program.rise(level, target)
+        part, stuck = program.rise(level, target)
         if part == 1:
             level, frozen = target, frozen_there
             n_possible = n_possible - n_tried if n_possible < LOOK_AHEAD else LOOK_AHEAD
@@ -79,7 +79,7 @@ def highest_levels(
             n_possible = n_tried - 1
             n_tried //= 2
         else:
-            frozen = frozen | ((target > level) & presses)
+            frozen = frozen | stuck
             level = level + part * (target - level)
             n_possible = LOOK_AHEAD
     return HighestLevels(program.x, level)

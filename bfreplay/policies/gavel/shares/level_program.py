@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array, hstack
+from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from bfreplay.errors import BfreplayError
 from bfreplay.policies.gavel.shares.feasible_set import FeasibleSet
-from bfreplay.policies.gavel.shares.linear_program import LinearProgram
+from bfreplay.policies.gavel.shares.linear_program import LinearAnswer, LinearProgram
 
-SLACKS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
-"""Part of its best rate by which a job may miss a level that it reached before: the first that suffices. Rounding can
-make levels infeasible that a program has just given. Slack of all jobs together can raise one by far more than itself,
-so none is given where none is needed."""
+SLACKS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+"""Part of its best rate by which a job may miss what it got before, where rounding makes that infeasible: the first
+that suffices. Slack of all jobs together can raise one by far more than itself, and what it is raised by is missed by
+the others then, so there is none where none is needed."""
+
+
+ROUNDING = 1e-9
+"""Dual values that count as 0."""
 
 
 class LevelProgram:
@@ -38,19 +42,22 @@ class LevelProgram:
         best = height.max(axis=1).toarray().ravel()
         self._scale = np.where(best > 0, best, 1.0)
         self._climb = np.ones(self._n_jobs)
-        rows = hstack([diags_array(1 / self._scale) @ height, csr_array(-self._climb[:, None])], format="csr")
+        self._height = (diags_array(1 / self._scale) @ height).tocsr()
+        rows = hstack([self._height, csr_array(-self._climb[:, None])], format="csr")
         self._first = self._program.add_rows(rows, 0.0, np.inf)
+        self._by_column = vstack([feasible.capacity, feasible.time, self._height]).T.tocsr()
+        self._runs_in = (self._height > 0).astype(np.int64)
         self.x = np.zeros(feasible.n_columns)
 
     def rise(self, level: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, NDArray[np.bool_]]:
-        """Tell what part of the way from ``level`` to ``target``, along a straight line, all jobs can go together.
+        """Tell what part of the way from ``level`` to ``target``, along a straight line, all jobs can go together, and who is stuck.
 
         ``x`` becomes the shares with which they go so far.
 
         Parameters
         ----------
         level : (m,) float64
-            Can be reached.
+            Is reached by ``x``.
         target : (m,) float64
             No lower.
 
@@ -58,9 +65,11 @@ class LevelProgram:
         -------
         part
             Of the way; exactly 1 where the target can be reached.
-        presses : (m,) bool
-            Rising jobs with a non-zero dual value: each of them is at the level that it has there in every optimum
-            (complementary slackness). Where ``part`` is below 1 there is at least one.
+        stuck : (m,) bool
+            Jobs that are where they then are in every optimum, and so can rise no further, as the dual tells
+            (complementary slackness): a rising job whose row has a non-zero dual value, and one that gets nothing
+            because each column in which it runs has a non-zero reduced cost. Not all of such jobs need be found, but
+            where ``part`` is below 1 a rising one is.
 
         Raises
         ------
@@ -76,14 +85,21 @@ class LevelProgram:
         self._climb = climb
         self._upper[-1] = most
         self._program.change_bounds(0.0, self._upper)
-        for slack in SLACKS:
-            self._program.change_rows(self._first, level / self._scale - slack, np.inf)
-            answer = self._program.solve()
-            if answer.status == "optimal":
-                break
-        else:
+        base = level / self._scale
+        answer = self._solve(base)
+        if answer.status != "optimal":
+            reached = np.minimum(base, self._height @ self.x)
+            answer = next((a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer)
+        if answer.status != "optimal":
             raise BfreplayError(f"Levels of Gavel's policies that were reached before are {answer.status}")
         self.x = answer.x[:-1]
         part = min(1.0, max(0.0, float(answer.x[-1]) / most))
-        # duals of one program sum to 1 over what they weigh: below 1e-9 of that is rounding
-        return part, -answer.row_dual[self._first :] * climb > 1e-9
+        # dual values sum to 1 over what the rising jobs weigh: below 1e-9 of that is rounding
+        dual = -answer.row_dual
+        presses = dual[self._first :] * climb > ROUNDING
+        kept_out = self._by_column @ dual < -ROUNDING
+        return part, presses | (self._runs_in @ ~kept_out == 0)
+
+    def _solve(self, base: NDArray[np.float64]) -> LinearAnswer:
+        self._program.change_rows(self._first, base, np.inf)
+        return self._program.solve()

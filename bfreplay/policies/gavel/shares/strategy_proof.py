@@ -1,4 +1,4 @@
-"""Strategy-proof shares: each job pays for what its presence costs the others, so that no false rate is worth telling."""
+"""Strategy-proof shares: each job pays for what its presence costs the others, so false rates are not worth telling."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
         if there.any():
             alone = _largest(relative[there], fewer[there], gang[there], n_nodes)[1]
             with_it, without_it = fewer @ logs, fewer[there] @ alone
-            kept[k] = min(1.0, np.exp(with_it - without_it))
+            kept[k] = min(1.0, float(np.exp(with_it - without_it)))
     share[np.ix_(runs, usable)] = x[kind]
     discount[runs] = kept[kind]
     level = problem.gang * (problem.rate * share).sum(axis=1) / problem.weight

@@ -1,0 +1,98 @@
+"""Parameters of a sweep: no options, but part of the text of some, as in ``jobs = "gavel(n=10, seed={draw})"``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import OPTION_NAMES, option_name
+from bfreplay.experiments.sweep.cells import text_of
+from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+
+_BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z]\w*)\}")
+
+
+def placeholders_in(value: object) -> Iterator[str]:
+    """Names in braces in every text of a value, of lists and tables in it too; ``{{`` and ``}}`` are braces."""
+    if isinstance(value, str):
+        yield from (match[1] for match in _BRACE.finditer(value) if match[1] is not None)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from placeholders_in(each)
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from placeholders_in(each)
+
+
+def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the parameters of a spec, in the order in which texts name them.
+
+    Raises
+    ------
+    InputError
+        One is called as an option or as a column of the results.
+    """
+    found = tuple(dict.fromkeys(placeholders_in(document)))
+    for name in found:
+        is_option = option_name(name) in OPTION_NAMES
+        if is_option or name in RESULT_COLUMNS:
+            taken = "an option of its own" if is_option else "a column of the results"
+            raise InputError(
+                f"the placeholder {{{name}}} cannot be called so: it is {taken}", column=name, value=f"{{{name}}}",
+                expected="a word of your own in braces", fix=f"take another name, such as {{job_{name}}}",
+            )  # fmt: skip
+    return found
+
+
+def has_placeholder(value: object) -> bool:
+    """Whether a value is not the option yet, but what it is made from."""
+    return next(placeholders_in(value), None) is not None
+
+
+def filled(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with the values of the parameters in their texts.
+
+    Raises
+    ------
+    InputError
+        A placeholder has no value.
+    """
+    return {name: _filled(name, value, values) for name, value in options.items()}
+
+
+def _filled(option: str, value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        return _BRACE.sub(lambda match: _text(option, match, values), value)
+    if isinstance(value, Mapping):
+        return {key: _filled(option, each, values) for key, each in value.items()}
+    return [_filled(option, each, values) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:
+    name = match[1]
+    if name is None:
+        return match[0][0]
+    if name not in values:
+        raise InputError(
+            f"the placeholder {{{name}}} has no value", column=option, value=match.string,
+            expected=f"{name} = [...] in [vary], or {name} = VALUE in [run]",
+            fix=f"add one; braces that are meant stand twice: {{{{{name}}}}}",
+        )  # fmt: skip
+    return text_of(values[name])
+
+
+def check_value(name: str, value: object) -> None:
+    """Refuse what cannot stand in a text.
+
+    Raises
+    ------
+    InputError
+        It is neither a number, nor text, nor true or false.
+    """
+    if not isinstance(value, str | int | float):
+        raise InputError(
+            f"{name} cannot stand in a text", column=name, value=value, expected="a number, text, true or false",
+            fix=f"it takes the place of {{{name}}}: write one value",
+        )  # fmt: skip

@@ -1,0 +1,119 @@
+"""The Lagrangian relaxation: the price of a node of each type at which the jobs' own choices bound the optimum best."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.milp.typed.choices import Choices
+
+_CLOSE = 1e-13
+"""Gap between bound and master at which prices are as good as they get, relative to the relaxation's magnitude."""
+
+_MOST_PIVOTS = 200
+"""Times T + 1. Any prices give a valid bound, so degenerate steps may end it early."""
+
+_NO_PIVOT = 1e-11
+
+
+@compiled
+def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What every job chooses for itself with nodes at ``price (T,)``: ``(choice (J,), what it is worth (J,))``.
+
+    Among equals the first.
+    """
+    n_jobs = choices.offset.shape[0] - 1
+    chosen = np.empty(n_jobs, np.int64)
+    worth = np.empty(n_jobs, np.float64)
+    for j in range(n_jobs):
+        best = -np.inf
+        for k in range(choices.offset[j], choices.offset[j + 1]):
+            at_price = choices.value[k] - price[choices.kind[k]] * choices.count[k]
+            if at_price > best:
+                best = at_price
+                chosen[j] = k
+        worth[j] = best
+    return chosen, worth
+
+
+@compiled
+def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Prices ``(T,)``, not negative, that minimise ``sum_t price_t capacity_t + sum_j max (value - price x count)``.
+
+    It is the dual of the linear relaxation, solved by Dantzig-Wolfe decomposition (1960): the master chooses a mixture
+    of proposals within the capacities, its duals are prices, and what all jobs choose at these is the next proposal.
+    The master has T + 1 rows and is kept by the revised simplex method. The prices of the lowest bound that was met are
+    returned.
+    """
+    n_types = capacity.shape[0]
+    size = n_types + 1
+    price = np.zeros(n_types)
+    best_price = np.zeros(n_types)
+    best_bound = np.inf
+    inverse = np.eye(size)
+    cost = np.zeros(size)
+    level = np.empty(size)
+    for t in range(n_types):
+        level[t] = capacity[t]
+    level[n_types] = 1.0
+    for j in range(choices.offset.shape[0] - 1):  # the first proposal: nobody gets anything
+        cost[n_types] += choices.value[choices.offset[j]]
+    column = np.empty(size)
+    for _ in range(_MOST_PIVOTS * size):
+        lowest = 0
+        for t in range(n_types):
+            price[t] = 0.0
+            for i in range(size):
+                price[t] += cost[i] * inverse[i, t]
+            if price[t] < price[lowest]:
+                lowest = t
+        column[:] = 0.0
+        if price[lowest] < 0.0:  # a slack enters
+            column[lowest] = 1.0
+            column_cost = 0.0
+            if best_bound < np.inf and -price[lowest] * capacity[lowest] <= _CLOSE * abs(best_bound):
+                break
+        else:
+            chosen, worth = best_choices(choices, price)
+            bound = 0.0
+            magnitude = 0.0
+            for t in range(n_types):
+                bound += price[t] * capacity[t]
+            magnitude += bound
+            column_cost = 0.0
+            for j in range(chosen.shape[0]):
+                bound += worth[j]
+                magnitude += abs(worth[j])
+                column[choices.kind[chosen[j]]] += choices.count[chosen[j]]
+                column_cost += choices.value[chosen[j]]
+            column[n_types] = 1.0
+            if bound < best_bound:
+                best_bound = bound
+                best_price[:] = price
+            master = 0.0
+            for i in range(size):
+                master += cost[i] * level[i]
+            if not bound - master > _CLOSE * magnitude:
+                break
+        leaving = -1
+        ratio = np.inf
+        for i in range(size):
+            step = 0.0
+            for k in range(size):
+                step += inverse[i, k] * column[k]
+            if step > _NO_PIVOT and max(level[i], 0.0) / step < ratio:
+                ratio = max(level[i], 0.0) / step
+                leaving = i
+        if leaving < 0:
+            break
+        direction = inverse @ column
+        pivot = direction[leaving]
+        inverse[leaving] /= pivot
+        level[leaving] = ratio
+        for i in range(size):
+            if i != leaving:
+                inverse[i] -= direction[i] * inverse[leaving]
+                level[i] = max(level[i] - direction[i] * ratio, 0.0)
+        cost[leaving] = column_cost
+    return best_price

@@ -1,0 +1,123 @@
+"""One allocation decision on nodes of several types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.milp.problem import AllocationProblem
+
+NO_TYPE = -1
+"""Type of a job without nodes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypedProblem:
+    """One decision: how many nodes each of J jobs gets, all of one of T types.
+
+    Maximise ``sum_j f_j(t_j, n_j)``, where the jobs of type t get at most ``capacity[t]`` nodes together and every job
+    has ``n_j = 0`` or ``min_nodes_j <= n_j <= max_nodes_j``. On the type that a job holds now, ``f_j`` is that of the
+    problem of one type (``AllocationProblem``): gain less the loss for a scale-up or a scale-down. A job without nodes
+    pays for a start what it would pay there: ``scale_up_loss``.
+
+    A job that moves to another type loses ``scale_up_loss + scale_down_loss``: it gives up all its nodes and gains
+    others. That is BFTrainer's cost (arXiv:2106.12091, section III), ``r (up [gains nodes] + down [loses nodes])`` with
+    r its rate before, in the one case in which both brackets are 1; on nodes of one type the constraint against
+    migration excludes it. A move so never costs less than to scale on the nodes where the job is.
+
+    Parameters
+    ----------
+    current : (J,) int64
+        Nodes each job holds now.
+    current_type : (J,) int64
+        Their type, ``NO_TYPE`` exactly where ``current`` is 0.
+    min_nodes, max_nodes : (J,) int64
+        Bounds of a running job, ``1 <= min_nodes <= max_nodes <= K``.
+    gain : (J, T, K + 1) float64
+        ``gain[j, t, n]`` is what job j on n nodes of type t is worth until the next decision. The same at n = 0 for all
+        types. Columns above ``max_nodes[j]`` are not read.
+    scale_up_loss, scale_down_loss : (J,) float64
+        Objective given up when the job gains, or loses, at least one node; finite and not negative.
+    capacity : (T,) int64
+        Idle nodes of each type, held ones included.
+    """
+
+    current: NDArray[np.int64]
+    current_type: NDArray[np.int64]
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    scale_up_loss: NDArray[np.float64]
+    scale_down_loss: NDArray[np.float64]
+    capacity: NDArray[np.int64]
+    _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def n_jobs(self) -> int:
+        """J."""
+        return int(self.current.shape[0])
+
+    @property
+    def n_types(self) -> int:
+        """T."""
+        return int(self.capacity.shape[0])
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """``(J, T, K + 1)``: f_j(t, n), and ``-inf`` where job j may not have n nodes of type t. Computed once.
+
+        Without nodes a job has no type: column 0 is the same for all.
+        """
+        if not self._value:
+            value = np.stack([self.of_type(t).value for t in range(self.n_types)], axis=1)
+            value[:, :, 0] = (self.gain[:, 0, 0] - np.where(self.current > 0, self.scale_down_loss, 0.0))[:, None]
+            self._value.append(value)
+        return self._value[0]
+
+    def of_type(self, t: int) -> AllocationProblem:
+        """The decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.
+
+        With one type this is the decision itself.
+        """
+        is_here = self.current_type == t
+        moves = (self.current > 0) & ~is_here
+        return AllocationProblem(
+            current=np.where(is_here, self.current, 0),
+            min_nodes=self.min_nodes,
+            max_nodes=self.max_nodes,
+            gain=self.gain[:, t],
+            scale_up_loss=np.where(moves, self.scale_up_loss + self.scale_down_loss, self.scale_up_loss),
+            scale_down_loss=self.scale_down_loss,
+            capacity=int(self.capacity[t]),
+        )
+
+    def validate(self) -> None:
+        """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
+        if not (isinstance(self.capacity, np.ndarray) and np.issubdtype(self.capacity.dtype, np.integer)):
+            raise InputError("capacity is no array of whole numbers", column="capacity", expected="(T,) int64")
+        if self.capacity.ndim != 1 or not self.capacity.size:
+            raise InputError("capacity has the wrong shape", value=self.capacity.shape, expected="(T,), T >= 1")
+        if not (isinstance(self.gain, np.ndarray) and self.gain.ndim == 3 and self.gain.shape[1] == self.n_types):
+            shown = self.gain.shape if isinstance(self.gain, np.ndarray) else type(self.gain).__name__
+            raise InputError("gain has the wrong shape", value=shown, expected=f"(J, {self.n_types}, K + 1)")
+        kinds = self.current_type
+        if not (isinstance(kinds, np.ndarray) and np.issubdtype(kinds.dtype, np.integer)):
+            raise InputError("current_type is no array of whole numbers", column="current_type", expected="(J,) int64")
+        if kinds.shape != np.shape(self.current):
+            raise InputError("current_type has the wrong shape", value=kinds.shape, expected=np.shape(self.current))
+        wrong = np.where(self.current > 0, (kinds < 0) | (kinds >= self.n_types), kinds != NO_TYPE)
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            raise InputError(
+                f"current_type of job {j} is out of range", column="current_type", value=int(kinds[j]),
+                expected=f"0 to {self.n_types - 1} for a job with nodes, {NO_TYPE} for one without",
+            )  # fmt: skip
+        for t in range(self.n_types):
+            self.of_type(t).validate()
+        if (self.gain[:, :, 0] != self.gain[:, :1, 0]).any():
+            raise InputError(
+                "gain differs between types at no node", column="gain", expected="gain[:, t, 0] the same for all t"
+            )
