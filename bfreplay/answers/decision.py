@@ -14,9 +14,10 @@ from bfreplay.answers.alternatives import Alternative, best_of_all, best_with, b
 from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
 from bfreplay.answers.life import Life, is_active_after
 from bfreplay.answers.nodes_over_time import nodes_over_time
-from bfreplay.answers.saved import refuse_unknown_job
+from bfreplay.answers.saved import is_placed_by_policy, refuse_unknown_job
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
@@ -49,9 +50,17 @@ def explain_decision(
     Raises
     ------
     InputError
-        The run has no such job; or the job was not active then, with when it was.
+        The run has no such job; or the job was not active then, with when it was; or the policy chose the nodes itself,
+        so that there was no question of how many.
     """
     refuse_unknown_job(run, job)
+    if is_placed_by_policy(run):
+        raise InputError(
+            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself: there was no "
+            "question of how many each gets that could be posed again",
+            file=run.folder, column="policy",
+            fix="leave --at out: the job's story tells what it held when",
+        )  # fmt: skip
     index = decision_at(run, time_us)
     life = Life(run, job)
     life.refuse_outside(time_us)

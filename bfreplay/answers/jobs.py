@@ -47,7 +47,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
           ``stalled_node_hours``: the last four add up to the first.
         - ``efficiency``: ``done_samples`` over what the job makes in ``held_s`` on ``mean_nodes`` dedicated nodes, its
           throughput interpolated linearly between the whole numbers of nodes below and above; where nodes are of
-          several types, over what it makes on each. Of jobs that share nodes it is what both have of them alone.
+          several types, over what it makes on each; of nodes that it shared, over what it would make on them alone.
         - ``slowdown``: ``completion_s`` over the time that its work takes at the best rate of its throughput within
           its bounds, on any type of nodes that there is.
         - the columns of the table of jobs that count samples, rescales and reports, as they are.

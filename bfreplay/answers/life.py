@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bfreplay.answers.saved import jobs_frame, microseconds, reports_frame
+from bfreplay.answers.saved import jobs_frame, microseconds, relative_origin_us, reports_frame
+from bfreplay.answers.wording import time_words
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.repeated import Moment, Repetition
@@ -30,6 +30,7 @@ class Life:
     """
 
     def __init__(self, run: RunResult, name: str) -> None:
+        self._origin_us = relative_origin_us(run)
         frame = jobs_frame(run)
         rows = (frame["job"] == name).to_numpy()
         self.number = int(rows.argmax())
@@ -66,28 +67,31 @@ class Life:
             return self._refusal(time_us, self._when_active())
         return self._refusal(
             time_us,
-            f"it was paused at {iso_utc(paused_us)}, and not admitted again before {iso_utc(time_us)} "
+            f"it was paused at {self._words(paused_us)}, and not admitted again before {self._words(time_us)} "
             f"({self._when_active()})",
         )
 
+    def _words(self, time_us: int) -> str:
+        return time_words(time_us, self._origin_us)
+
     def _refusal(self, time_us: int, why: str) -> InputError:
         return InputError(
-            f"the job was not active at this time: {why}", column="time", value=iso_utc(time_us),
+            f"the job was not active at this time: {why}", column="time", value=self._words(time_us),
             expected="a time at which it was admitted, not paused, and had not left",
         )  # fmt: skip
 
     def _when_active(self) -> str:
         status = self.status.replace("_", " ")
         if self.admitted_us is None:
-            planned = "" if self.submitted_us is None else f"to be submitted at {iso_utc(self.submitted_us)} and "
+            planned = "" if self.submitted_us is None else f"to be submitted at {self._words(self.submitted_us)} and "
             return f"it was {planned}never admitted ({status})"
-        until = "the end of the window" if self.ended_us is None else f"{iso_utc(self.ended_us)} ({status})"
-        paused = [iso_utc(time_us) for time_us in self.paused_us]
+        until = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
+        paused = [self._words(time_us) for time_us in self.paused_us]
         if not paused:
-            return f"admitted at {iso_utc(self.admitted_us)}, active until {until}"
+            return f"admitted at {self._words(self.admitted_us)}, active until {until}"
         more = len(paused) - _MOST_SHOWN
         told = ", ".join(paused[:_MOST_SHOWN]) + (f" and {count(more, 'time')} more" if more > 0 else "")
-        return f"admitted at {iso_utc(self.admitted_us)}, paused at {told}, there until {until}"
+        return f"admitted at {self._words(self.admitted_us)}, paused at {told}, there until {until}"
 
 
 def is_active_after(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from bfreplay.answers.campaign import EARLY, CampaignAnswer
 from bfreplay.answers.wording import maybe_duration
-from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.scheduling_text import window_words
 from bfreplay.wording import amount, count, duration
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
     """Several lines of text, without a newline at the end."""
-    config = run.record["config"]
-    start_us, end_us = config["window_start_us"], config["window_end_us"]
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
-    window = f"from {iso_utc(start_us)} to {iso_utc(end_us)} ({duration((end_us - start_us) / 1e6)})"
+    window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
     return "\n".join(
         [
             f"{jobs} {window}",

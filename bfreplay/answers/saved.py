@@ -132,6 +132,22 @@ def node_types_of(run: RunResult) -> tuple[str, ...]:
     return tuple(run.record["inputs"]["events"]["metadata"].get("node_types") or (ANY_TYPE,))
 
 
+def relative_origin_us(run: RunResult) -> int | None:
+    """Where times of people count from in a log without a calendar: the start of the window; ``None`` with one."""
+    is_relative = run.record["inputs"]["events"]["metadata"].get("time_origin") == "relative"
+    return int(run.record["config"]["window_start_us"]) if is_relative else None
+
+
+def is_placed_by_policy(run: RunResult) -> bool:
+    """Whether the policy chose nodes, not only their number, so that counts alone do not repeat its decisions."""
+    words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
+    return (
+        len(node_types_of(run)) > 1
+        or "sharing" in run.table("allocations").column_names
+        or any("round" in word.split("+") for word in words)
+    )
+
+
 def allocations_of(run: RunResult) -> Allocations:
     """Table of allocations as arrays."""
     table = run.table("allocations").unify_dictionaries()

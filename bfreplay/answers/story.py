@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.answers.life import Life
 from bfreplay.answers.nodes_over_time import nodes_over_time
-from bfreplay.answers.saved import refuse_unknown_job
+from bfreplay.answers.saved import is_placed_by_policy, refuse_unknown_job, relative_origin_us
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.accounting import Semantics
@@ -64,11 +64,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobStory:
-    """The changes of one job in order of time, and the job itself where the inputs were at hand."""
+    """The changes of one job in order of time, and the job itself where the inputs were at hand.
+
+    Parameters
+    ----------
+    name
+        Of the job.
+    steps
+        The changes.
+    job
+        As it was submitted; ``None`` where the story was told by tables alone.
+    origin_us
+        Where times of people count from, in a log without a calendar.
+    """
 
     name: str
     steps: tuple[Step, ...]
     job: ElasticJob | None
+    origin_us: int | None = None
 
 
 def job_story(
@@ -85,12 +98,16 @@ def job_story(
     A job may lose nodes to the batch scheduler at the very instant at which it leaves: as its source stops it, or under
     the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preempted``.
 
+    A run whose policy chose the nodes itself cannot be gone through again: the story is then that of its tables.
+
     Raises
     ------
     InputError
         Also where the run has no such job.
     """
     refuse_unknown_job(run, name)
+    if is_placed_by_policy(run):
+        return job_story_from_tables(run, name)
     life = _Life(run, name)
     last = life.last_decision()
     repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves)
@@ -98,7 +115,7 @@ def job_story(
     repetition.run(follower.watch, progress)
     follower.close()
     job = repetition.jobs[life.number] if life.number < len(repetition.jobs) else None
-    return JobStory(name, life.told(follower.steps), job)
+    return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
 
 
 def job_story_from_tables(run: RunResult, name: str) -> JobStory:
@@ -123,7 +140,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
             steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))
             started = started or after > 0
         before = after
-    return JobStory(name, life.told(steps), None)
+    return JobStory(name, life.told(steps), None, relative_origin_us(run))
 
 
 class _Life(Life):

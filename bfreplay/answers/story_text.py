@@ -9,8 +9,7 @@ from typing import Any
 from bfreplay.answers.run_text import table
 from bfreplay.answers.saved import microseconds
 from bfreplay.answers.story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
-from bfreplay.answers.wording import maybe_duration, samples
-from bfreplay.datasets.times import iso_utc
+from bfreplay.answers.wording import maybe_duration, samples, time_words
 from bfreplay.wording import amount, count, duration
 
 
@@ -36,7 +35,7 @@ def _head(of_job: Mapping[str, Any], story: JobStory) -> Iterator[str]:
     if not any(step.reason == SUBMITTED for step in story.steps):
         submitted_us = microseconds(of_job["submitted"])
         if submitted_us is not None:
-            started += f": it was to be submitted at {iso_utc(submitted_us)}"
+            started += f": it was to be submitted at {time_words(submitted_us, story.origin_us)}"
     if not math.isnan(of_job["queue_s"]):
         started = f"started after {maybe_duration(of_job['queue_s'])} in the queue"
     finished = ""
@@ -91,8 +90,8 @@ def _steps(story: JobStory, most: int) -> Iterator[str]:
     left_out = len(steps) - most
     if left_out > 0:
         shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
-    header = ["time", "", "nodes", "cost in samples", "decision"]
-    lines = list(table(header, [_cells(step) for step in shown], n_left=2))
+    header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
+    lines = list(table(header, [_cells(step, story.origin_us) for step in shown], n_left=2))
     cut = 1 + most - most // 2
     for k, line in enumerate(lines):
         if left_out > 0 and k == cut:
@@ -102,7 +101,7 @@ def _steps(story: JobStory, most: int) -> Iterator[str]:
         yield "'preempted or shrunk' and costs left open: the inputs of the run are needed to tell (--events, --jobs)"
 
 
-def _cells(step: Step) -> list[str]:
+def _cells(step: Step, origin_us: int | None) -> list[str]:
     nodes = f"{step.before} -> {step.after}"
     cost = "?" if step.cost_samples is None else samples(step.cost_samples) if step.cost_samples else ""
     if step.reason in (SUBMITTED, ADMITTED):
@@ -110,4 +109,4 @@ def _cells(step: Step) -> list[str]:
     if step.reason == WINDOW_END:
         nodes, cost = str(step.after), ""
     decision = "" if step.decision is None else str(step.decision)
-    return [iso_utc(step.time_us), step.reason, nodes, cost, decision]
+    return [time_words(step.time_us, origin_us), step.reason, nodes, cost, decision]

@@ -39,7 +39,8 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
         ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
         ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.datasets.gavel.named``).
     curves
-        Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel.
+        Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel,
+        ``sample`` for made-up ones.
 
     Raises
     ------

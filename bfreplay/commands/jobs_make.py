@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,6 +114,7 @@ def make() -> None:
     Trials of one model:       bfreplay jobs make hpo -o campaign.toml
     Trials of several models:  bfreplay jobs make nas -o campaign.toml
     A plain list of jobs:      bfreplay jobs make list --job image-classifier:20 -o jobs.csv
+    Throughputs for Gavel:     bfreplay jobs make throughputs -o throughputs.json
     """
 
 
@@ -238,6 +240,28 @@ def make_list(
     _say(out, count(len(made), "job"))
 
 
+@make.command("throughputs")
+@_output(".json")
+def make_throughputs(out: Path, force: bool) -> None:
+    """Write made-up throughputs in the form of Gavel's: 26 job types on v100, p100 and k80, alone and sharing nodes.
+
+    They are what --curves sample stands for. Change the file as you like, or put measurements into it.
+
+    \b
+    Example:
+      bfreplay jobs make throughputs -o throughputs.json
+    """
+    from bfreplay.datasets.gavel import sample_throughputs, write_throughputs
+
+    _check_output(out, force, ".json")
+    table = sample_throughputs()
+    write_throughputs(table, out, overwrite=force)
+    what = f"made-up rates of {count(len(table.job_types), 'job type')} on {', '.join(table.node_types)}"
+    cluster = ",".join(f"{name}=8" for name in table.tables)
+    jobs = f'--jobs "gavel(n=20, jobs_per_hour=8)" --curves {shlex.quote(str(out))}'
+    _say(out, what, f"bfreplay replay --cluster {cluster} {jobs} --policy gavel.max_min_fairness_perf")
+
+
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
     from bfreplay import checks
@@ -279,7 +303,7 @@ def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
     """Refuse an output that cannot be written, before anything is read."""
     if out.suffix.lower() != ending:
         raise InputError(
-            f"this is written as {'TOML' if ending == '.toml' else 'CSV'}",
+            f"this is written as {ending[1:].upper()}",
             file=out,
             value=out.name,
             expected=f"a name ending in {ending}",
@@ -297,8 +321,6 @@ def _write(out: Path, force: bool, text: str, what: str) -> None:
     _say(out, what)
 
 
-def _say(out: Path, what: str) -> None:
-    import shlex
-
+def _say(out: Path, what: str, then: str | None = None) -> None:
     click.echo(f"wrote       {out}: {what}")
-    click.echo(f"next        bfreplay replay sample --jobs {shlex.quote(str(out))}")
+    click.echo(f"next        {then or f'bfreplay replay sample --jobs {shlex.quote(str(out))}'}")

@@ -20,7 +20,7 @@ from bfreplay.commands.log_options import (
     window_option,
 )
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.commands.without_effect import note_options_without_effect
+from bfreplay.commands.without_effect import note_options_without_effect, note_prices_of_no_node
 
 if TYPE_CHECKING:
     from bfreplay.policies import Policy
@@ -174,6 +174,8 @@ def replay(
         reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],
     )  # fmt: skip
     run = options.prepare(save_failures=of_backend["save_failures"])
+    if not quiet:
+        note_prices_of_no_node(run)
     warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(t_fwd_s, policy))
     with progress_of(run, hidden=quiet) as progress:
         result = run.replay(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay.commands.backend_options import OF_BACKENDS
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.prepared_run import PreparedRun
 
 
 def note_options_without_effect(context: click.Context) -> None:
@@ -40,3 +45,14 @@ def note_options_without_effect(context: click.Context) -> None:
                 was_refused = params[name] is False and option.secondary_opts
                 said = option.secondary_opts[0] if was_refused else option.opts[0]
                 click.echo(f"Note: {said} has no effect {when}.", err=True)
+
+
+def note_prices_of_no_node(run: PreparedRun) -> None:
+    """Say on stderr which of the prices are of types that no node is of."""
+    there = run.log.node_types.names
+    others = [node_type for node_type in run.settings.prices if node_type not in there]
+    if others:
+        click.echo(
+            f"Note: --prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.",
+            err=True,
+        )

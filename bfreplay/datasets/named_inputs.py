@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,26 @@ if TYPE_CHECKING:
     from bfreplay.datasets.log.events import NodeEvents
 
 BUNDLED = "sample"
-"""The word for the bundled log, and for its jobs."""
+"""The word for the bundled log, for its jobs, and for made-up throughputs."""
 
 
 def or_bundled(path: Path, what: str) -> Path:
     """The word ``sample`` stands for the bundled ``"events"`` or ``"jobs"``, unless a file of that name is there."""
-    if path != Path(BUNDLED) or path.exists():
+    if not is_bundled(path):
         return path
     from bfreplay.datasets import bundled
 
     return bundled.sample_events_path() if what == "events" else bundled.sample_jobs_path()
+
+
+def is_bundled(path: str | PathLike[str]) -> bool:
+    """Whether this is the word ``sample``, and no file of that name is there."""
+    return Path(path) == Path(BUNDLED) and not Path(path).exists()
+
+
+def place_of(curves: str | PathLike[str]) -> str:
+    """Where curves lie: the absolute path of a file; the word ``sample`` as it is, which stands for no file."""
+    return BUNDLED if is_bundled(curves) else str(Path(curves).absolute())
 
 
 def restricted(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:

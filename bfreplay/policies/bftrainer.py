@@ -24,6 +24,9 @@ def problem_of(state: PolicyState, t_fwd_s: float) -> AllocationProblem:
 class BFTrainerPolicy:
     """Allocate by the MILP of BFTrainer at every event, with any solver and any objective.
 
+    On nodes of several types each job gets nodes of one type (``milp.typed``): with the exact solver, a forward-looking
+    time in seconds, and an objective that tells types apart (``policies.typed.gains``).
+
     Parameters
     ----------
     t_fwd_s
@@ -42,6 +45,7 @@ class BFTrainerPolicy:
 
     name = "bftrainer"
     wakes_on = ANY_TRIGGER
+    places_types = True
 
     def __init__(
         self,
@@ -74,6 +78,10 @@ class BFTrainerPolicy:
 
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the solver, or the current ones where it has none."""
+        if state.nodes is not None and len(state.nodes.type_names) > 1:
+            from bfreplay.policies.typed.decision import typed_decision  # most runs never need it
+
+            return typed_decision(state, self.forward_time, self.objective, self.solver)
         t_fwd_s = self.forward_time.seconds(state)
         solution = self.solver.solve(self.objective.problem(state, t_fwd_s))
         counts = state.current.copy() if solution.counts is None else solution.counts

@@ -44,6 +44,7 @@ POLICIES = Registry(
         "gavel.max_min_fairness_water_filling": "bfreplay.policies.gavel.named:WaterFillingAgnostic",
         "gavel.max_min_fairness_water_filling_perf": "bfreplay.policies.gavel.named:WaterFillingPerf",
         "gavel.max_min_fairness_water_filling_packed": "bfreplay.policies.gavel.named:WaterFillingPacked",
+        "gavel.hierarchical_perf": "bfreplay.policies.gavel.named:HierarchicalPerf",
         "gavel.finish_time_fairness": "bfreplay.policies.gavel.named:FinishTimeFairnessAgnostic",
         "gavel.finish_time_fairness_perf": "bfreplay.policies.gavel.named:FinishTimeFairnessPerf",
         "gavel.finish_time_fairness_packed": "bfreplay.policies.gavel.named:FinishTimeFairnessPacked",

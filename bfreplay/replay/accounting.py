@@ -216,8 +216,8 @@ def trim(record: np.void, is_published: bool) -> float:
     """Cut the progress of a finished job down to its work; returns the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a
-    microsecond's samples are cut, unless it had to hold its nodes for longer. Then, and under the published clock, it
-    ended some time before it was noticed: that node time becomes ``stalled``.
+    microsecond's samples are cut. Under the published clock it ended some time before it was noticed: that node time
+    becomes ``stalled``.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def trim(record: np.void, is_published: bool) -> float:
             f"and {owed!r} to make up for"
         )
     record["progress"] = record["work"]
-    if excess > 0.0 and record["span_rate"] > 0.0:
+    if is_published and excess > 0.0 and record["span_rate"] > 0.0:
         late_us = int(excess / record["span_rate"] * 1e6 + 0.5)
         late = (late_us if record["sharing"] == ALONE else late_us // 2) * int(record["span_count"])
         late = min(late, int(record["useful"]))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bfreplay.datasets import NodeEvents, NodeState
+from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.scalability import TabulatedCurve
+from bfreplay.testing.allowed import why_not_allowed
 from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.placed_states import (
+    WIDEST,
+    arrays_of,
+    nodes_of_one_type,
+    placed_jobs,
+    placed_log,
+    placed_states,
+    read_only,
+)
 from bfreplay.workload import ElasticJob, JobSet
 
 SECOND = 1_000_000
@@ -22,9 +33,15 @@ T_FWD_S = 60.0
 
 
 class PolicyContract:
-    """Inherit, and set ``policy`` to your class, or override ``make``."""
+    """Inherit, and set ``policy`` to your class, or override ``make``.
+
+    A policy with ``places_types = True`` is shown nodes of one to three types and jobs that may share them; others, nodes
+    of one type. One that takes only narrow jobs sets ``widest``.
+    """
 
     policy: type[Any]
+    widest: int = WIDEST
+    """Nodes of the widest job that a policy with ``places_types`` is asked about."""
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
@@ -36,51 +53,76 @@ class PolicyContract:
         assert isinstance(made.name, str)
         assert made.name
         assert isinstance(made.wakes_on, Trigger)
+        assert isinstance(_places(made), bool)
         json.dumps(made.describe(), allow_nan=False)
+        if hasattr(made, "summary"):
+            json.dumps(made.summary(), allow_nan=False)
         made.close()
         made.close()  # harmless when called twice
 
     def test_its_counts_are_allowed(self) -> None:
-        made = self.make()
-        for state in _states():
+        for made, state in self._asked():
             decision = made.decide(state)
             assert isinstance(decision, Decision)
-            counts = decision.counts
-            assert isinstance(counts, np.ndarray)
-            assert np.issubdtype(counts.dtype, np.integer)
-            assert counts.shape == (state.n_jobs,)
-            assert counts.sum() <= state.n_idle
-            within = (counts >= state.min_nodes) & (counts <= state.max_nodes)
-            assert (within | (counts == 0) | (counts == state.current)).all()
-        made.close()
+            assert not why_not_allowed(decision, state)
+            assert decision.until_us is None or Trigger.ROUND in made.wakes_on, "names a time, and sleeps through it"
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
-        made = self.make()
-        for state in _states():
-            before = [np.array(getattr(state, name)) for name in _ARRAYS]
+        for made, state in self._asked():
+            before = {name: array.copy() for name, array in arrays_of(state).items()}
             made.decide(state)
-            for name, array in zip(_ARRAYS, before, strict=True):
-                assert np.array_equal(getattr(state, name), array), f"decide() changed {name}"
-        made.close()
+            for name, array in arrays_of(state).items():
+                assert np.array_equal(array, before[name]), f"decide() changed {name}"
 
     def test_two_of_them_decide_alike(self) -> None:
-        one, other = self.make(), self.make()
-        for state in _states():
-            assert one.decide(state).counts.tolist() == other.decide(state).counts.tolist()
-        one.close()
-        other.close()
+        for (one, state), (other, _) in zip(self._asked(), self._asked(), strict=True):
+            assert _answers(one.decide(state)) == _answers(other.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_books_and_repeats(self, semantics: Semantics) -> None:
+        made = self.make()
+        places, in_rounds = _places(made), Trigger.ROUND in made.wakes_on
+        made.close()
+        events, jobs = (placed_log(), placed_jobs(self.widest)) if places else (_log(), _jobs())
+        settings = ReplaySettings(max_parallel=3, semantics=semantics)
+        if in_rounds and semantics is Semantics.PUBLISHED:
+            with pytest.raises(InputError, match="decides in rounds"):
+                replay_log(events, jobs, self.make(), settings)
+            return
         summaries = []
         for _ in range(2):
-            run = replay_log(_log(), _jobs(), self.make(), ReplaySettings(max_parallel=3, semantics=semantics))
+            run = replay_log(events, jobs, self.make(), settings)
             summaries.append(run.summary)  # a ledger that does not close has raised
         assert summaries[0] == summaries[1]
         assert summaries[0]["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
+    def _asked(self) -> Iterator[tuple[Policy, PolicyState]]:
+        """States, and who is asked: one for all; of those that place jobs, who may know the nodes, a new one each."""
+        made = self.make()
+        if not _places(made):
+            for state in _states():
+                yield made, state
+            made.close()
+            return
+        made.close()
+        for state in placed_states(_N_PLACED, seed=3, widest=self.widest):
+            made = self.make()
+            yield made, state
+            made.close()
 
-_ARRAYS = tuple(field.name for field in fields(PolicyState) if field.name not in ("time_us", "n_idle"))
+
+_N_PLACED = 9
+
+
+def _places(policy: Policy) -> Any:
+    return getattr(policy, "places_types", False)
+
+
+def _answers(decision: Decision) -> list[object]:
+    """Everything that a replay carries out."""
+    named = (getattr(decision, name) for name in ("counts", "partner", "samples", "restart_s", "not_before_us", "failed"))
+    assigned = None if decision.assigned is None else [np.asarray(nodes).tolist() for nodes in decision.assigned]
+    return [*(None if array is None else array.tolist() for array in named), assigned, decision.until_us]
 
 
 def _states() -> list[PolicyState]:
@@ -96,10 +138,9 @@ def _states() -> list[PolicyState]:
             throughput=rate, objective=rate.copy(), progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6),
             weight=np.ones(n_jobs), submit_us=np.zeros(n_jobs, np.int64), admitted_us=np.zeros(n_jobs, np.int64),
             deadline_us=np.full(n_jobs, NO_DEADLINE_US), model=np.arange(n_jobs) % 2,
+            nodes=nodes_of_one_type(problem.capacity, problem.current), model_names=("even", "odd"),
         )  # fmt: skip
-        for name in _ARRAYS:
-            getattr(state, name).setflags(write=False)
-        states.append(state)
+        states.append(read_only(state))
     return states
 
 

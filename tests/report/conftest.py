@@ -9,10 +9,14 @@ import pytest
 
 from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
-from bfreplay.replay import RunResult, replay_log
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.policies.gavel.gavel_options import GavelOptions
+from bfreplay.policies.gavel.named import MaxMinFairnessPacked, MaxMinFairnessPerf
+from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.workload import Colocation, JobSet, JobSource
 from tests.answers.little_source import Scripted
+from tests.replay.placed import typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
 
 SAMPLE_DAYS = 1
@@ -68,6 +72,44 @@ def many_jobs_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
         for k in range(MANY)
     ]
     return _run(tmp_path_factory, _coming_and_going(), JobSet(jobs))
+
+
+@pytest.fixture(scope="session")
+def packed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """Six jobs of two weights on a cluster of two types, two at a time on some nodes; one misses its deadline."""
+    rates = {"v100": (0.0, 10.0), "p100": (0.0, 4.0)}
+    jobs = [
+        replace(
+            typed_job(f"{model}-{k}", rates, work=900.0 + 400 * k, submit_s=25 * k, model=model),
+            weight=5.0 if k % 3 == 0 else 1.0,
+            deadline_us=(400 if k == 5 else 9_000) * SECOND if k > 3 else None,
+        )
+        for k, model in enumerate("ababab")
+    ]
+    together = Colocation(
+        {(*pair, 1, kind): (0.8 * rates[kind][1],) * 2 for pair in ("aa", "ab", "bb") for kind in rates}
+    )
+    folder = tmp_path_factory.mktemp("packed") / "run"
+    replay_log(
+        fixed_cluster("v100=2,p100=1"), JobSet(jobs, colocation=together),
+        MaxMinFairnessPacked(GavelOptions(round_s=60.0, restart_s=5.0)), ReplaySettings(until_done=True),
+        with_fairness=True, out=folder,
+    )  # fmt: skip
+    return RunResult.load(folder)
+
+
+@pytest.fixture(scope="session")
+def typed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """Nodes of two types come and go; the run is about the second and third of four jobs, and ends with them."""
+    changes = [(130, 0, False), (250, 0, True), (300, 2, False), (420, 2, True), (500, 1, False)]
+    rates = {"v100": (0.0, 10.0), "p100": (0.0, 4.0)}
+    jobs = [typed_job(f"job{k}", rates, work=2_500.0, submit_s=30 * k) for k in range(4)]
+    folder = tmp_path_factory.mktemp("typed") / "run"
+    replay_log(
+        typed_log("v100 v100 p100", 3_600, changes), JobSet(jobs), MaxMinFairnessPerf(GavelOptions(round_s=60.0)),
+        ReplaySettings(measured=(1, 3), prices={"p100": 0.5}), out=folder,
+    )  # fmt: skip
+    return RunResult.load(folder)
 
 
 def _sample(folder: Path, policy: Policy) -> RunResult:

@@ -7,6 +7,7 @@ import pytest
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.policies.catalogue import POLICIES
 from bfreplay.testing import FormulationContract, PolicyContract
+from bfreplay.testing.placed_states import WIDEST
 
 
 @pytest.mark.parametrize("name", FORMULATIONS.names())
@@ -21,3 +22,4 @@ class TestOurPolicies(PolicyContract):
     @pytest.fixture(autouse=True)
     def _choose(self, name):
         self.policy = POLICIES.load(name)
+        self.widest = 1 if name == "gavel.allox" else WIDEST  # AlloX orders jobs on single nodes

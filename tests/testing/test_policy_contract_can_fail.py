@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.policies import ANY_TRIGGER, Decision
+from bfreplay.policies import ANY_TRIGGER, Decision, Trigger
 from bfreplay.replay import Semantics
 from bfreplay.testing import PolicyContract
 
@@ -85,6 +85,116 @@ class TrainsNothing(Sound):
         return Decision(np.zeros(state.n_jobs, dtype=np.int64))
 
 
+class Places(Sound):
+    """In rounds: whoever comes first takes nodes of the first type with room, two share where they can."""
+
+    name = "places"
+    wakes_on = Trigger.ROUND
+    places_types = True
+
+    def decide(self, state):
+        return Decision(**self.fields(state))
+
+    def fields(self, state):
+        free = np.flatnonzero(state.nodes.is_idle)
+        assigned = [np.zeros(0, np.int64)] * state.n_jobs
+        partner = np.full(state.n_jobs, -1)
+        for j in range(state.n_jobs):
+            for other in range(j):
+                count = assigned[other].size
+                if partner[other] < 0 < count and state.min_nodes[j] <= count <= state.max_nodes[j]:
+                    partner[j], partner[other], assigned[j] = other, j, assigned[other]
+                    break
+            for node_type in range(len(state.nodes.type_names)) if not assigned[j].size else ():
+                of_type = free[state.nodes.node_type[free] == node_type][: state.max_nodes[j]]
+                if of_type.size >= state.min_nodes[j]:
+                    assigned[j] = of_type
+                    free = np.setdiff1d(free, of_type)
+                    break
+        return {
+            "counts": np.array([nodes.size for nodes in assigned]), "assigned": tuple(assigned), "partner": partner,
+            "samples": np.full(state.n_jobs, 500.0), "restart_s": np.full(state.n_jobs, 2.0),
+            "until_us": state.time_us + 300_000_000,
+        }  # fmt: skip
+
+    def summary(self):
+        return {"n_rounds": 0}
+
+
+class TestTheOneThatPlaces(PolicyContract):
+    policy = Places
+
+
+class TestTheOneThatPlacesNarrowJobs(PolicyContract):
+    policy = Places
+    widest = 1
+
+
+def _answering(**changes):
+    """A policy whose decisions differ from those of the sound one: each field is made from it and the state."""
+
+    class Changed(Places):
+        def fields(self, state):
+            fields = super().fields(state)
+            return fields | {name: change(fields, state) for name, change in changes.items()}
+
+    return Changed
+
+
+def _mixed(fields, state):
+    """Every second node of those that are idle, whatever its type, for the first job."""
+    nodes = np.flatnonzero(state.nodes.is_idle)[:: max(1, state.n_idle // 2)][: state.max_nodes[0]]
+    nothing = [np.zeros(0, np.int64)] * (state.n_jobs - 1)
+    return {"counts": np.array([nodes.size] + [0] * (state.n_jobs - 1)), "assigned": (nodes, *nothing)}
+
+
+class MixesTypes(Places):
+    def fields(self, state):
+        return super().fields(state) | _mixed(None, state) | {"partner": None}
+
+
+class SleepsThrough(Places):
+    wakes_on = ANY_TRIGGER
+
+
+class WritesIntoTheNodes(Places):
+    def decide(self, state):
+        state.nodes.is_idle[:] = True
+        return super().decide(state)
+
+
+class CountsInfinitely(Places):
+    def summary(self):
+        return {"n_rounds": float("nan")}
+
+
+_BUSY = {"assigned": lambda fields, state: tuple(nodes + 1 for nodes in fields["assigned"])}
+_TWICE = {"assigned": lambda fields, state: tuple(nodes * 0 for nodes in fields["assigned"])}
+BROKEN_PLACERS = {
+    "mixes types": MixesTypes,
+    "takes busy nodes": _answering(**_BUSY),
+    "takes a node twice": _answering(**_TWICE),
+    "names no nodes": _answering(assigned=lambda fields, state: None),
+    "shares without saying so": _answering(partner=lambda fields, state: None),
+    "shares one-sidedly": _answering(partner=lambda fields, state: np.minimum(fields["partner"], 0)),
+    "pairs of a wrong shape": _answering(partner=lambda fields, state: np.array([-1] * (state.n_jobs + 1))),
+    "negative limits": _answering(samples=lambda fields, state: -fields["samples"]),
+    "endless restarts": _answering(restart_s=lambda fields, state: np.full(state.n_jobs, np.inf)),
+    "fractions of a microsecond": _answering(not_before_us=lambda fields, state: np.full(state.n_jobs, 0.5)),
+    "gives up whom it serves": _answering(failed=lambda fields, state: np.ones(state.n_jobs, np.bool_)),
+    "looks back": _answering(until_us=lambda fields, state: state.time_us),
+    "sleeps through its own time": SleepsThrough,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_PLACERS)
+def test_a_broken_policy_that_places_fails(name):
+    contract = PolicyContract()
+    contract.policy = BROKEN_PLACERS[name]
+    with pytest.raises(AssertionError):
+        contract.test_its_counts_are_allowed()
+
+
 @pytest.mark.parametrize(
     ("policy", "test", "arguments", "error"),
     [
@@ -94,6 +204,8 @@ class TrainsNothing(Sound):
         (AnswersForOneJobMore, "test_its_counts_are_allowed", (), AssertionError),
         (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),
         (Fickle, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
+        (WritesIntoTheNodes, "test_it_changes_nothing_that_it_sees", (), ValueError),
+        (CountsInfinitely, "test_it_says_what_it_is", (), ValueError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),
         (TrainsNothing, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),

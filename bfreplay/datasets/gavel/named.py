@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from bfreplay import checks
 from bfreplay.datasets.gavel.generated import generated_jobs
-from bfreplay.datasets.gavel.throughputs import read_throughputs
+from bfreplay.datasets.gavel.made_up import throughputs_of
 from bfreplay.errors import InputError
 from bfreplay.workload import JobSet
 
@@ -28,7 +28,7 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
         Parameters of ``generated_jobs``, of which ``n`` alone is needed; without ``jobs_per_hour`` all jobs are there
         from the start.
     curves
-        Gavel's throughput file.
+        Gavel's throughput file; ``sample`` for made-up throughputs.
 
     Raises
     ------
@@ -49,10 +49,10 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
         raise InputError(
             "a generated workload of Gavel needs measured throughputs", value=text,
             expected="Gavel's throughput file as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python)",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
         )  # fmt: skip
     n_jobs = given.pop("n")
-    return generated_jobs(read_throughputs(curves), n_jobs, **given)
+    return generated_jobs(throughputs_of(curves), n_jobs, **given)
 
 
 def _parameters(text: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import BUNDLED, is_bundled
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
 from bfreplay.errors import InputError
@@ -44,7 +45,7 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
         ``nodes`` and ``values``, or ``law`` and its parameters.
         A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
-        Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs.
+        Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up throughputs.
 
     Returns
     -------
@@ -59,11 +60,12 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
-    if curves_file is not None:
-        check_is_file(curves_file)
     if _is_gavels(file):
         return _gavels_jobs(file, curves_file)
     if curves_file is not None:
+        if is_bundled(curves_file):
+            raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
+        check_is_file(curves_file)
         _check_both_published(file, curves_file)
         _check_no_throughputs(file, curves_file)
     if _is_published(file):
@@ -139,22 +141,27 @@ def _gavels_jobs(file: Path, throughputs: Path | None) -> JobSet:
             "a trace of Gavel needs a second file, the measured throughputs",
             file=file,
             expected="Gavel's throughput file (.json, .json.gz) as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python)",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
         )
-    from bfreplay.datasets.gavel import read_throughputs, read_trace
+    from bfreplay.datasets.gavel.made_up import throughputs_of
+    from bfreplay.datasets.gavel.trace import read_trace
 
-    return read_trace(file, read_throughputs(throughputs))
+    return read_trace(file, throughputs_of(throughputs))
 
 
 def _check_no_throughputs(file: Path, curves_file: Path) -> None:
     if ending_of(curves_file, (".json", ".json.gz")) is not None:
-        raise InputError(
-            "a throughput file (.json) goes with a trace of Gavel only",
-            file=curves_file,
-            value=file.name,
-            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
-            fix="give a .trace as the jobs, or the curves as a table of curve, nodes, value",
-        )
+        raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
+
+
+def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:
+    return InputError(
+        f"{what} can be used with a trace or workload of Gavel only",
+        file=curves_file,
+        value=file.name,
+        expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+        fix="give a .trace or gavel(n=...) as the jobs, or the curves as a table of curve, nodes, value",
+    )
 
 
 def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:

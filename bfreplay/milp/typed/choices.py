@@ -18,15 +18,15 @@ class Choices(NamedTuple):
     offset : (J + 1,) int64
     kind : (A,) int64
         Node type; 0 for no nodes.
-    count : (A,) int64
-        Nodes.
+    nodes : (A,) int64
+        How many.
     value : (A,) float64
         What the job is worth with them.
     """
 
     offset: NDArray[np.int64]
     kind: NDArray[np.int64]
-    count: NDArray[np.int64]
+    nodes: NDArray[np.int64]
     value: NDArray[np.float64]
 
 
@@ -41,7 +41,7 @@ def choices_of(value: NDArray[np.float64]) -> Choices:
     most = n_jobs * (1 + n_types * (width - 1))
     offset = np.zeros(n_jobs + 1, np.int64)
     kind = np.zeros(most, np.int64)
-    count = np.zeros(most, np.int64)
+    nodes = np.zeros(most, np.int64)
     worth = np.zeros(most, np.float64)
     top = 0
     for j in range(n_jobs):
@@ -53,8 +53,8 @@ def choices_of(value: NDArray[np.float64]) -> Choices:
                 if value[j, t, n] > best:
                     best = value[j, t, n]
                     kind[top] = t
-                    count[top] = n
+                    nodes[top] = n
                     worth[top] = best
                     top += 1
         offset[j + 1] = top
-    return Choices(offset, kind[:top].copy(), count[:top].copy(), worth[:top].copy())
+    return Choices(offset, kind[:top].copy(), nodes[:top].copy(), worth[:top].copy())

@@ -8,8 +8,8 @@ dynamic programming and capital allocation", 1969). Three things keep them few, 
 (``milp.exact.core``):
 
 - *Deepening.* First only what loses little is looked at; more only when there is no answer.
-- *Completion.* The jobs to come must fill what is free of a type, or leave what is too many, and each node of that costs
-  them at least the cheapest of their moves.
+- *Completion.* The jobs to come must fill what is free of a type, or leave what is too many, and each node of that
+  costs them at least the cheapest of their moves.
 - *Order.* Jobs with a cheap second choice are decided first: then the others are stiff, and the bound tells.
 """
 
@@ -34,20 +34,15 @@ _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
 
 
-@compiled
-def _order(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Jobs by the loss of their second choice, ascending."""
-    n_jobs = choices.offset.shape[0] - 1
+def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``(J,)`` jobs by the loss of their second choice, ascending; first come first served among equals."""
+    n_jobs = choices.offset.size - 1
+    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))
+    by_loss = np.lexsort((loss, job))  # the choices of each job stay together
     second = np.full(n_jobs, np.inf)
-    for j in range(n_jobs):
-        first = np.inf
-        for k in range(choices.offset[j], choices.offset[j + 1]):
-            if loss[k] < first:
-                second[j] = first
-                first = loss[k]
-            elif loss[k] < second[j]:
-                second[j] = loss[k]
-    return np.argsort(second, kind="mergesort")  # stable, so the same everywhere
+    has_second = np.diff(choices.offset) > 1
+    second[has_second] = loss[by_loss[choices.offset[:-1][has_second] + 1]]
+    return np.argsort(second, kind="stable")
 
 
 @compiled
@@ -76,18 +71,56 @@ def _completion(
         down[i - 1] = down[i]
         own = base[j]
         own_kind = choices.kind[own]
-        rest[i - 1, own_kind] += choices.count[own]
+        rest[i - 1, own_kind] += choices.nodes[own]
         for k in range(choices.offset[j], choices.offset[j + 1]):
             if loss[k] > allowance or k == own:
                 continue
             kind = choices.kind[k]
-            more = choices.count[k] - (choices.count[own] if kind == own_kind else 0)
+            more = choices.nodes[k] - (choices.nodes[own] if kind == own_kind else 0)
             if more > 0:
                 up[i - 1, kind] = min(up[i - 1, kind], loss[k] / more)
-            less = choices.count[own] - (choices.count[k] if kind == own_kind else 0)
+            less = choices.nodes[own] - (choices.nodes[k] if kind == own_kind else 0)
             if less > 0:
                 down[i - 1, own_kind] = min(down[i - 1, own_kind], loss[k] / less)
     return rest, up, down
+
+
+@compiled
+def _merged(
+    states: NDArray[np.int64],
+    lost: NDArray[np.float64],
+    n_states: int,
+    other: NDArray[np.int64],
+    other_lost: NDArray[np.float64],
+    n_other: int,
+    into: NDArray[np.int64],
+    into_lost: NDArray[np.float64],
+) -> int:
+    """Merge two lists of states by their codes into a third; of equal codes the one that has lost less, or the first.
+
+    Returns how many there are.
+    """
+    a = 0
+    b = 0
+    top = 0
+    while a < n_states or b < n_other:
+        is_first = b == n_other or (a < n_states and states[a, 0] <= other[b, 0])
+        if is_first and b < n_other and states[a, 0] == other[b, 0]:
+            if other_lost[b] < lost[a]:
+                a += 1
+                continue
+            b += 1
+        source = states if is_first else other
+        at = a if is_first else b
+        for c in range(3):
+            into[top, c] = source[at, c]
+        into_lost[top] = lost[a] if is_first else other_lost[b]
+        top += 1
+        if is_first:
+            a += 1
+        else:
+            b += 1
+    return top
 
 
 @compiled
@@ -95,128 +128,88 @@ def _least_loss(
     choices: Choices,
     loss: NDArray[np.float64],
     base: NDArray[np.int64],
+    order: NDArray[np.int64],
     capacity: NDArray[np.int64],
     price: NDArray[np.float64],
     allowance: float,
-    most_states: int,
     answer: NDArray[np.int64],
+    states: NDArray[np.int64],
 ) -> int:
-    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``."""
+    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    ``states (M, 3)`` is room for those of all stages: code, choice that led there, state before.
+    """
     n_jobs = base.shape[0]
     n_types = capacity.shape[0]
-    order = _order(choices, loss)
     rest, up, down = _completion(choices, loss, base, order, price, allowance)
     radix = np.empty(n_types, np.int64)
     radix[0] = 1
     for t in range(1, n_types):
         radix[t] = radix[t - 1] * (capacity[t - 1] + 1)
-    code = np.zeros(1, np.int64)  # of the states, ascending
+    first = np.zeros(n_jobs + 1, np.int64)  # of the states after each stage
     lost = np.zeros(1)
-    # of the states of all stages, one stage after the other
-    taken = np.empty(1024, np.int64)
-    parent = np.empty(1024, np.int64)
-    start = np.empty(n_jobs + 1, np.int64)
-    start[0] = 0
+    n_before = 1
+    before = np.zeros((1, 3), np.int64)
     for i in range(n_jobs):
         j = order[i]
-        new_code = np.empty(0, np.int64)
-        new_lost = np.empty(0, np.float64)
-        new_taken = np.empty(0, np.int64)
-        new_parent = np.empty(0, np.int64)
+        n_found = 0
+        found = np.empty((1, 3), np.int64)
+        found_lost = np.empty(1)
         for k in range(choices.offset[j], choices.offset[j + 1]):
             if loss[k] > allowance:
                 continue
             kind = choices.kind[k]
-            count = choices.count[k]
-            shift = count * radix[kind]
-            room = new_code.shape[0] + code.shape[0]
-            if start[i] + room > most_states:
+            reached = np.empty((n_before, 3), np.int64)
+            reached_lost = np.empty(n_before)
+            n_reached = 0
+            for s in range(n_before):
+                used = (before[s, 0] // radix[kind]) % (capacity[kind] + 1) + choices.nodes[k]
+                if lost[s] + loss[k] < allowance and used <= capacity[kind]:
+                    reached[n_reached, 0] = before[s, 0] + choices.nodes[k] * radix[kind]
+                    reached[n_reached, 1] = k
+                    reached[n_reached, 2] = s
+                    reached_lost[n_reached] = lost[s] + loss[k]
+                    n_reached += 1
+            if first[i] + n_found + n_reached > states.shape[0]:
                 return TOO_MANY
-            merged_code = np.empty(room, np.int64)
-            merged_lost = np.empty(room, np.float64)
-            merged_taken = np.empty(room, np.int64)
-            merged_parent = np.empty(room, np.int64)
-            a = 0
-            top = 0
-            for s in range(code.shape[0]):
-                total = lost[s] + loss[k]
-                if not total < allowance:
-                    continue
-                if (code[s] // radix[kind]) % (capacity[kind] + 1) + count > capacity[kind]:
-                    continue
-                shifted = code[s] + shift
-                while a < new_code.shape[0] and new_code[a] < shifted:
-                    merged_code[top] = new_code[a]
-                    merged_lost[top] = new_lost[a]
-                    merged_taken[top] = new_taken[a]
-                    merged_parent[top] = new_parent[a]
-                    a += 1
-                    top += 1
-                if a < new_code.shape[0] and new_code[a] == shifted and new_lost[a] <= total:
-                    continue
-                if a < new_code.shape[0] and new_code[a] == shifted:
-                    a += 1
-                merged_code[top] = shifted
-                merged_lost[top] = total
-                merged_taken[top] = k
-                merged_parent[top] = s
-                top += 1
-            while a < new_code.shape[0]:
-                merged_code[top] = new_code[a]
-                merged_lost[top] = new_lost[a]
-                merged_taken[top] = new_taken[a]
-                merged_parent[top] = new_parent[a]
-                a += 1
-                top += 1
-            new_code = merged_code[:top]
-            new_lost = merged_lost[:top]
-            new_taken = merged_taken[:top]
-            new_parent = merged_parent[:top]
-        kept = 0
-        for s in range(new_code.shape[0]):
+            both = np.empty((n_found + n_reached, 3), np.int64)
+            both_lost = np.empty(n_found + n_reached)
+            n_found = _merged(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
+            found = both
+            found_lost = both_lost
+        lost = np.empty(n_found)
+        n_before = 0
+        before = states[first[i] :]
+        for s in range(n_found):
             ahead = 0.0
             for t in range(n_types):
-                used = (new_code[s] // radix[t]) % (capacity[t] + 1)
-                needed = capacity[t] - used - rest[i, t]
+                needed = capacity[t] - (found[s, 0] // radix[t]) % (capacity[t] + 1) - rest[i, t]
                 if needed > 0:
                     ahead = max(ahead, needed * up[i, t])
                 elif needed < 0:
                     ahead = max(ahead, -needed * down[i, t])
-            if new_lost[s] + ahead * (1.0 - _ROUNDING) < allowance:
-                new_code[kept] = new_code[s]
-                new_lost[kept] = new_lost[s]
-                new_taken[kept] = new_taken[s]
-                new_parent[kept] = new_parent[s]
-                kept += 1
-        if kept == 0:
+            if found_lost[s] + ahead * (1.0 - _ROUNDING) < allowance:
+                for c in range(3):
+                    before[n_before, c] = found[s, c]
+                lost[n_before] = found_lost[s]
+                n_before += 1
+        if n_before == 0:
             return NOTHING
-        if start[i] + kept > taken.shape[0]:
-            wider_taken = np.empty(2 * (start[i] + kept), np.int64)
-            wider_parent = np.empty(2 * (start[i] + kept), np.int64)
-            wider_taken[: start[i]] = taken[: start[i]]
-            wider_parent[: start[i]] = parent[: start[i]]
-            taken = wider_taken
-            parent = wider_parent
-        taken[start[i] : start[i] + kept] = new_taken[:kept]
-        parent[start[i] : start[i] + kept] = new_parent[:kept]
-        start[i + 1] = start[i] + kept
-        code = new_code[:kept].copy()
-        lost = new_lost[:kept].copy()
+        first[i + 1] = first[i] + n_before
     best = np.inf
-    state = -1
-    for s in range(code.shape[0]):
+    at = -1
+    for s in range(n_before):
         total = lost[s]
         for t in range(n_types):
-            total += price[t] * (capacity[t] - (code[s] // radix[t]) % (capacity[t] + 1))
+            total += price[t] * (capacity[t] - (before[s, 0] // radix[t]) % (capacity[t] + 1))
         if total < best:
             best = total
-            state = s
+            at = s
     if not best < allowance:
         return NOTHING
     for i in range(n_jobs - 1, -1, -1):
-        at = start[i] + state
-        answer[order[i]] = taken[at]
-        state = parent[at]
+        answer[order[i]] = states[first[i] + at, 1]
+        at = states[first[i] + at, 2]
     return FOUND
 
 
@@ -225,6 +218,7 @@ def better_answer(
     choices: Choices,
     loss: NDArray[np.float64],
     base: NDArray[np.int64],
+    order: NDArray[np.int64],
     capacity: NDArray[np.int64],
     price: NDArray[np.float64],
     allowance: float,
@@ -234,12 +228,13 @@ def better_answer(
     """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
     Returns ``FOUND``; ``NOTHING`` when every answer loses that much; ``TOO_MANY`` when that would take more states than
-    ``most_states``. ``base (J,)`` are choices that lose nothing.
+    ``most_states``. ``base (J,)`` are choices that lose nothing, ``order (J,)`` is ``stiffest_last``.
     """
+    states = np.empty((most_states, 3), np.int64)  # touched as far as it is needed
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        said = _least_loss(choices, loss, base, capacity, price, trial, most_states, answer)
+        said = _least_loss(choices, loss, base, order, capacity, price, trial, answer, states)
         if said != NOTHING:
             return said
         trial *= GROWTH
-    return _least_loss(choices, loss, base, capacity, price, allowance, most_states, answer)
+    return _least_loss(choices, loss, base, order, capacity, price, allowance, answer, states)

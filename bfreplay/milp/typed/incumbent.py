@@ -23,7 +23,7 @@ def mended(
     answer = chosen.copy()
     free = capacity.copy()
     for j in range(n_jobs):
-        free[choices.kind[answer[j]]] -= choices.count[answer[j]]
+        free[choices.kind[answer[j]]] -= choices.nodes[answer[j]]
     while True:
         is_over = False
         for t in range(n_types):
@@ -34,19 +34,19 @@ def mended(
         for j in range(n_jobs):
             here = answer[j]
             was = choices.kind[here]
-            if is_over and not (free[was] < 0 and choices.count[here] > 0):
+            if is_over and not (free[was] < 0 and choices.nodes[here] > 0):
                 continue
             for k in range(choices.offset[j], choices.offset[j + 1]):
                 to = choices.kind[k]
-                room = free[to] + (choices.count[here] if to == was else 0)
+                room = free[to] + (choices.nodes[here] if to == was else 0)
                 if is_over:
-                    relief = choices.count[here] - (choices.count[k] if to == was else 0)
+                    relief = choices.nodes[here] - (choices.nodes[k] if to == was else 0)
                     relief = min(relief, -free[was])
-                    if relief <= 0 or (to != was and choices.count[k] > room):
+                    if relief <= 0 or (to != was and choices.nodes[k] > room):
                         continue
                     rank = (loss[k] - loss[here]) / relief
                 else:
-                    if choices.count[k] > room:
+                    if choices.nodes[k] > room:
                         continue
                     rank = choices.value[here] - choices.value[k]
                 if rank < best:
@@ -55,6 +55,6 @@ def mended(
                     step = k
         if job < 0:
             return answer
-        free[choices.kind[answer[job]]] += choices.count[answer[job]]
-        free[choices.kind[step]] -= choices.count[step]
+        free[choices.kind[answer[job]]] += choices.nodes[answer[job]]
+        free[choices.kind[step]] -= choices.nodes[step]
         answer[job] = step

@@ -8,15 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import defaults
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
-from bfreplay.milp.typed.choices import choices_of
-from bfreplay.milp.typed.core import TOO_MANY, better_answer
+from bfreplay.milp.typed.choices import Choices, choices_of
+from bfreplay.milp.typed.core import NOTHING, TOO_MANY, better_answer, stiffest_last
 from bfreplay.milp.typed.incumbent import mended
 from bfreplay.milp.typed.prices import best_choices, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE
+from bfreplay.milp.typed.undecided import settle
 
-MOST_STATES = 4_000_000
-"""Of the core's dynamic program, some 100 MB. Decisions with a hundred jobs take some thousands."""
+MOST_STATES = 200_000
+"""Of the core's dynamic program, before a MILP solver is asked. Most decisions on three types take some thousands."""
 
 _LARGEST_CODE = 2**62
 
@@ -32,7 +34,9 @@ class Optimum(NamedTuple):
     bound
         No answer is worth more.
     is_proven
-        ``bound`` is ``objective`` but for rounding.
+        There is no better answer, but for rounding.
+    message
+        Why it is not proven.
     """
 
     types: NDArray[np.int64]
@@ -40,36 +44,54 @@ class Optimum(NamedTuple):
     objective: float
     bound: float
     is_proven: bool
+    message: str
 
 
-def optimum_of(value: NDArray[np.float64], capacity: NDArray[np.int64], most_states: int = MOST_STATES) -> Optimum:
+def optimum_of(
+    value: NDArray[np.float64],
+    capacity: NDArray[np.int64],
+    time_limit_s: float = defaults.TIME_LIMIT_S,
+    most_states: int = MOST_STATES,
+) -> Optimum:
     """Optimal types and counts for the table ``value (J, T, K + 1)`` and ``capacity (T,)`` nodes.
 
     Column 0 of the table is the same for all types and allowed: so there always is an answer. Answers that differ by no
-    more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude count as equal.
+    more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude count as equal. Where the core would
+    take more than ``most_states`` states HiGHS is asked, for ``time_limit_s`` at most.
     """
     choices = choices_of(np.ascontiguousarray(value))
     capacity = np.ascontiguousarray(capacity, dtype=np.int64)
     price = node_prices(choices, capacity)
     base, worth = best_choices(choices, price)
     unused = price * capacity
-    relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
-    magnitude = float(np.abs(worth).sum() + unused.sum())
+    with np.errstate(over="ignore", invalid="ignore"):  # seen in the relaxation
+        magnitude = float(np.abs(worth).sum() + unused.sum())
+        relaxation = float(worth.sum() + unused.sum())
+    if not math.isfinite(magnitude):
+        return Optimum(np.full(base.size, NO_TYPE), np.zeros_like(base), math.nan, math.inf, False, "")
     job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
-    loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.count), 0.0)
+    loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
     chosen = mended(choices, loss, base, capacity)
-    objective = math.fsum(choices.value[chosen].tolist())
     slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
-    bound = max(relaxation, objective)
-    is_proven = relaxation - objective <= slack
-    if not is_proven and math.isfinite(magnitude):
-        n_codes = math.prod(c + 1 for c in capacity.tolist())
-        allowance = relaxation - objective - slack
+    allowance = relaxation - _worth(choices, chosen) - slack
+    said, message, bound = NOTHING, "", relaxation
+    if allowance > 0.0:
         said = TOO_MANY
-        if n_codes < _LARGEST_CODE:
-            said = better_answer(choices, loss, base, capacity, price, allowance, most_states, chosen)
-        if said != TOO_MANY:
-            objective = math.fsum(choices.value[chosen].tolist())
-            bound, is_proven = objective + slack, True
-    counts = choices.count[chosen]
-    return Optimum(np.where(counts > 0, choices.kind[chosen], NO_TYPE), counts, objective, bound, is_proven)
+        if math.prod(c + 1 for c in capacity.tolist()) < _LARGEST_CODE:
+            order = stiffest_last(choices, loss)
+            said = better_answer(choices, loss, base, order, capacity, price, allowance, most_states, chosen)
+        bound = _worth(choices, chosen) + slack
+    is_proven = said != TOO_MANY
+    if not is_proven:
+        found = settle(choices, loss, chosen, capacity, price, allowance + slack, time_limit_s)
+        if _worth(choices, found.chosen) > _worth(choices, chosen):
+            chosen = found.chosen
+        bound, is_proven, message = relaxation - found.least_loss, found.is_proven, found.message
+    objective = _worth(choices, chosen)
+    counts = choices.nodes[chosen]
+    types = np.where(counts > 0, choices.kind[chosen], NO_TYPE)
+    return Optimum(types, counts, objective, max(bound, objective), is_proven, message)
+
+
+def _worth(choices: Choices, chosen: NDArray[np.int64]) -> float:
+    return math.fsum(choices.value[chosen].tolist())

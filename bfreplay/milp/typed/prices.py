@@ -29,7 +29,7 @@ def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[
     for j in range(n_jobs):
         best = -np.inf
         for k in range(choices.offset[j], choices.offset[j + 1]):
-            at_price = choices.value[k] - price[choices.kind[k]] * choices.count[k]
+            at_price = choices.value[k] - price[choices.kind[k]] * choices.nodes[k]
             if at_price > best:
                 best = at_price
                 chosen[j] = k
@@ -51,7 +51,9 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
     price = np.zeros(n_types)
     best_price = np.zeros(n_types)
     best_bound = np.inf
-    inverse = np.eye(size)
+    inverse = np.zeros((size, size))
+    for i in range(size):
+        inverse[i, i] = 1.0
     cost = np.zeros(size)
     level = np.empty(size)
     for t in range(n_types):
@@ -60,6 +62,7 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
     for j in range(choices.offset.shape[0] - 1):  # the first proposal: nobody gets anything
         cost[n_types] += choices.value[choices.offset[j]]
     column = np.empty(size)
+    direction = np.empty(size)
     for _ in range(_MOST_PIVOTS * size):
         lowest = 0
         for t in range(n_types):
@@ -68,7 +71,8 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
                 price[t] += cost[i] * inverse[i, t]
             if price[t] < price[lowest]:
                 lowest = t
-        column[:] = 0.0
+        for i in range(size):
+            column[i] = 0.0
         if price[lowest] < 0.0:  # a slack enters
             column[lowest] = 1.0
             column_cost = 0.0
@@ -77,20 +81,20 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         else:
             chosen, worth = best_choices(choices, price)
             bound = 0.0
-            magnitude = 0.0
             for t in range(n_types):
                 bound += price[t] * capacity[t]
-            magnitude += bound
+            magnitude = bound
             column_cost = 0.0
             for j in range(chosen.shape[0]):
                 bound += worth[j]
                 magnitude += abs(worth[j])
-                column[choices.kind[chosen[j]]] += choices.count[chosen[j]]
+                column[choices.kind[chosen[j]]] += choices.nodes[chosen[j]]
                 column_cost += choices.value[chosen[j]]
             column[n_types] = 1.0
             if bound < best_bound:
                 best_bound = bound
-                best_price[:] = price
+                for t in range(n_types):
+                    best_price[t] = price[t]
             master = 0.0
             for i in range(size):
                 master += cost[i] * level[i]
@@ -99,21 +103,21 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         leaving = -1
         ratio = np.inf
         for i in range(size):
-            step = 0.0
+            direction[i] = 0.0
             for k in range(size):
-                step += inverse[i, k] * column[k]
-            if step > _NO_PIVOT and max(level[i], 0.0) / step < ratio:
-                ratio = max(level[i], 0.0) / step
+                direction[i] += inverse[i, k] * column[k]
+            if direction[i] > _NO_PIVOT and level[i] / direction[i] < ratio:
+                ratio = level[i] / direction[i]
                 leaving = i
         if leaving < 0:
             break
-        direction = inverse @ column
-        pivot = direction[leaving]
-        inverse[leaving] /= pivot
-        level[leaving] = ratio
+        for k in range(size):
+            inverse[leaving, k] /= direction[leaving]
         for i in range(size):
             if i != leaving:
-                inverse[i] -= direction[i] * inverse[leaving]
+                for k in range(size):
+                    inverse[i, k] -= direction[i] * inverse[leaving, k]
                 level[i] = max(level[i] - direction[i] * ratio, 0.0)
+        level[leaving] = ratio
         cost[leaving] = column_cost
     return best_price

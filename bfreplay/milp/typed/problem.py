@@ -107,7 +107,7 @@ class TypedProblem:
         if not (isinstance(kinds, np.ndarray) and np.issubdtype(kinds.dtype, np.integer)):
             raise InputError("current_type is no array of whole numbers", column="current_type", expected="(J,) int64")
         if kinds.shape != np.shape(self.current):
-            raise InputError("current_type has the wrong shape", value=kinds.shape, expected=np.shape(self.current))
+            raise InputError("current_type has the wrong shape", value=kinds.shape, expected="(J,), as current")
         wrong = np.where(self.current > 0, (kinds < 0) | (kinds >= self.n_types), kinds != NO_TYPE)
         if wrong.any():
             j = int(np.argmax(wrong))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from time import perf_counter
 
+from bfreplay import defaults
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
@@ -16,19 +17,23 @@ from bfreplay.milp.verify import agrees, magnitude
 
 
 class TypedExactSolver:
-    """Solves every ``TypedProblem`` to proven optimality, without a MILP and without a licence.
+    """Solves every ``TypedProblem`` to proven optimality, without a licence.
 
     With one type it asks the exact solver of one type. Every other answer is checked against the problem itself. Among
     equally good answers the one it meets first is kept, and it meets them in a fixed order, so the same problem always
-    gets the same answer.
+    gets the same answer. Decisions that take too large a search, as some on more than four types do, are handed to
+    HiGHS, reduced to what is undecided.
 
     Parameters
     ----------
+    time_limit_s
+        For HiGHS. After it the best answer so far is given, feasible and not proven, with a bound.
     most_states
-        Of the search. Beyond it the best answer so far is given, feasible and not proven, with a bound.
+        Size of the search at which HiGHS is asked.
     """
 
-    def __init__(self, most_states: int = MOST_STATES) -> None:
+    def __init__(self, time_limit_s: float = defaults.TIME_LIMIT_S, most_states: int = MOST_STATES) -> None:
+        self.time_limit_s = time_limit_s
         self.most_states = most_states
         self._of_one_type = ExactSolver()
 
@@ -38,7 +43,7 @@ class TypedExactSolver:
         return self._of_one_type.name
 
     def solve(self, problem: TypedProblem) -> TypedSolution:
-        """Optimal types and counts; ``SolverStatus.ERROR`` when the problem's numbers, or their sums, are not finite."""
+        """Optimal types and counts; ``SolverStatus.ERROR`` when the problem's numbers or their sums are not finite."""
         if problem.n_types == 1:
             solution = self._of_one_type.solve(problem.of_type(0))
             types = None if solution.counts is None else (solution.counts > 0) - 1
@@ -48,7 +53,7 @@ class TypedExactSolver:
         built = perf_counter()
         if not value.max(initial=0.0) < LARGEST:  # nan as well: it hides from every other comparison
             return self._overflow(built - started, 0.0)
-        found = optimum_of(value, problem.capacity, self.most_states)
+        found = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
         solved = perf_counter()
         if not (math.isfinite(found.objective) and math.isfinite(found.bound)):
             return self._overflow(built - started, solved - built)
@@ -66,7 +71,7 @@ class TypedExactSolver:
         return TypedSolution(found.types, Solution(
             found.counts, worth, max(found.bound, worth), ProcessStatus.OK, status,
             Quality.PROVEN if found.is_proven else Quality.FEASIBLE, self.name, built - started, solved - built,
-            "" if found.is_proven else f"not proven optimal: the search would take more than {self.most_states} states",
+            "" if found.is_proven else f"not proven optimal: {found.message}",
         ))  # fmt: skip
 
     def _overflow(self, build_s: float, solve_s: float) -> TypedSolution:

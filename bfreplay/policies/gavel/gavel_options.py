@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class GavelOptions:
         than a round. The published simulator takes 0.
     gang
         How many nodes an elastic job uses: ``"min"``, ``"max"``, or a number. Jobs with one width use that.
+    inner
+        How jobs of one entity share what it has, under the hierarchical policy: ``"fairness"`` or ``"fifo"``.
     seed
         Of policies that draw (fifo, gandiva), and of the order of types under policies that do not tell types apart.
     global_queue
@@ -59,6 +61,7 @@ class GavelOptions:
     least_reset_s: float = 0.0
     restart_s: float = 0.0
     gang: str | int = "max"
+    inner: Literal["fairness", "fifo"] = "fairness"
     seed: int = 0
     global_queue: bool = False
     published: bool = False
@@ -72,6 +75,7 @@ class GavelOptions:
         checks.number("restart_s", self.restart_s, least=0)
         checks.whole("seed", self.seed, 0, math.inf)
         checked_gang(self.gang)
+        checks.one_of("inner", self.inner, ("fairness", "fifo"))
         if self.restart_s >= self.round_s:
             raise InputError(
                 "a restart takes as long as a round", column="restart_s", value=self.restart_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,7 @@ class GavelPolicy(ABC):
         least_reset_s: float = 0.0,
         restart_s: float = 0.0,
         gang: str = "max",
+        inner: Literal["fairness", "fifo"] = "fairness",
         seed: int = 0,
         global_queue: bool = False,
         published: bool = False,
@@ -72,7 +74,7 @@ class GavelPolicy(ABC):
         """Neither the forward-looking time nor the solver matters; see ``GavelOptions`` for the others."""
         return cls(
             GavelOptions(
-                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, seed=seed,
+                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, inner=inner, seed=seed,
                 global_queue=global_queue, published=published, refill=refill,
                 types=tuple(name for name in types.split(";") if name), prices=prices or {},
             )
@@ -89,7 +91,7 @@ class GavelPolicy(ABC):
         self._jobs = KnownJobs()
         self._until_us = -1
         self._limits: dict[int, float] = {}
-        self._n_rounds = self._n_recomputations = 0
+        self._n_rounds = self._n_recomputations = self._n_deadlines_dropped = 0
         self._busy_node_s = 0.0
         self.assignment: Assignment | None = None
 
@@ -221,8 +223,10 @@ class GavelPolicy(ABC):
         if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
         problem = self._problem(state, rounds, rows, steps_left)
-        reset(rounds, self._rules, now_s, problem, self.shares.shares(problem))
+        shares = self.shares.shares(problem)
+        reset(rounds, self._rules, now_s, problem, shares)
         self._n_recomputations += 1
+        self._n_deadlines_dropped += shares.deadlines_dropped
 
     def _problem(
         self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64], steps_left: NDArray[np.float64]
@@ -253,13 +257,14 @@ class GavelPolicy(ABC):
     def summary(self) -> dict[str, object]:
         """What the rounds count.
 
-        Rounds, recomputations of shares, leases (how often a job had the same nodes again, of how many times), and the
+        Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how often a job had the same nodes again, of how many times), and the
         node time of all micro-tasks.
         """
         state = self._state
         return {
             "n_rounds": self._n_rounds,
             "n_recomputations": self._n_recomputations,
+            "n_deadlines_dropped": self._n_deadlines_dropped,
             "lease_extensions": 0 if state is None else state.extensions,
             "lease_opportunities": 0 if state is None else state.opportunities,
             "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),

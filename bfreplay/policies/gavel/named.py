@@ -13,6 +13,7 @@ from bfreplay.policies.gavel.shares.isolated import Isolated, Proportional
 from bfreplay.policies.gavel.shares.makespan import Makespan
 from bfreplay.policies.gavel.shares.max_min_fairness import MaxMinFairness
 from bfreplay.policies.gavel.shares.max_sum_throughput import MaxSumThroughput
+from bfreplay.policies.gavel.shares.priority_classes import PriorityClasses
 from bfreplay.policies.gavel.shares.strategy_proof import StrategyProof
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 from bfreplay.policies.gavel.shares.water_filling import WaterFilling
@@ -84,6 +85,17 @@ class WaterFillingPacked(GavelPolicy):
         return WaterFilling("packed")
 
 
+class HierarchicalPerf(GavelPolicy):
+    """Fairness among priorities first, then among the jobs of each, or first come, first served (``inner``)."""
+
+    name = "gavel.hierarchical_perf"
+
+    @staticmethod
+    def make_shares(options: GavelOptions) -> SharePolicy:
+        """See ``PriorityClasses``."""
+        return PriorityClasses(options.inner)
+
+
 class FinishTimeFairnessAgnostic(GavelPolicy):
     """Finish-time fairness, node types not told apart."""
 
@@ -114,7 +126,7 @@ class FinishTimeFairnessPacked(GavelPolicy):
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
         """See ``FinishTimeFairness``."""
-        return FinishTimeFairness("packed")
+        return FinishTimeFairness("packed", counts_weights=options.published)
 
 
 class MakespanAgnostic(GavelPolicy):

@@ -94,8 +94,8 @@ def _waited(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
     if fairness is not None:
         parts.append(
             Markup(
-                "a job took {rho_mean} times as long on average as with an equal part of the nodes, and {rho_most} times "
-                "at most; {rho_above_1} of the jobs took longer"
+                "a job took {rho_mean} times as long on average as with an equal part of the nodes, and {rho_most} "
+                "times at most; {rho_above_1} of the jobs took longer"
             ).format(**told)
         )
     return [Markup("; ").join(parts) + Markup(".")]

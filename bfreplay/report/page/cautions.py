@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from bfreplay import __version__
-from bfreplay.answers.saved import jobs_frame
+from bfreplay.answers.saved import allocations_of, jobs_frame
 from bfreplay.answers.soundness import Sum
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.result import RunResult
@@ -95,6 +95,8 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
             "Means, makespan and fairness are of {} of {}; the others only kept the machine busy, and the run ended "
             "when these were done."
         ).format(shown(facts["measured.jobs"]), counted(facts["jobs"], "job"))
+    if allocations_of(run).sharing.any():
+        yield Markup("Two jobs had the same nodes at times: of their node time each has half.")
     if untold := untold_yardsticks(run.record):
         yield Markup("Neither U nor an upper bound is told: {}.").format(untold)
     wide = run.summary.get("n_jobs_wider_than_the_pool")

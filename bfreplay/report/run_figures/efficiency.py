@@ -108,17 +108,15 @@ def efficiency(run: RunResult) -> Efficiency:
         bound_kind=bound.get("kind"),
         is_source=is_source,
     )
-    untold = untold_yardsticks(run.record)
-    if not dedicated and not bound and untold is not None:
-        raise NothingToShowError(
-            "the run is compared neither with dedicated nodes nor with an upper bound, which are told for nodes of one "
-            f"type and a window with a known end: {untold}"
-        )
     if not dedicated and not bound:
+        problem = "the run was compared neither with dedicated nodes nor with an upper bound"
+        untold = untold_yardsticks(run.record)
+        if untold is not None:
+            raise NothingToShowError(
+                f"{problem}, which are told for nodes of one type and a window with a known end: {untold}"
+            )
         raise NothingToShowError(
-            "the run was compared neither with dedicated nodes nor with an upper bound",
-            file=run.folder,
-            fix="replay it again without --no-efficiency and without --no-bound",
+            problem, file=run.folder, fix="replay it again without --no-efficiency and without --no-bound"
         )
     if is_source and not found.is_done:
         raise NothingToShowError(

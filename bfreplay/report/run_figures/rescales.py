@@ -27,9 +27,9 @@ CAUSES = (
     "nodes came and went at once",
     "a job arrived",
     "a job left",
+    "a round ended",
     "several of these at once",
     "the window began",
-    "a round ended",
 )
 """What a decision followed, of which every decision has one."""
 MEASURES = ("grown", "shrunk", "preempted", "rescale_cost", "preempt_cost")
@@ -129,6 +129,7 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
             )
         axes.set_ylabel(panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, fontsize=10)
         axes.yaxis.set_major_formatter(plain_tick)
+        axes.set_ylim(bottom=0.0)
         dress(axes)
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
@@ -233,8 +234,8 @@ class _Panel:
 
 def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_left: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in ``CAUSES`` of what each decision followed."""
-    of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "window_begin": 6, "round": 7}
-    cause = np.array([of_trigger.get(word, 5) for word in trigger], dtype=np.int64)
+    of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "round": 5, "window_begin": 7}
+    cause = np.array([of_trigger.get(word, 6) for word in trigger], dtype=np.int64)
     is_pool = cause == 0
     cause[is_pool & (n_left > 0)] = 1
     cause[is_pool & (n_left > 0) & (n_joined > 0)] = 2

@@ -29,7 +29,9 @@ def _run(record: dict[str, Any], folder: Path, spec: str) -> RunResult:
     return replayed(record, folder, policy_of(f"gavel.{spec}", t_fwd_s=120, solver=ExactSolver()))
 
 
-@pytest.mark.parametrize("scenario", ["static8_single", "cont12_single", "static12_multi", "cont10_prio", "quirk_stall"])
+@pytest.mark.parametrize(
+    "scenario", ["static8_single", "cont12_single", "static12_multi", "cont10_prio", "quirk_stall"]
+)
 def test_as_published_those_that_follow_a_rule_end_every_job_when_it_did(
     scenario: str, shared: Path, folder: Path
 ) -> None:
@@ -45,7 +47,7 @@ def test_as_published_those_that_follow_a_rule_end_every_job_when_it_did(
 
 @pytest.mark.parametrize("scenario", ["static8_single", "cont12_single", "static12_multi", "cont10_prio"])
 def test_as_published_those_that_optimise_come_to_much_the_same(scenario: str, shared: Path, folder: Path) -> None:
-    """Other shares of equal worth give other rounds: at most 6 % in the average JCT, 10 % in the end of the last job."""
+    """Other shares of equal worth give other rounds: up to 6 % in the average JCT, 10 % in the end of the last job."""
     record = record_of(shared, scenario)
     for name, result in record["results"].items():
         if name in FOLLOW_A_RULE:

@@ -21,7 +21,10 @@ def expected_facts(folder):
     start, end = (pd.Timestamp(record["config"][f"window_{edge}_us"], unit="us", tz="UTC") for edge in ("start", "end"))
     until = pd.concat([pool["time"].iloc[1:], pd.Series([end])], ignore_index=True)
     idle_us = float(((until - pool["time"]).dt.total_seconds() * pool["n_idle"]).sum() * 1e6)
-    held_us = float(((allocations["to"] - allocations["from"]).dt.total_seconds() * allocations["count"]).sum() * 1e6)
+    allocations["node_us"] = (allocations["to"] - allocations["from"]).dt.total_seconds() * allocations["count"] * 1e6
+    if "sharing" in allocations:
+        allocations.loc[allocations["sharing"] > 0, "node_us"] /= 2  # both jobs have a row
+    held_us = float(allocations["node_us"].sum())
     parts = {
         "useful": jobs["useful_node_us"].sum(),
         "rescaling": jobs["rescaling_node_us"].sum(),
@@ -74,6 +77,7 @@ def expected_facts(folder):
     if len(decisions) and not all_left:  # decisions then tell of the whole window
         facts["pool_events"] = int(((decisions["n_joined"] > 0) | (decisions["n_left"] > 0)).iloc[1:].sum())
     facts |= _of_jobs(jobs) | _cut_off(jobs, record["summary"]["n_jobs_wider_than_the_pool"])
+    facts |= _of_scheduling(jobs, allocations, record, facts)
     facts |= _of_campaign(folder, jobs, record, start)
     facts |= _as_recorded(record, facts["samples"])
     return facts
@@ -96,6 +100,37 @@ def _of_jobs(jobs):
     ):
         facts[f"deadlines.{name}"] = int((has_one & which).sum()) if has_one.any() else None
     return facts
+
+
+def _of_scheduling(jobs, allocations, record, facts):
+    """Of the measured jobs, and of the nodes of all."""
+    config, summary = record["config"], record["summary"]
+    mine = jobs.iloc[slice(*(config.get("measured") or (None,)))]
+    jct_s = (mine["finished"] - mine["submitted"]).dt.total_seconds()
+    rho = (jct_s / mine["isolated_jct_s"]).dropna()
+    start = pd.Timestamp(config["window_start_us"], unit="us", tz="UTC")
+    ran = [facts[f"share.{name}"] for name in ("useful", "rescaling", "lost_to_preemption")]
+    prices, types = config.get("prices", {}), record["inputs"]["events"]["metadata"].get("node_types", ["any"])
+    cost = None
+    if set(types) <= set(prices):
+        cost = float((allocations["node_us"] / _HOUR_US * allocations["node_type"].astype(str).map(prices)).sum())
+    rounds = summary["policy"] or {}
+    return {
+        "measured.jobs": len(mine),
+        "measured.completed": int(mine["finished"].notna().sum()),
+        "jct.mean_s": None if jct_s.isna().all() else float(jct_s.mean()),
+        "makespan_s": None if jct_s.isna().any() or not len(mine)
+        else (mine["finished"].max() - start).total_seconds(),
+        "utilisation": None if None in ran else sum(ran),
+        "cost": cost,
+        "rho.mean": float(rho.mean()) if len(rho) else None,
+        "rho.most": float(rho.max()) if len(rho) else None,
+        "rho.above_1": float((rho > 1).mean()) if len(rho) else None,
+        "rounds": rounds.get("n_rounds"),
+        "rounds.recomputations": rounds.get("n_recomputations"),
+        "leases": rounds.get("lease_extensions"),
+        "leases.opportunities": rounds.get("lease_opportunities"),
+    }  # fmt: skip
 
 
 def _cut_off(jobs, n_too_wide):

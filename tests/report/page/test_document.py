@@ -28,7 +28,7 @@ from tests.report.page.read_page import ReadPage, numbers_of
 
 _RUNS = (
     "sample_run", "other_run", "many_jobs_run", "all_idle_run", "never_idle_run", "no_jobs_run", "campaign_run",
-    "learned_run",
+    "learned_run", "packed_run", "typed_run",
 )  # fmt: skip
 _DIGIT = re.compile(r"\d")
 _SAID = {
@@ -38,7 +38,7 @@ _SAID = {
     "holes": ("holes",),
 }
 """Facts that a figure's words tell too, where they are not zero."""
-_POOL_EVENTS = {"many_jobs_run": 8 + 83, "no_jobs_run": 8 + 83, "campaign_run": 6}
+_POOL_EVENTS = {"many_jobs_run": 8 + 83, "no_jobs_run": 8 + 83, "campaign_run": 6, "packed_run": 0}
 """Counted by hand in the log, where no job is there to its end: no decision then tells of them."""
 
 

@@ -44,7 +44,8 @@ def efficiency_run(samples=40.0, dedicated=80.0, bound=50.0, *, done=None, there
             "share": share,
             "earliest_finish_us": time_us(earliest),
         }
-    record = {"config": {"window_start_us": START_US}, "inputs": {"jobs": {"source": source}}, "summary": summary}
+    inputs = {"jobs": {"source": source}, "events": {"metadata": {}}}
+    record = {"config": {"window_start_us": START_US}, "inputs": inputs, "summary": summary}
     return RunResult(record, {})
 
 

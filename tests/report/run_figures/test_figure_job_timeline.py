@@ -41,7 +41,8 @@ def plain():
 def held(*rows: tuple[str, int, int, int]) -> Allocations:
     names = tuple(dict.fromkeys(name for name, *_ in rows))
     columns = np.array([[names.index(name), count, since, until] for name, count, since, until in rows])
-    return Allocations(names, *(columns[:, k] for k in range(4)))
+    alone = np.zeros(len(rows), dtype=np.int64)
+    return Allocations(names, *(columns[:, k] for k in range(4)), ("any",), alone, alone)
 
 
 def seconds(series) -> list[tuple[float, float]]:

@@ -15,21 +15,21 @@ from tests.report.run_figures.drawn import check_page
 
 
 def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
-    """A decision for each cause; of cause k 7 - k jobs grow, and what is charged is told apart by its digits."""
+    """A decision for each cause; of cause k 8 - k jobs grow, and what is charged is told apart by its digits."""
     rows = [
         ("pool", 3, 0), ("pool", 0, 2), ("pool", 1, 1), ("arrival", 0, 0), ("completion", 0, 0),
-        ("pool+arrival", 2, 0), ("window_begin", 0, 0),
+        ("round", 0, 0), ("completion+round", 0, 0), ("window_begin", 0, 0),
     ]  # fmt: skip
     decisions = pa.table(
         {
             "trigger": pa.array([trigger for trigger, _, _ in rows]).dictionary_encode(),
             "n_joined": [joined for _, joined, _ in rows],
             "n_left": [left for _, _, left in rows],
-            "n_jobs_grown": [factor * (7 - k) for k in range(7)],
-            "n_jobs_shrunk": [1, 0, 0, 0, 0, 0, 0],
-            "n_jobs_preempted": [0, 4, 2, 0, 0, 0, 0],
-            "rescale_cost_samples": [10.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0],
-            "preempt_cost_samples": [0.0, 60.0, 25.0, 0.0, 0.0, 0.0, 0.0],
+            "n_jobs_grown": [factor * (8 - k) for k in range(8)],
+            "n_jobs_shrunk": [1, 0, 0, 0, 0, 0, 0, 0],
+            "n_jobs_preempted": [0, 4, 2, 0, 0, 0, 0, 0],
+            "rescale_cost_samples": [10.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0],
+            "preempt_cost_samples": [0.0, 60.0, 25.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         }
     )
     ledger = {"gross_samples": gross, "rescale_samples": 15.0, "preempt_samples": 75.0}
@@ -38,10 +38,10 @@ def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
 
 def test_each_decision_has_the_cause_that_it_followed():
     found = rescales(rescales_run())
-    assert found.by_cause["grown"].tolist() == [7, 6, 5, 4, 3, 2, 1]
-    assert found.by_cause["preempted"].tolist() == [0, 4, 2, 0, 0, 0, 0]
-    assert found.share("preempt_cost").tolist() == [0, 0.06, 0.025, 0, 0, 0, 0]
-    assert [found.total(name) for name in MEASURES] == [28, 1, 6, 15.0, 85.0]
+    assert found.by_cause["grown"].tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert found.by_cause["preempted"].tolist() == [0, 4, 2, 0, 0, 0, 0, 0]
+    assert found.share("preempt_cost").tolist() == [0, 0.06, 0.025, 0, 0, 0, 0, 0]
+    assert [found.total(name) for name in MEASURES] == [36, 1, 6, 15.0, 85.0]
 
 
 @pytest.mark.parametrize("which", ["sample_run", "other_run", "all_idle_run", "many_jobs_run"])
@@ -71,20 +71,20 @@ def test_bars_of_one_run_are_grouped_and_charges_stacked():
     found = {"": rescales(rescales_run())}
     counts, charges = RESCALES.draw(found).axes
     assert [[bar.get_height() for bar in bars] for bars in counts.containers] == [
-        [7, 6, 5, 4, 3, 2, 1], [1, 0, 0, 0, 0, 0, 0], [0, 4, 2, 0, 0, 0, 0]
+        [8, 7, 6, 5, 4, 3, 2, 1], [1, 0, 0, 0, 0, 0, 0, 0], [0, 4, 2, 0, 0, 0, 0, 0]
     ]  # fmt: skip
     rescaling, preemption = charges.containers
-    assert [bar.get_height() for bar in rescaling] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0])
-    assert [bar.get_y() for bar in preemption] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0])
-    assert [bar.get_height() for bar in preemption] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0])
+    assert [bar.get_height() for bar in rescaling] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0, 0])
+    assert [bar.get_y() for bar in preemption] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0, 0])
+    assert [bar.get_height() for bar in preemption] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0, 0])
     assert [text.get_text().replace("\n", " ") for text in charges.get_xticklabels()] == list(CAUSES)
 
 
 def test_the_page_has_the_same_bars():
     figure = check_page(RESCALES.page({"": rescales(rescales_run())}))
     heights = {trace["name"]: trace["y"] for trace in figure.traces}
-    assert heights["rescales up"] == [7, 6, 5, 4, 3, 2, 1]
-    assert heights["charged for preemption"] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0])
+    assert heights["rescales up"] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert heights["charged for preemption"] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0, 0])
     assert "60 samples charged for preemption (6.0 % of the samples made)" in str(figure.traces)
 
 
@@ -98,8 +98,8 @@ def test_several_runs_have_a_panel_for_each_measure():
     assert [bar.get_height() for bar in second] == [2 * bar.get_height() for bar in first]
     figure = check_page(RESCALES.page(found))
     charged = [trace["y"] for trace in figure.traces[-2:]]
-    assert charged[0] == pytest.approx([1, 6, 2.5, 0.5, 0, 0, 0])
-    assert charged[1] == pytest.approx([2, 12, 5, 1, 0, 0, 0])
+    assert charged[0] == pytest.approx([1, 6, 2.5, 0.5, 0, 0, 0, 0])
+    assert charged[1] == pytest.approx([2, 12, 5, 1, 0, 0, 0, 0])
     assert [trace["name"] for trace in figure.traces if trace["showlegend"]] == ["A", "B"]
     assert len(RESCALES.table(found).columns) == 1 + 2 * 5
 
@@ -107,13 +107,13 @@ def test_several_runs_have_a_panel_for_each_measure():
 def test_the_table_ends_with_the_totals():
     table = RESCALES.table({"": rescales(rescales_run())})
     assert [row[0] for row in table.rows] == [*CAUSES, "all"]
-    assert table.rows[1] == ["nodes were reclaimed", 6, 0, 4, 0.0, 0.0, 60.0, 0.06]
-    assert table.rows[-1] == ["all", 28, 1, 6, 15.0, 0.015, 85.0, 0.085]
+    assert table.rows[1] == ["nodes were reclaimed", 7, 0, 4, 0.0, 0.0, 60.0, 0.06]
+    assert table.rows[-1] == ["all", 36, 1, 6, 15.0, 0.015, 85.0, 0.085]
 
 
 def test_words_are_worked_by_hand():
     assert RESCALES.words({"": rescales(rescales_run())}) == (
-        "28 rescales up, 1 down, 6 preemptions; jobs were charged 1.5 % of the samples made for rescaling and 8.5 % "
+        "36 rescales up, 1 down, 6 preemptions; jobs were charged 1.5 % of the samples made for rescaling and 8.5 % "
         "for preemption, 60.0 % of that when nodes were reclaimed; 10.0 % of the charges had not been worked off when "
         "the job left or the window ended."
     )

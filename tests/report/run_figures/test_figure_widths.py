@@ -21,6 +21,7 @@ def widths_run(n_idle=(0, 4, 1, 4), held=((2, 20, 60), (1, 30, 50))) -> RunResul
     allocations = pa.table(
         {
             "job": pa.array(["a"] * len(held)).dictionary_encode(),
+            "node_type": pa.array(["any"] * len(held)).dictionary_encode(),
             "count": pa.array([count for count, _, _ in held], pa.int64()),
             "from": pa.array([start * SECOND for _, start, _ in held], TIME),
             "to": pa.array([end * SECOND for _, _, end in held], TIME),

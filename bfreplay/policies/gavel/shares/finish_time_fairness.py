@@ -52,7 +52,7 @@ class FinishTimeFairness:
     variant
         ``agnostic``, ``perf`` or ``packed``.
     counts_weights
-        Divide ``th_i`` by the weight of the job, but not ``iso_i``. Gavel does so in its packed policy, in no other.
+        Divide ``th_i`` by the weight of the job, but not ``iso_i``, as Gavel does in its packed policy only.
     reference_type
         Whose rates the agnostic variant takes for all types, see ``reference_rate``.
     """

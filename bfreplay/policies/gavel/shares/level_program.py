@@ -50,7 +50,7 @@ class LevelProgram:
         self.x = np.zeros(feasible.n_columns)
 
     def rise(self, level: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, NDArray[np.bool_]]:
-        """Tell what part of the way from ``level`` to ``target``, along a straight line, all jobs can go together, and who is stuck.
+        """Tell what part of the straight way from ``level`` to ``target`` all jobs can go together, and who is stuck.
 
         ``x`` becomes the shares with which they go so far.
 
@@ -89,7 +89,9 @@ class LevelProgram:
         answer = self._solve(base)
         if answer.status != "optimal":
             reached = np.minimum(base, self._height @ self.x)
-            answer = next((a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer)
+            answer = next(
+                (a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer
+            )
         if answer.status != "optimal":
             raise BfreplayError(f"Levels of Gavel's policies that were reached before are {answer.status}")
         self.x = answer.x[:-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
@@ -18,7 +20,7 @@ class MaxSumThroughput:
 
     Steps of all jobs count alike, as in Gavel: a job of short steps gets its way. With ``deadlines`` each job that has
     one still before it must be fast enough to meet it: ``th_i(X) >= N_i / r_i``, r_i seconds from now. Where that
-    cannot be for all of them, no deadline counts (Gavel's rule), and ``dropped_deadlines`` is true.
+    cannot be for all of them, no deadline counts (Gavel's rule), and the answer says so.
 
     Parameters
     ----------
@@ -30,11 +32,6 @@ class MaxSumThroughput:
         Jobs may share nodes.
     optimum
         Which of equally good shares, see ``Optimum``.
-
-    Attributes
-    ----------
-    dropped_deadlines
-        The last answer does not look at deadlines, because they cannot all be met.
     """
 
     runs_only_its_own = False
@@ -44,7 +41,6 @@ class MaxSumThroughput:
         self, *, by_cost: bool = False, deadlines: bool = False, packs: bool = False, optimum: Optimum = "central"
     ) -> None:
         self.uses_pairs = packs
-        self.dropped_deadlines = False
         self._by_cost = by_cost
         self._deadlines = deadlines
         self._optimum: Optimum = optimum
@@ -65,14 +61,13 @@ class MaxSumThroughput:
             gain = (gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
         due = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
         answer = _greatest_sum(feasible, gain, throughput, due, self._optimum)
-        self.dropped_deadlines = answer.status == "infeasible"
-        if self.dropped_deadlines:
+        cannot_be_met = answer.status == "infeasible"
+        if cannot_be_met:
             answer = _greatest_sum(feasible, gain, throughput, np.zeros(problem.n_jobs), self._optimum)
-        return feasible.time_shares(answer.x, float(gain @ answer.x))
+        return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=cannot_be_met)
 
     def forget(self) -> None:
-        """Forget whether deadlines were dropped."""
-        self.dropped_deadlines = False
+        """Nothing is remembered."""
 
 
 def _check_prices(problem: ShareProblem) -> None:

@@ -30,5 +30,5 @@ def pooled(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem:
 
 def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
     """Split the time on the pool over the types of ``problem`` like their nodes: it favours none of them."""
-    split = problem.n_nodes / problem.n_nodes.sum()
+    split = problem.n_nodes / max(int(problem.n_nodes.sum()), 1)
     return TimeShares(shares.share * split, np.zeros((problem.n_pairs, problem.n_types)), shares.objective)

@@ -23,11 +23,14 @@ class TimeShares:
         Of each pair of the problem.
     objective
         What the policy optimised, at this answer; NaN for one that follows a rule.
+    deadlines_dropped
+        Deadlines were to count and could not all be met, so none did.
     """
 
     share: NDArray[np.float64]
     pair_share: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     objective: float = float("nan")
+    deadlines_dropped: bool = False
 
     def throughput(self, problem: ShareProblem) -> NDArray[np.float64]:
         """(m,) steps/s of each job under these shares, alone and in pairs together (``th_i``)."""

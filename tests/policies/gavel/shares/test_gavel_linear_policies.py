@@ -88,7 +88,7 @@ def test_objectives_are_those_found_by_another_solver_from_the_formulas(shared, 
                 assert found.objective <= call.output["objective"]["from_allocation"] * (1 + 1e-9)
                 assert found.objective <= call.output["objective"]["bisection_T"] * (1 + 1e-9)
             if "SLO" in name:
-                assert policy.dropped_deadlines is not call.output["objective"]["SLOs_feasible"]
+                assert found.deadlines_dropped is not call.output["objective"]["SLOs_feasible"]
 
 
 @pytest.mark.parametrize("optimum", BOTH)
@@ -241,16 +241,16 @@ def test_deadlines_cost_throughput_and_are_dropped_where_they_cannot_all_be_met(
     tight = jobs([[10], [1]], [1], to_deadline_s=[INF, 2000.0])
     found = policy.shares(tight)
     assert found.objective == pytest.approx(10 / 2 + 1 / 2)
-    assert not policy.dropped_deadlines
+    assert not found.deadlines_dropped
     for too_late in (-5.0, 0.0):
         late = replace(tight, to_deadline_s=np.array([too_late, 2000.0]))
-        assert policy.shares(late).objective == pytest.approx(5.5)
-        assert not policy.dropped_deadlines
+        found = policy.shares(late)
+        assert found.objective == pytest.approx(5.5)
+        assert not found.deadlines_dropped
     impossible = replace(tight, to_deadline_s=np.array([INF, 900.0]))
-    assert policy.shares(impossible).objective == pytest.approx(10)
-    assert policy.dropped_deadlines
-    policy.forget()
-    assert not policy.dropped_deadlines
+    found = policy.shares(impossible)
+    assert found.objective == pytest.approx(10)
+    assert found.deadlines_dropped
 
 
 def test_throughput_by_cost_asks_for_prices():
