@@ -172,7 +172,7 @@ def test_what_a_round_had_left_is_left_after_nodes_came_in_its_middle():
     result = run(log, jobs, MaxMinFairnessPerf(), until_done=False)
     assert finished_s(result)[0] == pytest.approx(2 * 541 / 1.505, abs=2e-3)
     two = result.jobs.iloc[1]
-    assert two["samples"] == pytest.approx(5_000 - 100, abs=20)  # whole steps, and waits for the other's rounds
+    assert two["done_samples"] == pytest.approx(5_000 - 100, abs=20)  # whole steps, and waits for the other's rounds
 
 
 def test_without_any_node_left_everything_waits_and_goes_on_when_one_comes():
