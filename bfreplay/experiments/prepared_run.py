@@ -13,13 +13,13 @@ from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.with_types import with_node_types
-from bfreplay.datasets.named_inputs import or_bundled, restricted
+from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import parsed_prices
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.milp.catalogue import solver_of
 from bfreplay.milp.milp_solver import Fallback
-from bfreplay.policies import Policy
+from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
@@ -160,16 +160,23 @@ def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) 
     )  # fmt: skip
     if options.learn_curves is None:
         return chosen
+    if Trigger.ROUND in chosen.wakes_on:
+        chosen.close()
+        raise InputError(
+            f"the policy {chosen.name!r} gives a job as many samples a round as its rate allows, which is what "
+            "--learn-curves hides", column="learn-curves", value=options.learn_curves,
+            expected="a policy that does not decide in rounds", fix="leave --learn-curves out",
+        )  # fmt: skip
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
 def files_of(options: RunOptions) -> dict[str, str]:
-    """Where the inputs lie, by what they are: absolute paths, or the name of a job source. A cluster has no file."""
+    """Where the inputs lie, by what they are: absolute paths, or names of what has no file. A cluster has neither."""
     found = {}
     if options.events is not None:
         found["events"] = str(or_bundled(Path(options.events), "events").absolute())
     jobs = or_bundled(Path(options.jobs), "jobs")
     found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
-        found["curves"] = str(Path(options.curves).absolute())
+        found["curves"] = place_of(options.curves)
     return found

@@ -64,9 +64,9 @@ def untold_yardsticks(record: Mapping[str, Any]) -> str | None:
     """Why such a run has neither U nor a bound; ``None`` for one that could have had them."""
     config = record["config"]
     if len(record["inputs"]["events"]["metadata"].get("node_types") or ()) > 1:
-        return "its nodes are of several types"
+        return "nodes are of several types"
     if config.get("until_done") or config.get("measured"):
-        return "it ends when its jobs are done"
+        return "the run ends when its jobs are done"
     return None
 
 

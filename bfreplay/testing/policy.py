@@ -35,8 +35,8 @@ T_FWD_S = 60.0
 class PolicyContract:
     """Inherit, and set ``policy`` to your class, or override ``make``.
 
-    A policy with ``places_types = True`` is shown nodes of one to three types and jobs that may share them; others, nodes
-    of one type. One that takes only narrow jobs sets ``widest``.
+    A policy with ``places_types = True`` is shown nodes of one to three types and jobs that may share them; others,
+    nodes of one type. One that takes only narrow jobs sets ``widest``.
     """
 
     policy: type[Any]
@@ -120,7 +120,9 @@ def _places(policy: Policy) -> Any:
 
 def _answers(decision: Decision) -> list[object]:
     """Everything that a replay carries out."""
-    named = (getattr(decision, name) for name in ("counts", "partner", "samples", "restart_s", "not_before_us", "failed"))
+    named = (
+        getattr(decision, name) for name in ("counts", "partner", "samples", "restart_s", "not_before_us", "failed")
+    )
     assigned = None if decision.assigned is None else [np.asarray(nodes).tolist() for nodes in decision.assigned]
     return [*(None if array is None else array.tolist() for array in named), assigned, decision.until_us]
 

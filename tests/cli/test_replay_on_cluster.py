@@ -78,7 +78,7 @@ def test_prices_of_types_that_there_are_not_are_noted(files):
         (("--cluster", "fast=1", "--measure", "3"), "no range of jobs"),
         (("--cluster", "fast=1", "--measure", "3:9"), "fewer jobs than are to be measured"),
         (("--cluster", "fast=1", "--prices", "fast"), "fast has no price"),
-        (("--cluster", "fast=2,slow=1"), "nodes of one type"),
+        (("--cluster", "fast=2,slow=1", "--policy", "equal-share"), "nodes of one type"),
     ],
 )
 def test_what_cannot_be_is_refused(files, words, says):

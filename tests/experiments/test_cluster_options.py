@@ -152,6 +152,7 @@ def test_options_that_no_run_could_have_are_refused(files, changed, says):
         ({"policy": "bftrainer"}, "does not decide in rounds"),
         ({"policy": "gavel.fifo(round_s=30)"}, "the length of a round is set twice"),
         ({"policy": "gavel.fifo(prices=1)"}, "no parameter 'prices'"),
+        ({"learn_curves": "job"}, "which is what --learn-curves hides"),
     ],
 )
 def test_what_a_policy_cannot_be_told_is_refused_before_the_replay(files, changed, says):
@@ -161,7 +162,7 @@ def test_what_a_policy_cannot_be_told_is_refused_before_the_replay(files, change
 
 def test_a_policy_that_knows_one_type_is_refused_on_a_cluster_of_two(files):
     with pytest.raises(InputError, match="nodes of one type"):
-        options(files, policy="bftrainer", round=None).run()
+        options(files, policy="equal-share", round=None).run()
 
 
 def test_a_missing_log_is_said_with_the_place(files):

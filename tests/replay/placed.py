@@ -24,7 +24,7 @@ def typed_log(
     """Nodes n0, n1, ... of the types that are listed (``"v100 v100 p100"``), all idle but ``busy_first``."""
     listed = types.split()
     untyped = log(len(listed), changes, end_s, sorted(set(range(len(listed))) - set(busy_first)))
-    rows = [batch for batch in untyped.batches()]
+    rows = list(untyped.batches())
     start, later = rows[0], rows[1:]
     times, nodes, states = (
         np.concatenate([np.zeros(0, np.int64), *(getattr(batch, name) for batch in later)])

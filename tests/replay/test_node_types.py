@@ -122,7 +122,7 @@ def test_a_policy_that_does_not_place_is_refused_on_several_types():
 
 
 def test_a_job_that_runs_on_none_of_the_types_is_refused():
-    with pytest.raises(InputError, match="'job' runs on certain node types only, and there are no such nodes") as caught:
+    with pytest.raises(InputError, match="on certain node types only, and there are no such nodes") as caught:
         run(typed_log("p100 k80", 10), [typed_job(rates={"v100": (0.0, 1.0)})], Scripted(Step()))
     assert "v100" in str(caught.value)
 
@@ -135,6 +135,13 @@ def test_a_job_of_certain_types_is_refused_where_the_log_tells_none_apart():
 def test_rounds_under_the_published_clock_are_refused():
     with pytest.raises(InputError, match="decides in rounds"):
         run(typed_log("v100", 10), [typed_job()], Scripted(Step()), semantics="published")
+
+
+def test_the_published_clock_is_for_nodes_of_one_type():
+    # it charges a rescale by the job's curve at the count before, which is another curve once the job has moved
+    policy = Scripted(Step({0: [0]}), wakes_on=Trigger.POOL | Trigger.ARRIVAL)
+    with pytest.raises(InputError, match="published"):
+        run(typed_log(V100_AND_P100, 10), [typed_job()], policy, semantics="published")
 
 
 def test_node_time_on_each_type_adds_up_without_tables_too():

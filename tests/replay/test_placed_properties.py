@@ -1,4 +1,4 @@
-"""What must hold for any log of several types, any jobs, and a policy that places, pairs, limits and gives up at random."""
+"""What must hold for any log of several types and any jobs, of a policy that places, pairs and limits at random."""
 
 from __future__ import annotations
 

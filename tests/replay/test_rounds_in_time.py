@@ -7,7 +7,17 @@ import pytest
 
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Trigger
-from tests.replay.placed import EVERY_TRIGGER, Scripted, Step, intervals, node_seconds, of_job, run, typed_job, typed_log
+from tests.replay.placed import (
+    EVERY_TRIGGER,
+    Scripted,
+    Step,
+    intervals,
+    node_seconds,
+    of_job,
+    run,
+    typed_job,
+    typed_log,
+)
 
 ROUNDS = Trigger.ROUND
 ONE_NODE = Step({0: [0]})
@@ -31,7 +41,8 @@ def test_the_end_of_a_round_asks_the_policy_and_nothing_else_does():
     assert policy.asked == [0, 10, 20]
     triggers = list(zip(*(result.table("decisions").to_pydict()[name] for name in ("time", "trigger")), strict=True))
     assert [(t.timestamp(), trigger) for t, trigger in triggers] == [
-        (0, "pool+arrival"), (2, "pool"), (3, "pool"), (3.5, "completion"), (4, "arrival"), (10, "round"), (20, "round"),
+        (0, "pool+arrival"), (2, "pool"), (3, "pool"), (3.5, "completion"), (4, "arrival"), (10, "round"),
+        (20, "round"),
     ]  # fmt: skip
     assert result.summary["decisions"]["not_asked"] == 4
 
@@ -123,20 +134,19 @@ def test_what_is_made_up_for_does_not_count_towards_the_limit():
     assert row["done_samples"] == pytest.approx(30)
 
 
-@pytest.mark.parametrize("work", [0.3, 10.1, 33.3, 123.456, 1000.7])
-@pytest.mark.parametrize("first", [0.1, 1.0, 3.3, 7.7])
+@pytest.mark.parametrize(("work", "first"), [(193.71, 60.2), (333.939, 23.78), (318.7, 46.28), (10.1, 3.3)])
 def test_a_limit_of_all_that_is_left_lets_a_job_finish(work, first):
-    # work - progress and progress + (work - progress) are rounded: the job must not wait with its last bit undone
+    # first + (work - first) is rounded to less than work in three of these: no job waits with its last bit undone
     class AllThatIsLeft(Scripted):
         def decide(self, state):
             left = state.work - state.progress
-            step = Step({0: [0]}, until_s=200 * (len(self.asked) + 1), change={"samples": left})
-            self.steps = (Step({0: [0]}, samples={0: min(first, work / 3)}, until_s=100), step, step)
+            step = Step({0: [0]}, until_s=900, change={"samples": left})
+            self.steps = (Step({0: [0]}, samples={0: first}, until_s=100), step)
             return super().decide(state)
 
-    result = run(typed_log("v100", 1000), [typed_job(work=work)], AllThatIsLeft(ONE_NODE, wakes_on=ROUNDS))
+    result = run(typed_log("v100", 800), [typed_job(work=work)], AllThatIsLeft(ONE_NODE, wakes_on=ROUNDS))
     row = of_job(result)
-    assert row["finished"] == pytest.approx(100 + (work - min(first, work / 3)) / 10, abs=1e-5)
+    assert row["finished"] == pytest.approx(100 + (work - first) / 10, abs=1e-5)
     assert row["done_samples"] == work
 
 
@@ -198,6 +208,12 @@ def test_a_job_that_is_done_early_holds_its_nodes_until_it_may_go():
 def test_a_job_that_is_done_later_does_not_wait():
     row = of_job(run(typed_log("v100", 20), [typed_job(work=50)], Scripted(Step({0: [0]}, not_before_s={0: 3}))))
     assert (row["finished"], row["useful"], row["stalled"]) == (5.0, 5, 0)
+
+
+def test_a_job_that_ends_between_two_microseconds_has_not_waited():
+    # 100 samples at 30/s are done after 3 333 333.3 microseconds and noticed at the next whole one, which is its own
+    row = of_job(run(typed_log("v100", 20), [typed_job(rates={"v100": (0.0, 30.0)}, work=100)], Scripted(ONE_NODE)))
+    assert (row["useful_node_us"], row["stalled_node_us"]) == (3_333_334, 0)
 
 
 def test_a_policy_never_sees_more_done_than_there_was_to_do():

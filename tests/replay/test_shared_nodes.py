@@ -229,6 +229,7 @@ def test_the_ledger_is_in_whole_node_microseconds():
     result = run(typed_log("v100", 12.345677), jobs, Scripted(BOTH_ON_N0), colocation=TOGETHER)
     ledger = result.summary["ledger"]
     assert ledger["idle_node_us"] == round(12.345677 * SECOND)
-    assert sum(ledger[f"{name}_node_us"] for name in ("useful", "rescaling", "preempted", "stalled", "free")) == (
-        ledger["idle_node_us"]
+    assert (
+        sum(ledger[f"{name}_node_us"] for name in ("useful", "rescaling", "preempted", "stalled", "free"))
+        == (ledger["idle_node_us"])
     )

@@ -8,6 +8,9 @@ from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings
+from bfreplay.replay.job_outcomes import JobOutcomes
+from bfreplay.replay.recorder import Recorder
+from bfreplay.workload import Ending
 from tests.replay.placed import Scripted, Step, node_seconds, of_job, run, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
 
@@ -87,7 +90,8 @@ def test_a_replay_of_measured_jobs_ends_when_these_are_done():
 
 
 def test_a_measured_job_that_is_given_up_counts_as_done():
-    policy = Scripted(Step({0: [0], 1: [1]}, until_s=10), Step({1: [1]}, failed=(0,), until_s=99), wakes_on=Trigger.ROUND)
+    given_up = Step({1: [1]}, failed=(0,), until_s=99)
+    policy = Scripted(Step({0: [0], 1: [1]}, until_s=10), given_up, wakes_on=Trigger.ROUND)
     result = run(typed_log("v100 v100", 1000), [typed_job("a"), typed_job("b")], policy, measured=(0, 1))
     assert result.summary["duration_s"] == 10
 
@@ -96,6 +100,14 @@ def test_until_done_keeps_an_untyped_log_as_short():
     result = run(log(2, [(100, 1, False)], 1000, [0, 1]), [job(work=100)], EqualSharePolicy(), until_done=True)
     assert result.summary["duration_s"] == 5
     assert result.summary["n_pool_events"] == 0
+
+
+def test_a_measured_job_that_its_source_takes_back_counts_as_done():
+    outcomes = JobOutcomes([typed_job("a"), typed_job("b")], Recorder.nowhere().jobs, measured=(0, 2))
+    outcomes.never_admitted(1, 5 * SECOND, Ending.STOPPED)
+    assert outcomes.n_measured_left == 1
+    outcomes.never_admitted(0, 5 * SECOND)  # still waits when the window ends
+    assert outcomes.n_measured_left == 1
 
 
 @pytest.mark.parametrize("measured", [(3, 3), (4, 2), (-1, 2)])

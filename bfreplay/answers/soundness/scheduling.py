@@ -21,6 +21,9 @@ def of_scheduling(run: RunResult) -> Iterator[tuple[str, Any, Any, str]]:
         return
     ledger, hours = run.summary["ledger"], _node_hours(run)
     ran = sum(ledger[name] for name in _RAN) / ledger["idle_node_us"] if ledger["idle_node_us"] else None
+    by_weight = _by_weight(run)
+    yield from _of_object("average_jct_s_by_weight", told, by_weight, "the mean of the table 'jobs'")
+    yield from _of_object("node_hours_by_type", told, hours, "those of the table 'allocations'")
     expected = {
         **_of_jobs(run),
         "utilisation": (ran, "useful, rescaling and preempted node time over the idle one"),
@@ -28,9 +31,6 @@ def of_scheduling(run: RunResult) -> Iterator[tuple[str, Any, Any, str]]:
     }
     for name, (value, why) in expected.items():
         yield f"summary.scheduling.{name}", told[name], value, why
-    by_weight = _by_weight(run)
-    yield from _of_object("average_jct_s_by_weight", told, by_weight, "the mean of the table 'jobs'")
-    yield from _of_object("node_hours_by_type", told, hours, "those of the table 'allocations'")
     yield from _of_fairness(run, told["finish_time_fairness"])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.named_inputs import or_bundled, restricted
+from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for, settings_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
@@ -149,5 +149,5 @@ def _absolute(options: RunOptions) -> RunOptions:
         options,
         events=None if events is None else or_bundled(Path(events), "events").absolute(),
         jobs=options.jobs if is_source_name(options.jobs) else jobs.absolute(),
-        curves=None if options.curves is None else Path(options.curves).absolute(),
+        curves=None if options.curves is None else place_of(options.curves),
     )

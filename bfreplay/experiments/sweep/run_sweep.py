@@ -159,8 +159,7 @@ def _executor(
     if scheduler is None:
         return ProcessExecutor(processes)
     places = {
-        file for run_id in missing for name, file in files_of(plan.options[run_id]).items()
-        if name != "jobs" or Path(file).is_absolute()
+        file for run_id in missing for file in files_of(plan.options[run_id]).values() if Path(file).is_absolute()
     }  # fmt: skip
     return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
 

@@ -30,7 +30,7 @@ class Optimum(NamedTuple):
     ----------
     types, counts : (J,) int64
     objective
-        What they are worth; not finite where the table's numbers are too large to add.
+        What they are worth.
     bound
         No answer is worth more.
     is_proven
@@ -55,7 +55,8 @@ def optimum_of(
 ) -> Optimum:
     """Optimal types and counts for the table ``value (J, T, K + 1)`` and ``capacity (T,)`` nodes.
 
-    Column 0 of the table is the same for all types and allowed: so there always is an answer. Answers that differ by no
+    Column 0 of the table is the same for all types and allowed: so there always is an answer. Sums of its numbers are
+    finite. Answers that differ by no
     more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude count as equal. Where the core would
     take more than ``most_states`` states HiGHS is asked, for ``time_limit_s`` at most.
     """
@@ -64,11 +65,8 @@ def optimum_of(
     price = node_prices(choices, capacity)
     base, worth = best_choices(choices, price)
     unused = price * capacity
-    with np.errstate(over="ignore", invalid="ignore"):  # seen in the relaxation
-        magnitude = float(np.abs(worth).sum() + unused.sum())
-        relaxation = float(worth.sum() + unused.sum())
-    if not math.isfinite(magnitude):
-        return Optimum(np.full(base.size, NO_TYPE), np.zeros_like(base), math.nan, math.inf, False, "")
+    magnitude = float(np.abs(worth).sum() + unused.sum())
+    relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
     job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
     loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
     chosen = mended(choices, loss, base, capacity)

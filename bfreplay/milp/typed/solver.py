@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from time import perf_counter
 
+import numpy as np
+
 from bfreplay import defaults
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST
@@ -51,12 +53,11 @@ class TypedExactSolver:
         started = perf_counter()
         value = problem.value
         built = perf_counter()
-        if not value.max(initial=0.0) < LARGEST:  # nan as well: it hides from every other comparison
-            return self._overflow(built - started, 0.0)
+        largest = np.abs(value, where=value != -np.inf, out=np.zeros_like(value)).max(initial=0.0)
+        if not largest < LARGEST:  # nan as well: it hides from every other comparison
+            return self._too_large(built - started)
         found = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
         solved = perf_counter()
-        if not (math.isfinite(found.objective) and math.isfinite(found.bound)):
-            return self._overflow(built - started, solved - built)
         fault = violation(problem, found.types, found.counts)
         worth = objective_of(problem, found.types, found.counts)
         scale = max(magnitude(problem.of_type(t)) for t in range(problem.n_types))
@@ -74,8 +75,8 @@ class TypedExactSolver:
             "" if found.is_proven else f"not proven optimal: {found.message}",
         ))  # fmt: skip
 
-    def _overflow(self, build_s: float, solve_s: float) -> TypedSolution:
+    def _too_large(self, build_s: float) -> TypedSolution:
         return TypedSolution(None, Solution(
-            None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, self.name, build_s, solve_s,
+            None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, self.name, build_s, 0.0,
             "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead",
         ))  # fmt: skip

@@ -66,6 +66,26 @@ def test_processes_make_the_table_with_a_schedulers_figures(files):
     assert again.n_reused == 2
 
 
+def test_generated_workloads_are_drawn_for_each_point(files, monkeypatch):
+    monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
+    run = {"cluster": "v100=2,k80=2", "curves": "sample", "policy": "gavel.fifo_perf", "round": 3600}
+    spec = {
+        "run": {**run, "jobs": "gavel(n={many}, seed={draw}, jobs_per_hour=1)"},
+        "vary": {"draw": [0, 1], "many": [2, 3]},
+    }
+    result = sweep(spec, files / "out")
+    rows = result.results.to_pylist()
+    assert [(row["draw"], row["many"], row["n_measured_completed"]) for row in rows] == [
+        (0, 2, 2), (0, 3, 3), (1, 2, 2), (1, 3, 3),
+    ]  # fmt: skip
+    assert len({row["average_jct_s"] for row in rows}) == 4
+    (paths,) = {json.dumps(each["paths"]["curves"]) for each in result.record["runs"].values()}
+    assert json.loads(paths) == "sample"
+    assert {each["job_source"] for each in result.record["runs"].values()} == {None}
+    other = {**spec, "run": {**spec["run"], "jobs": "gavel(jobs_per_hour=1.0, seed={draw}, n={many})"}}
+    assert sweep(other, files / "out").n_reused == 4
+
+
 def test_what_runs_are_of_is_in_the_record_without_a_log(files, monkeypatch):
     monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
     record = sweep([options(files)], files / "out").record
@@ -121,7 +141,7 @@ def test_points_keep_their_order_whatever_the_order_in_which_jobs_are_read(files
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"policy": "bftrainer", "round": None}, "nodes of one type"),
+        ({"policy": "equal-share", "round": None}, "nodes of one type"),
         ({"measure": (0, 9)}, "fewer jobs than are to be measured"),
         ({"policy": "equal-share"}, "does not decide in rounds"),
     ],
