@@ -90,12 +90,13 @@ def regret(
     ------
     InputError
         A folder is no run, its inputs cannot be found or are others, or its jobs came from a source: in another replay
-        it would make other jobs. Or there is no such effort.
+        it would make other jobs. Or it ended with its jobs, or there is no such effort.
     """
     chosen = _effort(effort)
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in loaded:
         _refuse_source(run)
+        _refuse_own_end(run)
     keys = [_key(run) for run in loaded]
     over = {key for run, key in zip(loaded, keys, strict=True) if run.summary["last_finish_us"] is not None}
     found: dict[str, UpperBound] = {}
@@ -162,6 +163,17 @@ def _effort(given: Effort | str) -> Effort:
     except ValueError as error:
         words = " or ".join(repr(each.value) for each in Effort)
         raise InputError("there is no such effort", column="effort", value=given, expected=words) from error
+
+
+def _refuse_own_end(run: RunResult) -> None:
+    """Refuse a run that ended when its jobs did: its window holds their work, whatever the policy."""
+    config = run.record["config"]
+    if config.get("until_done") or config.get("measured") is not None:
+        raise InputError(
+            "the run ended when its jobs were done, so that the bound on what could be processed is what they are",
+            file=run.folder, column="until_done", expected="a run on a log with an end of its own",
+            fix="compare average completion times and makespans: bfreplay compare runs, or a sweep",
+        )  # fmt: skip
 
 
 def _refuse_source(run: RunResult) -> None:

@@ -29,7 +29,10 @@ from bfreplay.replay.timeline import Timeline
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource
 
 ProgressCallback = Callable[[int, int], None]
-"""Called after every instant with (time reached in us, decisions so far); it must be quick."""
+"""Called after every instant with (time reached in us, decisions so far); it must be quick.
+
+One with a method ``job_left`` is told the number of every job that leaves for good.
+"""
 
 
 _GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
@@ -55,6 +58,7 @@ class Engine:
         self.settings = settings
         self.recorder = recorder
         self.progress = progress
+        self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline(events)
         self.active = ActiveJobs(
@@ -71,6 +75,7 @@ class Engine:
         self.n_pool_events = 0
         self.n_preemptions = 0
         self.most_idle = 0
+        self.most_idle_of_type = np.zeros(len(events.node_types.names), dtype=np.int64)
         self.end_us = events.window_end_us
         self._round_us = NEVER_US
         self._next_finish_us = NEVER_US
@@ -146,7 +151,9 @@ class Engine:
             happened = Happened(self.pool.join(node, state, now_us), left, preempted, cost)
             if self.recorder.pool is not None:
                 self.recorder.pool.note(now_us, self.pool.n_idle)
-        self.most_idle = max(self.most_idle, self.pool.n_idle)
+        if happened.joined:
+            self.most_idle = max(self.most_idle, self.pool.n_idle)
+            self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
         if happened.left or happened.joined:
             trigger |= Trigger.POOL
             self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
@@ -247,6 +254,8 @@ class Engine:
         else:
             self.outcomes.leave(record, how, now_us)
             self.feed.left(int(record["job"]))
+            if self._tell_left is not None:
+                self._tell_left(int(record["job"]))
         active.remove(row)
 
     def _follow_orders(self, now_us: int) -> Trigger:

@@ -191,6 +191,13 @@ class NodePool:
         idle: NDArray[np.bool_] = self.holder != NOT_IDLE
         return idle
 
+    def n_idle_of_type(self) -> NDArray[np.int64]:
+        """(T,) idle nodes of each type."""
+        n_types = len(self.type_names)
+        if n_types == 1:
+            return np.array([self.n_idle])
+        return np.bincount(self.node_type[self.is_idle], minlength=n_types)
+
     def held(self, j: int) -> NDArray[np.int32]:
         """Numbers of the nodes that the active job in row j holds."""
         return self.active.held[j, : self.active.records[j]["count"]].copy()

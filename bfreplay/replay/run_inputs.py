@@ -8,6 +8,9 @@ from typing import Any
 
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
+from bfreplay.datasets.log.with_types import with_node_types
+from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import JobSet, JobSource
@@ -41,7 +44,7 @@ def inputs_of(
     """
     config, recorded = run.record["config"], run.record["inputs"]
     if not isinstance(events, NodeEvents):
-        events = load_events(_file(run, "events", events))
+        events = _log_of(run, events)
     found = jobs_of(run, jobs, curves)
     _check_same("events", recorded["events"]["files"], ((s.name, s.sha256) for s in events.sources))
     return events.between(config["window_start_us"], config["window_end_us"]), found
@@ -67,6 +70,16 @@ def jobs_of(
     return jobs
 
 
+def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
+    """The log from its file, with the types that the run gave its nodes; or the cluster, which has no file."""
+    metadata = run.record["inputs"]["events"]["metadata"]
+    if events is None and metadata["source_format"] == SOURCE_FORMAT:
+        return fixed_cluster(metadata["notes"]["cluster"])
+    log = load_events(_file(run, "events", events))
+    by_type = metadata.get("node_types", {})
+    return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
+
+
 def _known_files(run: RunResult) -> Mapping[str, str]:
     files: Mapping[str, str] = run.session.get("files", {})
     return files
@@ -81,7 +94,7 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
             expected="an entry of 'files' in its session", fix=fix,
         )  # fmt: skip
     file = Path(known[what] if given is None else given)
-    if what == "jobs" and is_source_name(file):
+    if (what == "jobs" and is_source_name(file)) or (what == "curves" and is_bundled(file)):
         return file
     if given is None and not file.exists():
         raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)

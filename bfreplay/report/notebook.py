@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bfreplay.answers.soundness import check_run
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.scheduling_text import is_about_scheduling
 from bfreplay.report.page.facts import facts_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written
@@ -23,6 +24,8 @@ _TOLD = (
     "window.duration_s", "idle.node_hours", "idle.mean_nodes", "share.useful", "share.rescaling",
     "share.lost_to_preemption", "share.unused", "u", "bound.share", "decisions", "fallbacks",
 )  # fmt: skip
+_OF_SCHEDULING = ("jct.mean_s", "makespan_s", "cost", "rho.mean")
+"""Of runs that are about what became of the jobs."""
 _ALWAYS = ("finished",)
 """Jobs of other statuses are told where there are some."""
 
@@ -89,7 +92,8 @@ def run_html(run: RunResult) -> str:
     from jinja2 import Environment
 
     facts = facts_of(run)
-    told = [facts[key] for key in _TOLD if key in facts and facts[key].value is not None]
+    keys = (*_TOLD, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _TOLD
+    told = [facts[key] for key in keys if key in facts and facts[key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
     rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
     title = ", ".join(

@@ -257,8 +257,8 @@ class GavelPolicy(ABC):
     def summary(self) -> dict[str, object]:
         """What the rounds count.
 
-        Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how often a job had the same nodes again, of how many times), and the
-        node time of all micro-tasks.
+        Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how
+        often a job had the same nodes again, of how many times), and the node time of all micro-tasks.
         """
         state = self._state
         return {

@@ -114,6 +114,12 @@ def test_rescales_at_the_ends_of_rounds_are_told_as_such(packed_run):
     assert found.total("grown") == packed_run.summary["n_grown"]
 
 
+def test_a_notebook_shows_what_became_of_the_jobs(packed_run, all_idle_run):
+    assert "submit to finish, mean" in packed_run._repr_html_()
+    assert "cost of the held node-hours" in packed_run._repr_html_()
+    assert "submit to finish, mean" not in all_idle_run._repr_html_()
+
+
 def test_why_there_is_no_yardstick_is_said(packed_run):
     with pytest.raises(NothingToShowError, match="nodes are of several types"):
         efficiency(packed_run)
