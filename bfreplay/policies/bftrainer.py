@@ -7,7 +7,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
+from bfreplay.policies.forward_time import AutoForwardTime, FixedForwardTime, ForwardTime, forward_time_of
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OWN, OwnObjective
@@ -45,7 +45,6 @@ class BFTrainerPolicy:
 
     name = "bftrainer"
     wakes_on = ANY_TRIGGER
-    places_types = True
 
     def __init__(
         self,
@@ -70,6 +69,11 @@ class BFTrainerPolicy:
     ) -> BFTrainerPolicy:
         """All options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective)
+
+    @property
+    def places_types(self) -> bool:
+        """Whether it decides on nodes of several types: not while it learns the forward-looking time."""
+        return not isinstance(self.forward_time, AutoForwardTime)
 
     @property
     def t_fwd_s(self) -> float | None:

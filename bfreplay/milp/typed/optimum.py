@@ -56,9 +56,9 @@ def optimum_of(
     """Optimal types and counts for the table ``value (J, T, K + 1)`` and ``capacity (T,)`` nodes.
 
     Column 0 of the table is the same for all types and allowed: so there always is an answer. Sums of its numbers are
-    finite. Answers that differ by no
-    more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude count as equal. Where the core would
-    take more than ``most_states`` states HiGHS is asked, for ``time_limit_s`` at most.
+    finite. Answers that differ by no more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude
+    count as equal. Where the core would take more than ``most_states`` states HiGHS is asked, for ``time_limit_s`` at
+    most.
     """
     choices = choices_of(np.ascontiguousarray(value))
     capacity = np.ascontiguousarray(capacity, dtype=np.int64)

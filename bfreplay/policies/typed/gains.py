@@ -115,10 +115,11 @@ def _throughput(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.
 
 def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
     rates = _throughput(state, by_type)
-    # the replay makes the objective of a job without a curve of its own from its throughput on the first type
-    differs = (state.objective != rates[:, 0]) & (np.arange(by_type.shape[2]) <= state.max_nodes[:, None])
+    # without a curve of its own a job's objective is made from its throughput, on the first type or where it is
+    is_read = np.arange(by_type.shape[2]) <= state.max_nodes[:, None, None]
+    differs = ((state.objective[:, None] != rates) & is_read).any(axis=2).all(axis=1)
     if differs.any():
-        j = int(np.argmax(differs.any(axis=1)))
+        j = int(np.argmax(differs))
         raise InputError(
             "a job has an objective curve of its own, which does not say what it is worth on which node type",
             row=f"job number {int(state.job[j])}, from 0", column="objective", value=OWN,

@@ -27,6 +27,7 @@ def placed(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.int64]
     kept: list[NDArray[np.int64]] = []
     for j, (kind, count) in enumerate(zip(types.tolist(), counts.tolist(), strict=True)):
         held = nodes.held(j).astype(np.int64)
+        held = held[is_free[held]]  # of two jobs that shared nodes the first keeps them
         stays = held.size > 0 and nodes.node_type[held[0]] == kind
         kept.append(held[:count] if stays else held[:0])
         is_free[kept[-1]] = False
