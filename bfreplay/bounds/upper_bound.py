@@ -75,7 +75,7 @@ def upper_bound(
     Parameters
     ----------
     events
-        The log.
+        The log, of one node type.
     jobs
         With submit times since the epoch (``JobSet.anchored_at``), or without end (``JobSet.endless``).
     max_parallel
@@ -89,6 +89,8 @@ def upper_bound(
     progress
         Called by a thorough search with (evaluations so far, at most so many).
     """
+    if events.node_types.is_told_apart:
+        jobs = jobs.on_type(events.node_types.names[0])
     horizon = Horizon.of(events)
     classes = job_classes(jobs, horizon.most_idle)
     if not classes:

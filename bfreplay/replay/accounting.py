@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
-from bfreplay.replay.active import ALONE, NEVER_US, charged_us
+from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
 
 class Semantics(StrEnum):
@@ -116,7 +116,7 @@ def charge_preemption(
     for j in range(n_active):
         if records[j]["lost"] == 0:
             continue
-        cost = records[j]["rate"] * records[j]["scale_down_cost_s"]
+        cost = (records[j]["rate"] if is_published else records[j]["pace"]) * records[j]["scale_down_cost_s"]
         records[j]["preempt_debt"] += cost
         if is_published:
             records[j]["progress"] -= cost
@@ -124,6 +124,7 @@ def charge_preemption(
         records[j]["n_preempted"] += 1
         count = records[j]["count"]
         records[j]["rate"] = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
+        records[j]["pace"] = records[j]["rate"]
         jobs += 1
         samples += cost
     return jobs, samples
@@ -156,7 +157,7 @@ def settle(
         if is_published:
             was = throughput[j, before[j]]
         else:  # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
-            was = records[j]["rate"] if before[j] >= records[j]["min_nodes"] else 0.0
+            was = records[j]["pace"] if before[j] >= records[j]["min_nodes"] else 0.0
         if count > before[j]:
             cost = was * records[j]["scale_up_cost_s"]
             records[j]["n_grown"] += 1
@@ -172,6 +173,7 @@ def settle(
         records[j]["rescale_debt"] += cost
         records[j]["rescale_cost"] = cost
         rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
+        records[j]["pace"] = rate
         if records[j]["progress"] >= records[j]["halt"] and records[j]["halt"] < records[j]["target"]:
             rate = 0.0
         owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
@@ -185,7 +187,8 @@ def settle(
         records[j]["rate"] = rate
         charged += cost
         total_rate += rate
-        nodes += count
+        if records[j]["sharing"] != SECOND:
+            nodes += count
         if rate > 0.0:
             running += 1
     return total_rate, charged, grown, shrunk, running, nodes

@@ -20,6 +20,7 @@ ACTIVE_JOB = np.dtype(
         ("job", np.int64),  # its number, in order of submission
         ("count", np.int64),  # nodes held
         ("rate", np.float64),  # samples/s on them, 0 below min_nodes
+        ("pace", np.float64),  # its rate, also while it waits with all nodes that it needs
         ("progress", np.float64),  # samples done
         ("work", np.float64),  # samples to do
         ("target", np.float64),  # progress at which something is due: a report, or the end of the work

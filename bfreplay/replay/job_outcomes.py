@@ -117,6 +117,7 @@ class JobOutcomes:
         self.by_status[status] += 1
         if ending is not None:
             self._last_end_us = now_us
+            self.n_measured_left -= self._measured is not None and index in self._measured
         self._count_deadline(job, None, now_us, status)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (

@@ -196,6 +196,11 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
             expected=f"a policy that tells {', '.join(types)} apart, such as gavel.max_min_fairness_perf",
             fix="choose another policy, or nodes of one type",
         )  # fmt: skip
+    if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
+        raise InputError(
+            "the published clock of BFTrainer knows nodes of one type only", column="semantics",
+            value=settings.semantics.value, expected="continuous time", fix="leave --semantics published out",
+        )  # fmt: skip
     if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
         raise InputError(
             f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer knows pool events only",
@@ -212,7 +217,7 @@ def jobs_in_window(
     Raises
     ------
     InputError
-        A job runs on certain node types only; or a source is to run under the published clock, which looks at
+        A job runs on node types only that there are not; more jobs are to be measured than there are; or a source is to run under the published clock, which looks at
         progress at pool events only, or without end.
     """
     if not isinstance(jobs, JobSet):
@@ -229,6 +234,11 @@ def jobs_in_window(
                 )
         return jobs
     refuse_other_types(jobs, events.node_types.names)
+    if settings.measured is not None and settings.measured[1] > len(jobs):
+        raise InputError(
+            "there are not as many jobs as are to be measured", column="measured", value=list(settings.measured),
+            expected=f"two numbers up to {len(jobs)}, the number of jobs", fix="measure fewer, or give more jobs",
+        )  # fmt: skip
     anchored = jobs.anchored_at(events.window_start_us)
     if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
         anchored = JobSet(

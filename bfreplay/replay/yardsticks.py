@@ -173,8 +173,11 @@ def yardsticks(
     below = math.floor(equivalent)
     part = equivalent - below
     window = (events.window_start_us, events.window_end_us)
-    low = _dedicated(below, window, jobs, settings, allocator)
-    high = _dedicated(below + 1, window, jobs, settings, allocator) if part else low
+    there = jobs
+    if isinstance(jobs, JobSet) and events.node_types.is_told_apart:
+        there = jobs.on_type(events.node_types.names[0])  # the one type that there is
+    low = _dedicated(below, window, there, settings, allocator)
+    high = _dedicated(below + 1, window, there, settings, allocator) if part else low
     known = None
     if knowing is not policy:
         known = _total(Engine(events, jobs, knowing, replace(settings, record_nodes=False), Recorder.nowhere()))

@@ -97,6 +97,15 @@ class JobSet(Sequence[ElasticJob]):
         )
         return JobSet(moved, sources=self.sources, colocation=self.colocation)
 
+    def on_type(self, node_type: str) -> JobSet:
+        """The jobs that run on nodes of one type, as jobs that know no types."""
+        there = (
+            replace(job, throughput=curve, throughput_by_type={}, node_types=())
+            for job in self.jobs
+            if (curve := job.throughput_on(node_type)) is not None
+        )
+        return JobSet(there, self.submit_is_relative, self.sources)
+
     def endless(self, count: int, submit_us: int) -> JobSet:
         """The first ``count`` jobs, all submitted at ``submit_us``, with work that never runs out."""
         chosen = (

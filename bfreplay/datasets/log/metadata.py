@@ -117,6 +117,7 @@ class EventsMetadata:
             values["source_files"] = tuple(
                 SourceFile(str(source["name"]), str(source["sha256"])) for source in values.get("source_files", ())
             )
+            _check_types(values.get("node_types", {}), file)
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
@@ -125,6 +126,18 @@ class EventsMetadata:
                 expected="metadata as write_events writes it",
                 fix="write the log again",
             ) from error
+
+
+def _check_types(node_types: Any, file: Path | None) -> None:
+    """Raise ``InputError`` for what is no mapping of types to lists of nodes."""
+    is_mapping = isinstance(node_types, Mapping)
+    for members in node_types.values() if is_mapping else ():
+        is_mapping &= isinstance(members, list) and all(isinstance(node, str) for node in members)
+    if not is_mapping:
+        raise InputError(
+            "the node types of the log are no lists of nodes", file=file, column="node_types", value=node_types,
+            expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}', fix="write the log again",
+        )  # fmt: skip
 
 
 def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:

@@ -39,7 +39,10 @@ class LogHeader:
             "n_nodes": len(self.nodes),
             "nodes": list(self.nodes),
         }
-        return json.dumps(document, indent=indent, sort_keys=True, ensure_ascii=False)
+        plain = json.loads(json.dumps(document, sort_keys=True))
+        if "node_types" in plain:
+            plain["node_types"] = document["node_types"]  # as they were listed
+        return json.dumps(plain, indent=indent, ensure_ascii=False)
 
     @classmethod
     def from_text(cls, text: str | bytes, file: Path) -> LogHeader:
