@@ -36,6 +36,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "campaigns.md": {"python", "bfreplay"},
     ROOT / "docs" / "curves.md": {"bfreplay"},
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
+    ROOT / "docs" / "gavel.md": {"python", "bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
     ROOT / "docs" / "pictures.md": {"python", "bfreplay"},

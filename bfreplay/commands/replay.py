@@ -191,8 +191,11 @@ def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
     """Such a policy, to be compiled before the clock starts; ``None`` where BFTrainer's loops are enough."""
     from bfreplay.policies import BFTrainerPolicy
     from bfreplay.policies.catalogue import policy_named
+    from bfreplay.policies.gavel.named import FifoPerfPolicy
     from bfreplay.policies.look_ahead import LookAheadPolicy
 
     if policy_named(policy).name in ("look-ahead", "foresight"):
         return LookAheadPolicy(events=1, futures=1)
+    if policy_named(policy).name.startswith("gavel."):
+        return FifoPerfPolicy()
     return BFTrainerPolicy(t_fwd) if isinstance(t_fwd, str) else None

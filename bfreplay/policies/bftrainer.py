@@ -7,7 +7,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.forward_time import AutoForwardTime, FixedForwardTime, ForwardTime, forward_time_of
+from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OWN, OwnObjective
@@ -72,8 +72,18 @@ class BFTrainerPolicy:
 
     @property
     def places_types(self) -> bool:
-        """Whether it decides on nodes of several types: not while it learns the forward-looking time."""
-        return not isinstance(self.forward_time, AutoForwardTime)
+        """Whether it decides on nodes of several types; ``check_types`` says why not."""
+        try:
+            self.check_types()
+        except InputError:
+            return False
+        return True
+
+    def check_types(self) -> None:
+        """Raise ``InputError`` for a solver, an objective or a forward-looking time that knows one type only."""
+        from bfreplay.policies.typed.decision import check_types  # most runs never need it
+
+        check_types(self.forward_time, self.objective, self.solver)
 
     @property
     def t_fwd_s(self) -> float | None:

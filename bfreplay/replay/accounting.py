@@ -116,7 +116,7 @@ def charge_preemption(
     for j in range(n_active):
         if records[j]["lost"] == 0:
             continue
-        cost = (records[j]["rate"] if is_published else records[j]["pace"]) * records[j]["scale_down_cost_s"]
+        cost = records[j]["rate"] * records[j]["scale_down_cost_s"]
         records[j]["preempt_debt"] += cost
         if is_published:
             records[j]["progress"] -= cost
@@ -237,8 +237,7 @@ def trim(record: np.void, is_published: bool) -> float:
         )
     record["progress"] = record["work"]
     if is_published and excess > 0.0 and record["span_rate"] > 0.0:
-        late_us = int(excess / record["span_rate"] * 1e6 + 0.5)
-        late = (late_us if record["sharing"] == ALONE else late_us // 2) * int(record["span_count"])
+        late = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])
         late = min(late, int(record["useful"]))
         record["useful"] -= late
         record["stalled"] += late

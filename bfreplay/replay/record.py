@@ -17,7 +17,7 @@ from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import Total, Yardsticks
 from bfreplay.result_folders import RUN
 from bfreplay.versions import versions
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
 def record_of_inputs(
@@ -139,7 +139,7 @@ def summary_of(
         "n_shrunk": log.n_shrunk,
         "equivalent_nodes": ledger.idle_node_us / duration_us,
         "jobs": engine.outcomes.by_status,
-        "n_jobs_wider_than_the_pool": sum(job.min_nodes > engine.most_idle for job in engine.feed.jobs),
+        "n_jobs_wider_than_the_pool": sum(_never_fits(job, engine) for job in engine.feed.jobs),
         "most_idle_nodes": engine.most_idle,
         "job_times": engine.outcomes.times(),
         "deadlines": engine.outcomes.deadlines,
@@ -168,6 +168,12 @@ def _own_summary(policy: Policy) -> dict[str, Any] | None:
             f"the policy {policy.name!r} sums itself up by {type(said).__name__}", expected="a mapping, JSON-ready"
         )
     return dict(said)
+
+
+def _never_fits(job: ElasticJob, engine: Engine) -> bool:
+    """Whether a job needs more nodes than were ever idle, of any type that it runs on."""
+    types = zip(engine.events.node_types.names, engine.most_idle_of_type.tolist(), strict=True)
+    return all(job.min_nodes > most or job.throughput_on(name) is None for name, most in types)
 
 
 def _of_bound(bound: UpperBound, samples: float) -> dict[str, Any]:

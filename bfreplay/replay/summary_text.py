@@ -122,9 +122,9 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
         lines.append(_line("", f"{count(many, 'job')} submitted only after the window's end"))
     if summary["n_jobs_wider_than_the_pool"]:
         many, most = summary["n_jobs_wider_than_the_pool"], summary["most_idle_nodes"]
-        lines.append(
-            _line("", f"{count(many, 'job')} could never run: min_nodes above the {most:,} nodes ever idle at once")
-        )
+        of_a_type = "" if len(summary["scheduling"]["node_hours_by_type"]) == 1 else " of a type that they run on"
+        than = f"the {most:,} nodes ever idle at once" if not of_a_type else "the nodes ever idle at once"
+        lines.append(_line("", f"{count(many, 'job')} could never run: min_nodes above {than}{of_a_type}"))
     return lines
 
 

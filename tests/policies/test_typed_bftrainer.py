@@ -256,3 +256,25 @@ def test_gavels_workload_runs_to_its_end_with_every_decision_proven(shared, elas
     assert set(decisions["quality"]) == {"proven"}
     assert result.summary["scheduling"]["n_completed"] == 25
     assert set(result.table("allocations").to_pydict()["node_type"]) <= {"v100", "p100", "k80"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "places"),
+    [
+        (BFTrainerPolicy(60), True),
+        (BFTrainerPolicy(60, objective="throughput + speed-up"), True),
+        (BFTrainerPolicy(60, objective="cost"), False),
+        (BFTrainerPolicy("auto"), False),
+        (BFTrainerPolicy(60, solver_of("cbc", isolated=False)), False),
+    ],
+)
+def test_a_policy_says_whether_it_decides_on_several_types(policy, places):
+    assert policy.places_types is places
+    if not places:
+        with pytest.raises(InputError, match="type"):
+            policy.check_types()
+
+
+def test_two_jobs_that_shared_nodes_do_not_keep_the_same_ones():
+    found = placed(Nodes("a a a a", {0: [1, 2], 1: [1, 2]}), np.array([0, 0]), np.array([2, 2]))
+    assert [each.tolist() for each in found] == [[1, 2], [0, 3]]

@@ -105,7 +105,8 @@ def compare_runs(
     labels = labels_of(len(loaded))
     check_paired(loaded, labels)
     config = loaded[0].record["config"]
-    edges = bin_edges(config["window_start_us"], config["window_end_us"], bin_s)
+    end_us = max(run.record["config"]["window_end_us"] for run in loaded)  # they differ where runs end with their jobs
+    edges = bin_edges(config["window_start_us"], end_us, bin_s)
     place = nullcontext(None) if out is None else new_folder(Path(out), COMPARISON, overwrite=overwrite)
     with place as folder:
         idle = best_known_idle(loaded, edges)
@@ -131,7 +132,8 @@ def compare_runs(
                 "bin_s": bin_s, "seed": seed, "resamples": resamples, "level": LEVEL, "least_bins": LEAST_BINS,
                 "least_blocks": LEAST_BLOCKS,
                 "lengthen_blocks": LENGTHEN,
-                **{key: config[key] for key in ("window_start_us", "window_end_us", "unlimited_work")},
+                "window_start_us": config["window_start_us"], "window_end_us": end_us,
+                "unlimited_work": config["unlimited_work"],
             },
             "inputs": loaded[0].record["inputs"],
             "runs": [

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.replay.active import SECOND
 from bfreplay.replay.result import RunResult
 
 US_PER_S = 1_000_000
@@ -111,7 +112,7 @@ def run_hours(
 def _spread(
     run: RunResult, time_us: NDArray[np.int64], samples: NDArray[np.float64], edge_us: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    start_us, end_us = int(edge_us[0]), int(edge_us[-1])
+    start_us, end_us = int(edge_us[0]), int(run.record["config"]["window_end_us"])
     total = float(run.summary["ledger"]["samples"])
     rest = total - float(samples.sum())
     until = np.append(time_us, end_us)
@@ -142,6 +143,8 @@ def _in_proportion(
 def _held_node_us(run: RunResult, edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
     table = run.table("allocations")
     count = np.asarray(table["count"], dtype=np.int64)
+    if "sharing" in table.column_names:  # of two jobs on the same nodes, these are counted with the first
+        count = np.where(np.asarray(table["sharing"]) == SECOND, 0, count)
     since, until = _times(table["from"]), _times(table["to"])
     times = np.concatenate([edge_us[[0, -1]], since, until])
     knots, place = np.unique(times, return_inverse=True)

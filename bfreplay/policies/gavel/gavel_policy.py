@@ -110,6 +110,7 @@ class GavelPolicy(ABC):
             self._listed = np.array([listed.index(name) for name in self._type_names])
             position = np.array([self._type_names.index(name) for name in listed], np.int16)
             self._node_type: NDArray[np.int16] = position[nodes.node_type]
+            self._most_nodes = int(np.bincount(self._node_type).max())
             self._rules = self.options.rules(listed, self._type_names, self.shares)
             self._pair_rates = PairRates(self._type_names)
             self._n_nodes = np.zeros(len(listed), np.int64)
@@ -194,7 +195,7 @@ class GavelPolicy(ABC):
         if left.size:
             remove_jobs(rounds, left)
         if came.size:
-            width = gangs(state, self.options.gang)
+            width = gangs(state, self.options.gang, self._most_nodes)
             first_new = rows.size - came.size
             of_type = rates(state, width)[:, self._listed]
             pair, pair_rate = self._pairs_of(state, width, rows, first_new)

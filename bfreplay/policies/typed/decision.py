@@ -12,7 +12,7 @@ from bfreplay.milp.typed import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Decision, PolicyState
-from bfreplay.policies.typed.gains import current_types, typed_problem, types_of
+from bfreplay.policies.typed.gains import check_objective, current_types, typed_problem, types_of
 from bfreplay.policies.typed.placement import placed
 
 
@@ -24,7 +24,7 @@ def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Obj
     InputError
         The solver, the objective or the forward-looking time is one that knows nodes of one type only.
     """
-    _check(forward_time, solver)
+    check_types(forward_time, objective, solver)
     t_fwd_s = forward_time.seconds(state)
     found = TypedExactSolver().solve(typed_problem(state, objective, t_fwd_s))
     nodes, _ = types_of(state)
@@ -61,7 +61,9 @@ def _restart_s(
     return restart_s
 
 
-def _check(forward_time: ForwardTime, solver: Solver) -> None:
+def check_types(forward_time: ForwardTime, objective: Objective, solver: Solver) -> None:
+    """Raise ``InputError`` for what knows nodes of one type only."""
+    check_objective(objective)
     if not isinstance(solver, ExactSolver) or solver.published_limit:
         raise InputError(
             f"the solver {solver.name!r} decides on nodes of one type", column="solver", value=solver.name,

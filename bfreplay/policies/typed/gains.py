@@ -86,17 +86,23 @@ def current_types(state: PolicyState, nodes: NodesSeen) -> NDArray[np.int64]:
     return kinds
 
 
-def _rates(state: PolicyState, by_type: NDArray[np.float64], objective: Objective) -> NDArray[np.float64]:
-    """``V (J, T, K + 1)``, per second."""
+def check_objective(objective: Objective) -> None:
+    """Raise ``InputError`` for an objective that cannot be posed on several types."""
     if isinstance(objective, OwnObjective):
-        return _own(state, by_type)
+        return
     if not isinstance(objective, SeparableObjective):
         raise _refused(objective.spec)
-    tables = []
     for term in objective.terms:
         if term.function not in _RATES:
             raise _refused(str(term.part))
-        tables.append(_RATES[term.function](state, by_type))
+
+
+def _rates(state: PolicyState, by_type: NDArray[np.float64], objective: Objective) -> NDArray[np.float64]:
+    """``V (J, T, K + 1)``, per second."""
+    check_objective(objective)
+    if not isinstance(objective, SeparableObjective):
+        return _own(state, by_type)
+    tables = [_RATES[term.function](state, by_type) for term in objective.terms]
     if len(tables) == 1:
         return objective.terms[0].weight * tables[0]
     is_read = np.arange(by_type.shape[2]) <= state.max_nodes[:, None, None]
