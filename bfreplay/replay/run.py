@@ -217,8 +217,8 @@ def jobs_in_window(
     Raises
     ------
     InputError
-        A job runs on node types only that there are not; more jobs are to be measured than there are; or a source is to run under the published clock, which looks at
-        progress at pool events only, or without end.
+        A job runs on node types only that there are not; more jobs are to be measured than there are; or a source is to
+        run under the published clock, which looks at progress at pool events only, or without end.
     """
     if not isinstance(jobs, JobSet):
         for asked, option in (
