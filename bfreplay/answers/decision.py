@@ -14,10 +14,9 @@ from bfreplay.answers.alternatives import Alternative, best_of_all, best_with, b
 from bfreplay.answers.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
 from bfreplay.answers.life import Life, is_active_after
 from bfreplay.answers.nodes_over_time import nodes_over_time
-from bfreplay.answers.saved import is_placed_by_policy, refuse_unknown_job
+from bfreplay.answers.saved import refuse_unknown_job
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
-from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
@@ -26,6 +25,7 @@ from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.placed_runs import refuse_placed_by_policy
 from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import count
@@ -54,13 +54,7 @@ def explain_decision(
         so that there was no question of how many.
     """
     refuse_unknown_job(run, job)
-    if is_placed_by_policy(run):
-        raise InputError(
-            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself: there was no "
-            "question of how many each gets that could be posed again",
-            file=run.folder, column="policy",
-            fix="leave --at out: the job's story tells what it held when",
-        )  # fmt: skip
+    refuse_placed_by_policy(run, "leave --at out: the job's story tells what it held when")
     index = decision_at(run, time_us)
     life = Life(run, job)
     life.refuse_outside(time_us)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame, node_types_of
+from bfreplay.answers.saved import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame
+from bfreplay.replay.placed_runs import node_types_of
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import ElasticJob
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
-from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
 from bfreplay.replay.intervals import charged_spans_us
@@ -127,25 +126,10 @@ class Allocations:
         )  # fmt: skip
 
 
-def node_types_of(run: RunResult) -> tuple[str, ...]:
-    """Types of the nodes of the log; one that stands for all where it does not tell them apart."""
-    return tuple(run.record["inputs"]["events"]["metadata"].get("node_types") or (ANY_TYPE,))
-
-
 def relative_origin_us(run: RunResult) -> int | None:
     """Where times of people count from in a log without a calendar: the start of the window; ``None`` with one."""
     is_relative = run.record["inputs"]["events"]["metadata"].get("time_origin") == "relative"
     return int(run.record["config"]["window_start_us"]) if is_relative else None
-
-
-def is_placed_by_policy(run: RunResult) -> bool:
-    """Whether the policy chose nodes, not only their number, so that counts alone do not repeat its decisions."""
-    words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
-    return (
-        len(node_types_of(run)) > 1
-        or "sharing" in run.table("allocations").column_names
-        or any("round" in word.split("+") for word in words)
-    )
 
 
 def allocations_of(run: RunResult) -> Allocations:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from bfreplay.answers.life import Life
 from bfreplay.answers.nodes_over_time import nodes_over_time
-from bfreplay.answers.saved import is_placed_by_policy, refuse_unknown_job, relative_origin_us
+from bfreplay.answers.saved import refuse_unknown_job, relative_origin_us
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.placed_runs import is_placed_by_policy
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import ElasticJob, JobSet, JobSource

@@ -24,6 +24,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.placed_runs import refuse_placed_by_policy
 from bfreplay.replay.posing import Poser
 from bfreplay.replay.recording import OF_THE_ANSWER, check_decision
 from bfreplay.replay.repeated import Moment, Repetition
@@ -102,12 +103,13 @@ def recorded_decisions(
     Raises
     ------
     InputError
-        There is no such decision, or nothing to decide in it (no job, or no idle node); the inputs are not there or
-        not those of the run; the policy has no forward-looking time and none is given; or the replay goes another
-        way than the run did, with the first difference.
+        The policy chose the nodes itself; there is no such decision, or nothing to decide in it (no job, or no idle
+        node); the inputs are not there or not those of the run; the policy has no forward-looking time and none is
+        given; or the replay goes another way than the run did, with the first difference.
     """
     if not isinstance(run, RunResult):
         run = RunResult.load(run)
+    refuse_placed_by_policy(run, "look at decisions.parquet and allocations.parquet of the run")
     wanted = list(indices)
     for index in wanted:
         _check_something_to_decide(run, index)

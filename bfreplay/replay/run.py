@@ -191,6 +191,9 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
     """Raise ``InputError`` for a policy that cannot decide on these nodes, or under this clock."""
     types = events.node_types.names
     if len(types) > 1 and not getattr(policy, "places_types", False):
+        check_types = getattr(policy, "check_types", None)
+        if check_types is not None:
+            check_types()  # says which option does not fit
         raise InputError(
             f"the policy {policy.name!r} decides on nodes of one type", column="policy", value=policy.name,
             expected=f"a policy that tells {', '.join(types)} apart, such as gavel.max_min_fairness_perf",

@@ -12,11 +12,12 @@ from bfreplay.answers.jobs import job_answers
 from bfreplay.answers.models import model_answers
 from bfreplay.answers.nodes_over_time import nodes_over_time, nodes_over_time_by_model
 from bfreplay.answers.run_text import render_run
-from bfreplay.answers.saved import allocations_of, is_placed_by_policy, node_types_of
+from bfreplay.answers.saved import allocations_of
 from bfreplay.answers.story import job_story
 from bfreplay.answers.story_text import render_job
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
+from bfreplay.replay.placed_runs import is_placed_by_policy, node_types_of
 from bfreplay.workload import Colocation
 from tests.replay.placed import Scripted, Step, run, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import Allocations, allocations_of, node_types_of
+from bfreplay.answers.saved import Allocations, allocations_of
 from bfreplay.answers.soundness.damage import damaged
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.replay.active import FIRST, SECOND
+from bfreplay.replay.placed_runs import node_types_of
 from bfreplay.replay.result import RunResult
 
 _IN_WINDOW = ("admitted", "first_start", "finished", "ended")

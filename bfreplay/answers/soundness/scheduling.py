@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.answers.saved import NODE_US_PER_HOUR, allocations_of, node_types_of
+from bfreplay.answers.saved import NODE_US_PER_HOUR, allocations_of
+from bfreplay.replay.placed_runs import node_types_of
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling import cost_of, fairness_of, mean, weight_text
 
