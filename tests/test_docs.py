@@ -34,6 +34,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "how-to-hpo.md": {"bfreplay"},
     ROOT / "docs" / "algorithm-developers.md": {"python", "bfreplay", "pip"},
     ROOT / "docs" / "campaigns.md": {"python", "bfreplay"},
+    ROOT / "docs" / "crossing.md": {"bfreplay"},
     ROOT / "docs" / "curves.md": {"bfreplay"},
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
     ROOT / "docs" / "gavel.md": {"python", "bfreplay"},

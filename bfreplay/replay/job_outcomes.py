@@ -118,7 +118,7 @@ class JobOutcomes:
         if ending is not None:
             self._last_end_us = now_us
             self.n_measured_left -= self._measured is not None and index in self._measured
-        self._count_deadline(job, None, now_us, status)
+        self._count_deadline(index, None, now_us, status)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
@@ -139,7 +139,7 @@ class JobOutcomes:
         self.rescale_samples += float(record["rescale_paid"])
         self.preempt_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
-        self._count_deadline(job, finished_us, now_us, status)
+        self._count_deadline(index, finished_us, now_us, status)
         if started != NEVER_US:
             self._to_start_s.append((started - job.submit_us) / 1e6)
         if finished_us is not None:
@@ -156,8 +156,9 @@ class JobOutcomes:
     def _of_reports(self, index: int) -> tuple[int | None, float | None, float | None]:
         return self._scores.get(index, (0, None, None)) if self._has_scores else (None, None, None)
 
-    def _count_deadline(self, job: ElasticJob, finished_us: int | None, now_us: int, status: str) -> None:
-        if job.deadline_us is not None:
+    def _count_deadline(self, index: int, finished_us: int | None, now_us: int, status: str) -> None:
+        job = self._jobs[index]
+        if job.deadline_us is not None and (self._measured is None or index in self._measured):
             met = _deadline_met(job, finished_us, now_us)
             undecided = "void" if status in ENDED else "open"
             self.deadlines[undecided if met is None else "met" if met else "missed"] += 1

@@ -158,6 +158,8 @@ def _of_deadlines(run: RunResult) -> Iterator[Sum]:
     table, told = run.table("jobs"), run.summary.get("deadlines")
     if told is None or not {"deadline", "deadline_met"} <= set(table.column_names):
         return
+    first, end = run.record["config"].get("measured") or (0, table.num_rows)
+    table = table.slice(first, end - first)  # those that the run is about
     met = Counter(table["deadline_met"].to_pylist())
     undecided = table.num_rows - table["deadline"].null_count - met[True] - met[False]
     open_or_void = told.get("open", 0) + told.get("void", 0)
