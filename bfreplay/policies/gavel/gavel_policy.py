@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.gavel.clock import US_PER_S, seconds_after
 from bfreplay.policies.gavel.gangs import gangs, rates
@@ -223,6 +225,12 @@ class GavelPolicy(ABC):
     ) -> None:
         if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
+        if self.shares.looks_at_work and np.isinf(steps_left).any():
+            raise InputError(
+                f"the policy {self.name!r} goes by the work that is left, and there are jobs without end",
+                column="work_samples", value=math.inf, expected="jobs with an end",
+                fix="leave --unlimited-work out, or choose a policy such as gavel.max_min_fairness_perf",
+            )  # fmt: skip
         problem = self._problem(state, rounds, rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)

@@ -36,6 +36,7 @@ class RecordedShares:
     def __init__(self, policy: str, events: list[dict[str, Any]]) -> None:
         self.uses_pairs = "packed" in policy or policy == "gandiva"
         self.runs_only_its_own = policy.startswith("fifo")
+        self.looks_at_work = False
         self.shuffles_types = policy in _DO_NOT_KNOW_TYPES
         self._events = events
         self._n = 0

@@ -241,3 +241,17 @@ def test_known_jobs_number_each_arrival_anew_and_drop_those_that_are_gone():
     left, came = known.follow(np.array([9, 4, 7]))  # 7 left and came back
     assert (left.tolist(), came.tolist(), known.number.tolist()) == ([0], [4], [2, 3, 4])
     assert known.still_there(np.array([4, 9])).tolist() == [3]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jobs_without_end_are_refused_by_those_that_go_by_the_work_that_is_left(name):
+    jobs = [job("one", math.inf, FAST), job("two", math.inf, SLOW)]
+    policy = policy_of(name, t_fwd_s=120, solver=ExactSolver())
+    log = idle_log([], 1, 3_600)
+    if any(word in name for word in ("finish_time", "total_duration", "allox")):
+        with pytest.raises(InputError, match="goes by the work that is left"):
+            run(log, jobs, policy)
+    else:
+        result = run(log, jobs, policy)
+        assert result.summary["jobs"]["finished"] == 0
+        assert result.summary["ledger"]["useful_node_us"] == 3_600 * S

@@ -37,6 +37,7 @@ class AlloX:
 
     uses_pairs = False
     runs_only_its_own = False
+    looks_at_work = True
     shuffles_types = False
 
     def __init__(self, *, alpha: float = 1.0) -> None:

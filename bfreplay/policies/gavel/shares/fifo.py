@@ -45,6 +45,7 @@ class FifoPerf:
 
     uses_pairs = False
     runs_only_its_own = True
+    looks_at_work = False
     shuffles_types = False
 
     def shares(self, problem: ShareProblem) -> TimeShares:
@@ -80,6 +81,7 @@ class Fifo:
 
     uses_pairs = False
     runs_only_its_own = True
+    looks_at_work = False
     shuffles_types = True
 
     def __init__(self, *, seed: int = 0, over_allocates: bool = False) -> None:

@@ -25,6 +25,7 @@ class FifoPacked:
 
     uses_pairs = True
     runs_only_its_own = True
+    looks_at_work = False
     shuffles_types = False
 
     def __init__(self, *, threshold: float = 1.5) -> None:

@@ -58,6 +58,7 @@ class FinishTimeFairness:
     """
 
     runs_only_its_own = False
+    looks_at_work = True
 
     def __init__(
         self, variant: Variant = "perf", *, counts_weights: bool = False, reference_type: str | None = None

@@ -35,6 +35,7 @@ class Gandiva:
 
     uses_pairs = True
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = False
 
     def __init__(self, *, seed: int = 0) -> None:

@@ -12,6 +12,7 @@ class Isolated:
 
     uses_pairs = False
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = True
 
     def shares(self, problem: ShareProblem) -> TimeShares:
@@ -27,6 +28,7 @@ class Proportional:
 
     uses_pairs = False
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = True
 
     def shares(self, problem: ShareProblem) -> TimeShares:

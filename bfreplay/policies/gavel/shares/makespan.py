@@ -34,6 +34,7 @@ class Makespan:
     """
 
     runs_only_its_own = False
+    looks_at_work = True
 
     def __init__(
         self, variant: Variant = "perf", reference_type: str | None = None, optimum: Optimum = "central"

@@ -30,6 +30,7 @@ class MaxMinFairness:
     """
 
     runs_only_its_own = False
+    looks_at_work = False
 
     def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
         known = knowledge(variant)

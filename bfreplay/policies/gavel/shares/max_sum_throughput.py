@@ -35,6 +35,7 @@ class MaxSumThroughput:
     """
 
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = False
 
     def __init__(
@@ -84,7 +85,7 @@ def _check_prices(problem: ShareProblem) -> None:
 
 def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
     """(m,) steps/s that just meet the deadline; 0 for jobs without one and for those that have missed it."""
-    ahead = problem.to_deadline_s > 0
+    ahead = (problem.to_deadline_s > 0) & np.isfinite(problem.to_deadline_s)
     return np.divide(problem.steps_left, problem.to_deadline_s, out=np.zeros(problem.n_jobs), where=ahead)
 
 

@@ -21,6 +21,7 @@ class PriorityClasses:
 
     uses_pairs = False
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = False
 
     def __init__(self, inner: Literal["fairness", "fifo"] = "fairness") -> None:

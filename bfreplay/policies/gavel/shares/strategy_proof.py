@@ -31,6 +31,7 @@ class StrategyProof:
 
     uses_pairs = False
     runs_only_its_own = False
+    looks_at_work = False
     shuffles_types = False
 
     def shares(self, problem: ShareProblem) -> TimeShares:

@@ -51,6 +51,9 @@ class SharePolicy(Protocol):
     runs_only_its_own: bool
     """Nothing runs that has no share, even on nodes that would stay empty (the FIFO policies)."""
 
+    looks_at_work: bool
+    """It depends on the steps that are left: there must be no jobs without end."""
+
     shuffles_types: bool
     """It does not know node types apart: rounds walk through them in random order."""
 

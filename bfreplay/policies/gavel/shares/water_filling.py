@@ -40,6 +40,7 @@ class WaterFilling:
     """
 
     runs_only_its_own = False
+    looks_at_work = False
 
     def __init__(self, variant: Variant = "perf", hierarchy: Hierarchy | None = None) -> None:
         known = knowledge(variant)
