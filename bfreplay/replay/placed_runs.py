@@ -31,5 +31,7 @@ def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
 
 
 def _has_shared_nodes(run: RunResult) -> bool:
+    if not run.has_table("allocations"):
+        return False
     table = run.table("allocations")
     return "sharing" in table.column_names and bool(pc.any(pc.greater(table["sharing"], 0)).as_py())

@@ -81,7 +81,7 @@ def test_a_metric_that_the_tables_do_not_have_is_a_contradiction(packed_run, pat
     ("path", "value", "words"),
     [
         ("config.prices", {"v100": 1.0, "p100": 0.43}, "at their prices"),
-        ("config.measured", [1, 2], "summary.scheduling"),
+        ("config.measured", [1, 2], "deadlines met"),
         ("config.measured", [2, 2], "two whole numbers"),
         ("config.until_done", "yes", "true or false"),
         ("summary.scheduling.utilisation", -0.1, "at least 0"),
