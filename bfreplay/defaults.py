@@ -13,5 +13,4 @@ MILP_FORMULATION = "choices_reduced"
 """For a MILP back end: the fastest on nearly all of them."""
 
 NODE_PRICES = {"v100": 0.74, "p100": 0.43, "k80": 0.135}
-"""Dollars for an hour of one GPU, by type: the spot prices that Gavel's program counts with. A policy that counts costs
-takes other types for 1; the cost of a run on such nodes is not told."""
+"""Dollars for an hour of one GPU, by type: the spot prices that Gavel's program counts with."""

@@ -20,6 +20,9 @@ from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 PUBLISHED_RESET_S = 1920.0
 """Least time between two recomputations of shares in the published program."""
 
+PUBLISHED_TYPES = ("v100", "p100", "k80")
+"""The order in which its rounds fill node types."""
+
 
 @dataclass(frozen=True, slots=True)
 class GavelOptions:
@@ -43,7 +46,8 @@ class GavelOptions:
     global_queue
         The job with the highest priority on any type goes first, instead of type after type.
     published
-        Repeat the published program: its least time between recomputations, and its defects (``Quirks``).
+        Repeat the published program: its least time between recomputations, its order of types, and its defects
+        (``Quirks``).
     refill
         Nodes that come, and jobs whose nodes were reclaimed, do not wait for the next round.
     types
@@ -81,6 +85,13 @@ class GavelOptions:
                 "a restart takes as long as a round", column="restart_s", value=self.restart_s,
                 expected=f"seconds below round_s ({self.round_s:g})", fix="make rounds longer",
             )  # fmt: skip
+        if self.published and self.least_reset_s not in (0.0, PUBLISHED_RESET_S):
+            raise InputError(
+                "the published program has a least time of its own between two recomputations", column="least_reset_s",
+                value=self.least_reset_s, expected=f"{PUBLISHED_RESET_S:g} with published=true", fix="leave it out",
+            )  # fmt: skip
+        if self.published:
+            object.__setattr__(self, "least_reset_s", PUBLISHED_RESET_S)
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
 
@@ -101,7 +112,7 @@ class GavelOptions:
         InputError
             ``types`` does not name the types of the log.
         """
-        order = self.types or listed
+        order = self.types or (_as_published(listed) if self.published else listed)
         if sorted(order) != sorted(listed):
             raise InputError(
                 "the order of node types does not name each of them once", column="types", value=";".join(order),
@@ -110,7 +121,7 @@ class GavelOptions:
         return RoundRules(
             type_order=tuple(type_names.index(name) for name in order),
             round_s=self.round_s,
-            least_reset_s=PUBLISHED_RESET_S if self.published else self.least_reset_s,
+            least_reset_s=self.least_reset_s,
             shuffles_types=shares.shuffles_types,
             runs_only_its_own=shares.runs_only_its_own,
             global_queue=self.global_queue,
@@ -120,9 +131,15 @@ class GavelOptions:
         )
 
     def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:
-        """(n,) price of a node-hour of each type."""
-        return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, 1.0)) for name in type_names])
+        """(n,) price of a node-hour of each type, NaN where none is known."""
+        return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, math.nan)) for name in type_names])
 
     def to_json(self) -> dict[str, Any]:
         """Every option, for the run's record."""
         return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}
+
+
+def _as_published(listed: tuple[str, ...]) -> tuple[str, ...]:
+    """The types of the published program in its order, then others as they are listed."""
+    known = tuple(name for name in PUBLISHED_TYPES if name in listed)
+    return known + tuple(name for name in listed if name not in known)

@@ -22,7 +22,14 @@ from bfreplay.policies.gavel.rounds.assignment import NOBODY, Assignment
 from bfreplay.policies.gavel.rounds.crediting import credit
 from bfreplay.policies.gavel.rounds.next_round import next_round, refill
 from bfreplay.policies.gavel.rounds.resets import forget_last_reset, reset, reset_is_due
-from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs, first_state, note_change, remove_jobs
+from bfreplay.policies.gavel.rounds.state import (
+    RoundState,
+    add_jobs,
+    first_state,
+    forget_places,
+    note_change,
+    remove_jobs,
+)
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 from bfreplay.policies.policy import NO_DEADLINE_US, Decision, PolicyState, Trigger
@@ -135,6 +142,7 @@ class GavelPolicy(ABC):
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
         rows = np.flatnonzero(~failed)
+        forget_places(rounds, self._has_lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = (state.work - state.progress)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
@@ -181,8 +189,20 @@ class GavelPolicy(ABC):
         is_idle = seen(state).is_idle
         is_there = np.isin(last.member, self._jobs.still_there(state.job)) | (last.member == NOBODY)
         has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
-        goes_on: NDArray[np.bool_] = is_there.all(axis=1) & has_nodes & ~rounds.is_credited
+        # nodes may have gone and come back while the policy was not asked, as none was idle
+        lost = self._jobs.number[self._has_lost_nodes(state, rounds)]
+        goes_on: NDArray[np.bool_] = (
+            is_there.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
+        )
         return goes_on
+
+    def _has_lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """(m,) of the jobs that the mechanism knows, those there still that hold fewer nodes than they were given."""
+        held = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
+        gang = rounds.jobs.gang
+        holds = np.array([held.get(job, n) for job, n in zip(self._jobs.job, gang.tolist(), strict=True)], np.int64)
+        lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (holds < gang)
+        return lost
 
     def _failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(J,) rows of the jobs that are given up; ``number`` as the mechanism counts."""
@@ -267,7 +287,8 @@ class GavelPolicy(ABC):
         """What the rounds count.
 
         Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how
-        often a job had the same nodes again, of how many times), and the node time of all micro-tasks.
+        often a job had the same nodes again, of how many times), and the node time of all micro-tasks, as planned where
+        nodes went while the policy was not asked.
         """
         state = self._state
         return {

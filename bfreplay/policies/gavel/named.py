@@ -126,7 +126,7 @@ class FinishTimeFairnessPacked(GavelPolicy):
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
         """See ``FinishTimeFairness``."""
-        return FinishTimeFairness("packed", counts_weights=options.published)
+        return FinishTimeFairness("packed")
 
 
 class MakespanAgnostic(GavelPolicy):
@@ -280,7 +280,7 @@ class AlloXPolicy(GavelPolicy):
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
         """See ``AlloX``."""
-        return AlloX()
+        return AlloX(counts_zero_rates=options.published)
 
 
 class StrategyProofPolicy(GavelPolicy):

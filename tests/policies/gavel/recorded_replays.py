@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,11 @@ from bfreplay.policies.gavel.shares.time_shares import SharePolicy, TimeShares
 from bfreplay.policies.policy import Decision, PolicyState
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 
-SCENARIOS = (
-    "static8_single",
-    "cont12_single",
-    "static12_multi",
-    "cont10_prio",
-    "quirk_few_steps",
-    "quirk_idle_gap",
-    "quirk_stall",
-)
+_FOLDER = Path(os.environ.get("BFREPLAY_SHARED") or Path(__file__).resolve().parents[4] / "shared")
+SCENARIOS = tuple(
+    sorted(path.name.removesuffix(".json.gz") for path in (_FOLDER / "golden/gavel/simulations").glob("*.json.gz"))
+) or ("static8_single",)
+"""All that are recorded; the one name stands for them where the shared data are absent, and its tests are skipped."""
 _DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")
 
 

@@ -67,7 +67,7 @@ def test_every_policy_runs_all_jobs_to_their_end_and_the_same_way_twice(name):
         submit_is_relative=True,
         colocation=TOGETHER,
     )  # fmt: skip
-    policy = policy_of(name, t_fwd_s=120, solver=ExactSolver())
+    policy = policy_of(name, t_fwd_s=120, solver=ExactSolver(), prices={"a": 2.0, "b": 1.0})
     first, second = (run(fixed_cluster("a=1,b=2"), jobs, policy) for _ in range(2))
     assert first.summary["jobs"]["finished"] == 4
     assert first.record == second.record
@@ -227,6 +227,34 @@ def test_as_published_means_its_throttle_and_its_defects():
     assert not math.isnan(rules.round_s)
 
 
+def test_as_published_types_are_filled_in_its_order_however_they_are_listed():
+    shares = FifoPerfPolicy.make_shares(GavelOptions())
+    listed, alphabet = ("k80", "a100", "v100"), ("a100", "k80", "v100")
+    assert GavelOptions(published=True).rules(listed, alphabet, shares).type_order == (2, 1, 0)
+    assert GavelOptions().rules(listed, alphabet, shares).type_order == (1, 0, 2)
+    assert GavelOptions(published=True).to_json()["least_reset_s"] == 1920
+    with pytest.raises(InputError, match="a least time of its own"):
+        GavelOptions(published=True, least_reset_s=5.0)
+
+
+def test_a_policy_that_counts_costs_asks_for_the_price_of_every_type():
+    policy = policy_of("gavel.max_sum_throughput_normalized_by_cost_perf", t_fwd_s=120, solver=ExactSolver())
+    with pytest.raises(InputError, match=r"--prices a=1\.0"):
+        run(fixed_cluster("a=1"), [job("one", 10, FAST)], policy)
+
+
+@pytest.mark.parametrize("refill", [True, False])
+@pytest.mark.parametrize("gone", [(0,), (0, 1)])
+def test_a_job_whose_nodes_were_gone_while_nobody_was_asked_starts_anew(refill, gone):
+    """Nodes go at 100 s and come back at 200 s, within the round: the job restarts, on one node or the other."""
+    changes = [(100, k, NodeState.BUSY) for k in gone] + [(200, k, NodeState.IDLE) for k in gone]
+    log = idle_log(changes, len(gone), 2_000)
+    policy = MaxMinFairnessPerf(GavelOptions(restart_s=50.0, refill=refill))
+    result = run(log, [job("one", 1_000, {"a": 1.0}, gang=1)], policy, until_done=False)
+    # one second of two is worked off at one sample/s: 50 s each time
+    assert result.summary["ledger"]["rescaling_node_us"] == 2 * 50 * S
+
+
 def test_a_policy_that_does_not_refill_sleeps_through_nodes_that_come():
     assert FifoPerfPolicy().wakes_on == Trigger.ROUND | Trigger.POOL
     assert FifoPerfPolicy(GavelOptions(refill=False)).wakes_on == Trigger.ROUND
@@ -246,7 +274,7 @@ def test_known_jobs_number_each_arrival_anew_and_drop_those_that_are_gone():
 @pytest.mark.parametrize("name", NAMES)
 def test_jobs_without_end_are_refused_by_those_that_go_by_the_work_that_is_left(name):
     jobs = [job("one", math.inf, FAST), job("two", math.inf, SLOW)]
-    policy = policy_of(name, t_fwd_s=120, solver=ExactSolver())
+    policy = policy_of(name, t_fwd_s=120, solver=ExactSolver(), prices={"a": 2.0})
     log = idle_log([], 1, 3_600)
     if any(word in name for word in ("finish_time", "total_duration", "allox")):
         with pytest.raises(InputError, match="goes by the work that is left"):

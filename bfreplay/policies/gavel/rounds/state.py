@@ -243,6 +243,15 @@ def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
     state.changed = True
 
 
+def forget_places(state: RoundState, lost: NDArray[np.bool_]) -> None:
+    """Jobs (m,) that lost nodes of their last micro-task start anew wherever they run next. Updates ``state``."""
+    jobs, entries = state.jobs, state.entries
+    tasks = jobs.task[lost]
+    if tasks.size:
+        entries.task = np.where(np.isin(entries.task, tasks), -1, entries.task)
+        jobs.task = np.where(np.isin(jobs.task, tasks), -1, jobs.task)
+
+
 def note_change(state: RoundState) -> None:
     """Something else happened that makes it worth while to recompute (nodes came or went). Updates ``state``."""
     state.changed = True

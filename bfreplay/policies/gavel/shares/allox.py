@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -10,6 +12,9 @@ from bfreplay.errors import InputError
 from bfreplay.policies.gavel.shares.held_slots import shares_of_slots, still_held
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import TimeShares
+
+_NEARLY_NO_RATE = 1e-10
+"""Steps/s that the original counts where a job cannot run."""
 
 
 class AlloX:
@@ -20,7 +25,7 @@ class AlloX:
     sum says who is first on each node; these get all their time there, and keep the node until they leave. The others
     are assigned anew next time. See ``still_held`` for nodes that go away.
 
-    A job is never put where its rate is 0 (the original may: it counts such a rate as 1e-10 steps/s).
+    A job is never put where its rate is 0, unless ``counts_zero_rates``.
 
     Parameters
     ----------
@@ -28,6 +33,9 @@ class AlloX:
         Fraction of the waiting jobs, the oldest first, that is looked at, though never fewer than free nodes. Small
         values bound the wait of old jobs, and the time that an answer takes: it grows about with the cube of the jobs
         that are looked at.
+    counts_zero_rates
+        Do as the original does: a rate of 0 counts as 1e-10 steps/s, so that a job may be put, for good, where it
+        cannot run.
 
     Raises
     ------
@@ -40,12 +48,13 @@ class AlloX:
     looks_at_work = True
     shuffles_types = False
 
-    def __init__(self, *, alpha: float = 1.0) -> None:
+    def __init__(self, *, alpha: float = 1.0, counts_zero_rates: bool = False) -> None:
         if not 0 < alpha <= 1:
             raise InputError(
                 "AlloX looks at a fraction of the waiting jobs.", column="alpha", value=alpha, expected="0 < alpha <= 1"
             )
         self.alpha = alpha
+        self.counts_zero_rates = counts_zero_rates
         self.forget()
 
     def forget(self) -> None:
@@ -61,10 +70,14 @@ class AlloX:
             If a job needs more than one node at once.
         """
         _require_single_nodes(problem)
+        if self.counts_zero_rates:
+            problem = replace(problem, rate=np.maximum(problem.rate, _NEARLY_NO_RATE))
         self._held, free = still_held(self._held, problem)
         waiting = self._candidates(problem, free)
         if len(waiting):
-            first, type_of = first_on_each_node(_processing_time(problem, waiting, free), problem.age_s[waiting], free)
+            first, type_of = first_on_each_node(
+                _processing_time(problem, waiting, free), problem.age_s[waiting], free, self.counts_zero_rates
+            )
             for i, j in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
                 self._held[int(problem.job[i])] = j
         return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
@@ -79,7 +92,10 @@ class AlloX:
 
 
 def first_on_each_node(
-    processing_time: NDArray[np.float64], constant: NDArray[np.float64], free: NDArray[np.int64]
+    processing_time: NDArray[np.float64],
+    constant: NDArray[np.float64],
+    free: NDArray[np.int64],
+    every_position: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Who is first on each node, when the sum of completion times is smallest.
 
@@ -96,6 +112,8 @@ def first_on_each_node(
         type are alike, and with the age of jobs here the choice is that of the original.
     free : (n,) int64
         Nodes of each type.
+    every_position
+        Look at all m positions of each node all the same: of answers that rounding makes equal, the original's.
 
     Returns
     -------
@@ -105,6 +123,8 @@ def first_on_each_node(
     n_jobs = len(processing_time)
     node_type = np.repeat(np.arange(len(free)), free)
     last_position = -(-n_jobs // np.maximum(free, 1))[node_type]
+    if every_position:
+        last_position = np.full_like(last_position, n_jobs)
     position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
     node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
     cost = position * processing_time[:, node_type[node]] + constant[:, None]

@@ -52,7 +52,7 @@ class FinishTimeFairness:
     variant
         ``agnostic``, ``perf`` or ``packed``.
     counts_weights
-        Divide ``th_i`` by the weight of the job, but not ``iso_i``, as Gavel does in its packed policy only.
+        Divide ``th_i`` by the weight of the job, but not ``iso_i``. By default only where packed, as in Gavel.
     reference_type
         Whose rates the agnostic variant takes for all types, see ``reference_rate``.
     """
@@ -61,12 +61,12 @@ class FinishTimeFairness:
     looks_at_work = True
 
     def __init__(
-        self, variant: Variant = "perf", *, counts_weights: bool = False, reference_type: str | None = None
+        self, variant: Variant = "perf", *, counts_weights: bool | None = None, reference_type: str | None = None
     ) -> None:
         known = knowledge(variant)
         self.uses_pairs = known.uses_pairs
         self.shuffles_types = known.shuffles_types
-        self._counts_weights = counts_weights
+        self._counts_weights = self.uses_pairs if counts_weights is None else counts_weights
         self._reference_type = reference_type
         self._before: dict[int, _Before] = {}
 

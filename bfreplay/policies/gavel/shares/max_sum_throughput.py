@@ -80,6 +80,7 @@ def _check_prices(problem: ShareProblem) -> None:
                 column="price_per_hour",
                 value=price,
                 expected="a number above 0",
+                fix=f"say what an hour of it costs: --prices {name}=1.0",
             )
 
 

@@ -23,18 +23,10 @@ from bfreplay.policies.gavel.rounds.rules import RoundRules
 from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs, first_state, remove_jobs
 from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from tests.policies.gavel.recorded_replays import SCENARIOS as SCENARIOS
 
 FASTEST_FIRST = ("v100", "p100", "k80")
 DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")
-SCENARIOS = (
-    "static8_single",
-    "cont12_single",
-    "static12_multi",
-    "cont10_prio",
-    "quirk_few_steps",
-    "quirk_idle_gap",
-    "quirk_stall",
-)
 
 
 @dataclass(frozen=True)

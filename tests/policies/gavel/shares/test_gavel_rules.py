@@ -31,7 +31,7 @@ def policy_named(name: str, seed: int) -> SharePolicy:
         "fifo_perf": FifoPerf(),
         "fifo_packed": FifoPacked(),
         "gandiva": Gandiva(seed=seed),
-        "allox": AlloX(),
+        "allox": AlloX(counts_zero_rates=True),
     }
     return made[name]
 
@@ -469,3 +469,9 @@ def test_policies_say_what_rounds_must_know_about_them() -> None:
         "Gandiva": (True, False, False),
         "AlloX": (False, False, False),
     }
+
+
+def test_a_job_is_put_where_it_cannot_run_only_as_the_original_does():
+    given = problem([[0.0, 0.0], [1.0, 2.0]], [1, 1])
+    assert AlloX().shares(given).share.tolist() == [[0, 0], [0, 1]]
+    assert AlloX(counts_zero_rates=True).shares(given).share.tolist() == [[1, 0], [0, 1]]
