@@ -84,6 +84,7 @@ class PolicyState:
     nodes: NodesSeen | None = None  # None only in states that no replay made
     model_names: Sequence[str] = ()  # by number
     colocation: Colocation | None = None
+    owed: NDArray[np.float64] | None = None  # (J,) samples to make up for rescales and reclaims before progress goes on
     window_start_us: int = 0
     jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
 

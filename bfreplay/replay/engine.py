@@ -340,7 +340,8 @@ class Engine:
         throughput, objective = active.throughput[: active.n].view(), active.objective[: active.n].view()
         by_type = active.by_type[: active.n].view() if active.is_placed else None
         admitted_us = records["admitted_us"] + records["paused_us"]
-        for view in (records, throughput, objective, admitted_us, by_type):
+        owed = records["preempt_debt"] + records["rescale_debt"]
+        for view in (records, throughput, objective, admitted_us, by_type, owed):
             if view is not None:
                 view.flags.writeable = False  # a policy that writes here would corrupt the books
         return PolicyState(
@@ -365,6 +366,7 @@ class Engine:
             nodes=self.pool,
             model_names=self.feed.model_names,
             colocation=self.feed.colocation,
+            owed=owed,
             window_start_us=self.events.window_start_us,
             jobs_to_come=self.feed.may_go_on,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.clock import whole_us
+from bfreplay.policies.gavel.clock import US_PER_S, whole_us
 from bfreplay.policies.gavel.rounds.assignment import Assignment
 from bfreplay.policies.gavel.rounds.rules import RoundRules
 from bfreplay.policies.gavel.rounds.state import RoundState
@@ -92,7 +92,12 @@ class PlacedRound:
         # as the replay will work it out, to the microsecond
         progress = state.progress[row]
         takes_us = np.zeros(there.shape, np.int64)
-        takes_us[there] = whole_us(((progress + steps) - progress + rate * lost_s) / rate)
+        to_do = (progress + steps) - progress + rate * lost_s
+        takes_us[there] = whole_us(to_do / rate)
+        if state.owed is not None and state.owed[row].any():
+            # what a job has to make up for takes its time first; no round becomes longer than a round for that
+            most_us = np.maximum(takes_us[there], int(rules.round_s * US_PER_S))
+            takes_us[there] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
         ends_us = takes_us.max(axis=1)
         if rules.quirks.pairs_end_together:
             is_pair = there.all(axis=1)

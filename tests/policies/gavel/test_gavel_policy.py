@@ -181,6 +181,17 @@ def test_without_any_node_left_everything_waits_and_goes_on_when_one_comes():
     assert finished_s(result) == [1_350]
 
 
+def test_a_round_of_a_job_that_has_to_make_up_for_a_stop_lasts_until_it_has():
+    """Two jobs take turns; leaving its node costs each 20 s of work, which must not become 20 million tiny rounds."""
+    curve = TabulatedCurve([0, 1], [0, 1.0])
+    jobs = [ElasticJob(name, 0, 1, 1, 0, 20.0, 361.0, curve) for name in ("one", "two")]
+    log = idle_log([], 1, 5_000)
+    result = run(log, jobs, MaxMinFairnessPerf())
+    assert result.summary["policy"]["n_rounds"] <= 6
+    assert result.summary["jobs"]["finished"] == 2
+    assert result.summary["ledger"]["rescaling_node_us"] >= 20 * S
+
+
 def test_elastic_jobs_use_one_width():
     curve = TabulatedCurve([0, 1, 8], [0, 1.0, 8.0])
     elastic = ElasticJob("one", 0, 1, 8, 0, 0, 720, curve)
