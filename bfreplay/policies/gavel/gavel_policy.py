@@ -155,7 +155,7 @@ class GavelPolicy(ABC):
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
         placed = PlacedRound(state, rounds, assignment, rows)
-        placed.begin(self._rules, slice(0, None))
+        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S))
         self._until_us = placed.until_us
         self._limits = placed.limits()
         return placed.decision(failed if failed.any() else None, self._until_us)
@@ -178,7 +178,7 @@ class GavelPolicy(ABC):
         n_kept = int(np.count_nonzero(kept))
         placed = PlacedRound(state, rounds, assignment, rows)
         placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
-        placed.begin(self._rules, slice(n_kept, None))
+        placed.begin(self._rules, slice(n_kept, None), self._until_us - state.time_us)
         self._limits = placed.limits()
         self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else -1
         return placed.decision(failed if failed.any() else None, self._until_us)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.clock import US_PER_S, whole_us
+from bfreplay.policies.gavel.clock import whole_us
 from bfreplay.policies.gavel.rounds.assignment import Assignment
 from bfreplay.policies.gavel.rounds.rules import RoundRules
 from bfreplay.policies.gavel.rounds.state import RoundState
@@ -79,8 +79,8 @@ class PlacedRound:
         self._restart_s = np.zeros(n)
         self._not_before_us = np.zeros(n, np.int64)
 
-    def begin(self, rules: RoundRules, tasks: slice) -> None:
-        """Micro-tasks that start now."""
+    def begin(self, rules: RoundRules, tasks: slice, left_us: int) -> None:
+        """Micro-tasks that start now, with ``left_us`` left of the round."""
         state, assignment = self._state, self._assignment
         there, row = self._place(tasks)
         rate = self._rate[tasks][there]
@@ -95,8 +95,8 @@ class PlacedRound:
         to_do = (progress + steps) - progress + rate * lost_s
         takes_us[there] = whole_us(to_do / rate)
         if state.owed is not None and state.owed[row].any():
-            # what a job has to make up for takes its time first; no round becomes longer than a round for that
-            most_us = np.maximum(takes_us[there], int(rules.round_s * US_PER_S))
+            # what a job has to make up for takes its time first; no round becomes longer for that
+            most_us = np.maximum(takes_us[there], left_us)
             takes_us[there] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
         ends_us = takes_us.max(axis=1)
         if rules.quirks.pairs_end_together:

@@ -192,6 +192,16 @@ def test_a_round_of_a_job_that_has_to_make_up_for_a_stop_lasts_until_it_has():
     assert result.summary["ledger"]["rescaling_node_us"] >= 20 * S
 
 
+def test_one_that_starts_in_mid_round_with_a_debt_does_not_hold_up_the_others():
+    """It loses its node at 50 s, has one again at 100 s, and 200 s to make up for: the round ends at 360 s all the same."""
+    curve = TabulatedCurve([0, 1], [0, 1.0])
+    jobs = [ElasticJob(name, 0, 1, 1, 0, cost, 720.0, curve) for name, cost in (("one", 0.0), ("two", 200.0))]
+    log = idle_log([(50, 1, NodeState.BUSY), (100, 1, NodeState.IDLE)], 2, 5_000)
+    result = run(log, jobs, MaxMinFairnessPerf())
+    assert finished_s(result)[0] == 720
+    assert result.summary["ledger"]["preempted_node_us"] == 200 * S
+
+
 def test_elastic_jobs_use_one_width():
     curve = TabulatedCurve([0, 1, 8], [0, 1.0, 8.0])
     elastic = ElasticJob("one", 0, 1, 8, 0, 0, 720, curve)
