@@ -193,7 +193,7 @@ def test_a_round_of_a_job_that_has_to_make_up_for_a_stop_lasts_until_it_has():
 
 
 def test_one_that_starts_in_mid_round_with_a_debt_does_not_hold_up_the_others():
-    """It loses its node at 50 s, has one again at 100 s, and 200 s to make up for: the round ends at 360 s all the same."""
+    """It loses its node at 50 s, has one at 100 s, and 200 s to make up for: the round ends at 360 s all the same."""
     curve = TabulatedCurve([0, 1], [0, 1.0])
     jobs = [ElasticJob(name, 0, 1, 1, 0, cost, 720.0, curve) for name, cost in (("one", 0.0), ("two", 200.0))]
     log = idle_log([(50, 1, NodeState.BUSY), (100, 1, NodeState.IDLE)], 2, 5_000)
