@@ -14,13 +14,14 @@ from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, next_target
+from bfreplay.replay.decision_checks import why_not_realisable
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.holes import idle_and_held_us
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.placed_rates import locate
-from bfreplay.replay.pool import FREE, NodePool
+from bfreplay.replay.pool import FREE, NodePool, PoolView
 from bfreplay.replay.pool_tables import write_holes
 from bfreplay.replay.published import charge_first_map
 from bfreplay.replay.recorder import Recorder
@@ -36,8 +37,6 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 
 
 _GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
-_MOST_S = 1e15
-"""Of a restart: far longer than any log, and its samples are still numbers."""
 
 
 class Engine:
@@ -66,6 +65,7 @@ class Engine:
             may_share=self.feed.colocation is not None,
         )  # fmt: skip
         self.pool = NodePool(len(events.nodes), self.active, events.window_start_us, events.node_types.of_node)
+        self._seen = PoolView(self.pool)
         source = self.feed.source
         self.outcomes = JobOutcomes(
             self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better), settings.measured
@@ -363,7 +363,7 @@ class Engine:
             deadline_us=records["deadline_us"],
             model=records["model"],
             throughput_by_type=by_type,
-            nodes=self.pool,
+            nodes=self._seen,
             model_names=self.feed.model_names,
             colocation=self.feed.colocation,
             owed=owed,
@@ -373,28 +373,10 @@ class Engine:
 
     def _realise(self, decision: Decision, before: NDArray[np.int64]) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be realised."""
+        problem = why_not_realisable(
+            decision, before, self.active, self.pool, self._now_us, may_share=self.feed.colocation is not None
+        )
         counts = np.asarray(decision.counts)
-        problem = ""
-        if counts.shape != before.shape or not np.issubdtype(counts.dtype, np.integer):
-            problem = f"{counts.dtype} counts of shape {counts.shape} for {before.size} jobs, whole numbers are needed"
-        else:
-            most = self.active.records["max_nodes"][: self.active.n]
-            partner = decision.partner
-            is_second = np.zeros(counts.size, np.bool_) if partner is None else _is_second(partner)
-            used = int(counts[~is_second].sum()) if is_second.shape == counts.shape else 0
-            if is_second.shape != counts.shape:
-                problem = f"partners of shape {is_second.shape} for {counts.size} jobs"
-            elif used > self.pool.n_idle:
-                problem = f"counts that sum to {used} of {self.pool.n_idle} idle nodes"
-            elif (counts < 0).any() or ((counts > most) & (counts > before)).any():
-                problem = f"counts outside 0 to max_nodes {most.tolist()}"
-            elif (
-                (counts > 0) & (counts < self.active.records["min_nodes"][: self.active.n]) & (counts != before)
-            ).any():
-                least = self.active.records["min_nodes"][: self.active.n]
-                problem = f"counts between 0 and min_nodes {least.tolist()}"
-        if not problem:
-            problem = self._why_not_placeable(decision, counts)
         if problem:
             raise BfreplayError(
                 f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
@@ -415,29 +397,6 @@ class Engine:
             records["restart_s"] = decision.restart_s
         if decision.until_us is not None:
             self._round_us = int(decision.until_us)
-
-    def _why_not_placeable(self, decision: Decision, counts: NDArray[np.int64]) -> str:
-        """What is wrong with everything but the counts; empty when nothing is."""
-        n = self.active.n
-        shares = self.active.records["sharing"][:n].any() or decision.partner is not None
-        if decision.assigned is None and (self.active.has_types or shares):
-            return "counts without nodes, where nodes are of several types or shared"
-        if decision.partner is not None and (decision.partner >= 0).any() and self.feed.colocation is None:
-            return "jobs that share nodes, and the jobs have no table of what they make together"
-        for name, array, most in (("samples", decision.samples, np.inf), ("restart_s", decision.restart_s, _MOST_S)):
-            if array is not None and (array.shape != (n,) or not ((array >= 0) & (array <= most)).all()):
-                return f"{name} that are not one number >= 0 for each job"
-        times_us = decision.not_before_us
-        if times_us is not None and (times_us.shape != (n,) or not np.issubdtype(times_us.dtype, np.integer)):
-            return "not_before_us that are not one whole number for each job"
-        failed = decision.failed
-        if failed is not None and (failed.shape != (n,) or failed.dtype != np.bool_ or counts[failed].any()):
-            return "jobs up that hold nodes, or not one truth for each job"
-        if decision.until_us is not None and decision.until_us <= self._now_us:
-            return f"a time to be asked again that is not later: {iso_utc(decision.until_us)}"
-        if decision.assigned is None:
-            return ""
-        return self.pool.why_not_assignable(counts, decision.assigned, decision.partner)
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -480,9 +439,3 @@ class Engine:
         if self.recorder.holes is not None:
             write_holes(holes, self.recorder.holes)
         return ledger
-
-
-def _is_second(partner: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(J,) whether a job is the second of two that share nodes, whose nodes are counted with the first."""
-    is_second: NDArray[np.bool_] = (partner >= 0) & (partner < np.arange(partner.size))
-    return is_second

@@ -180,27 +180,12 @@ class NodePool:
         self.n_idle = 0
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
 
-    @property
-    def type_names(self) -> tuple[str, ...]:
-        """T names."""
-        return self.active.type_names
-
-    @property
-    def is_idle(self) -> NDArray[np.bool_]:
-        """(N,) whether jobs may use the node now, held ones included."""
-        idle: NDArray[np.bool_] = self.holder != NOT_IDLE
-        return idle
-
     def n_idle_of_type(self) -> NDArray[np.int64]:
         """(T,) idle nodes of each type."""
-        n_types = len(self.type_names)
+        n_types = len(self.active.type_names)
         if n_types == 1:
             return np.array([self.n_idle])
-        return np.bincount(self.node_type[self.is_idle], minlength=n_types)
-
-    def held(self, j: int) -> NDArray[np.int32]:
-        """Numbers of the nodes that the active job in row j holds."""
-        return self.active.held[j, : self.active.records[j]["count"]].copy()
+        return np.bincount(self.node_type[self.holder != NOT_IDLE], minlength=n_types)
 
     def leave(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int]:
         """Reclaim nodes; ``records["lost"]`` says from whom. Returns (nodes reclaimed, those that a job held)."""
@@ -318,3 +303,33 @@ class NodePool:
         bins = self._bins.copy()
         _count_open(self.holder, self._nodes, now_us, bins)
         return bins
+
+
+class PoolView:
+    """What a policy may see of a pool (``policies.NodesSeen``), and nothing that it could change."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: NodePool) -> None:
+        self._pool = pool
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """T names."""
+        return self._pool.active.type_names
+
+    @property
+    def node_type(self) -> NDArray[np.int16]:
+        """(N,) position of each node's type in ``type_names``; read-only."""
+        return self._pool.node_type
+
+    @property
+    def is_idle(self) -> NDArray[np.bool_]:
+        """(N,) whether jobs may use the node now, held ones included."""
+        idle: NDArray[np.bool_] = self._pool.holder != NOT_IDLE
+        return idle
+
+    def held(self, j: int) -> NDArray[np.int32]:
+        """Numbers of the nodes that the active job in row j holds."""
+        active = self._pool.active
+        return active.held[j, : active.records[j]["count"]].copy()
