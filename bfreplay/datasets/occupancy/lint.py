@@ -28,14 +28,17 @@ class Example:
 
 @dataclass(slots=True)
 class Tally:
-    """How often something was met, and the first few places."""
+    """How often something was met, the node-hours that it concerns where these are known, and the first few places."""
 
     count: int = 0
     examples: list[Example] = field(default_factory=list)
+    node_hours: float | None = None
 
-    def add(self, example: Example | None, n: int) -> None:
+    def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
         """Count it ``n`` times more."""
         self.count += n
+        if node_hours is not None:
+            self.node_hours = (self.node_hours or 0.0) + node_hours
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
 
@@ -43,7 +46,8 @@ class Tally:
         """Plain numbers and strings."""
         # without folders: the same log says the same wherever it lies
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
-        return {"count": self.count, "examples": examples}
+        hours = {} if self.node_hours is None else {"node_hours": self.node_hours}
+        return {"count": self.count, **hours, "examples": examples}
 
 
 class Lint:
@@ -87,9 +91,21 @@ class Lint:
         """Count rows that are left out, by reason; ``n`` 0 is nothing. The first few are kept as examples."""
         _count(self.dropped, reason, file, line, value, n)
 
-    def doubt(self, sentence: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
-        """Count something that may make the result wrong. The sentence is the same for all cases of a kind."""
-        _count(self.doubts, sentence, file, line, value, n)
+    def doubt(
+        self,
+        sentence: str,
+        file: str = "",
+        line: int | None = None,
+        value: object = "",
+        n: int = 1,
+        node_hours: float | None = None,
+    ) -> None:
+        """Count something that may make the result wrong. The sentence is the same for all cases of a kind.
+
+        ``node_hours`` is how much idle time may be wrong because of it, where that is known: every later answer shows
+        it as a share of the idle node-hours.
+        """
+        _count(self.doubts, sentence, file, line, value, n, node_hours)
 
     @property
     def rows_dropped(self) -> int:
@@ -123,14 +139,22 @@ class Lint:
         }
 
 
-def _count(tallies: dict[str, Tally], key: str, file: str, line: int | None, value: object, n: int) -> None:
+def _count(
+    tallies: dict[str, Tally],
+    key: str,
+    file: str,
+    line: int | None,
+    value: object,
+    n: int,
+    node_hours: float | None = None,
+) -> None:
     if n == 0:
         return
     text = " ".join(str(value).encode("utf-8", "backslashreplace").decode().split())
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
     known = bool(file) or bool(text)
-    tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n)
+    tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n, node_hours)
 
 
 def dropped_counts(lint: Lint) -> Mapping[str, int]:
