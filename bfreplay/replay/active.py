@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.workload import ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
@@ -30,7 +31,7 @@ ACTIVE_JOB = np.dtype(
         ("rescale_cost", np.float64),  # published accounting: samples to subtract at the next event
         ("restart_s", np.float64),  # what the decision just made costs besides
         ("finish_us", np.int64),  # when it reaches its target if nothing changes
-        ("not_before_us", np.int64),  # and holds its nodes at least until then
+        ("not_before_us", np.int64),  # and holds its nodes at least until then, LONG_AGO_US for no such time
         ("min_nodes", np.int64),
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
@@ -206,6 +207,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     record["model"] = model
     record["admitted_us"] = now_us
     record["first_start_us"] = NEVER_US
+    record["not_before_us"] = LONG_AGO_US
     return record
 
 

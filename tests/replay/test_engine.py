@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
+from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.summary_text import render
 from bfreplay.workload import JobSet
@@ -29,6 +32,22 @@ def test_a_job_completes_at_its_exact_instant_and_frees_its_nodes():
     assert _hours(result, "useful") == 10  # node-seconds
     assert _hours(result, "unused") == 30
     assert result.summary["last_finish_us"] == 5 * SECOND
+
+
+@pytest.mark.parametrize("policy", [BFTrainerPolicy, lambda: policy_of("gavel.fifo", t_fwd_s=60, solver=ExactSolver())])
+def test_a_replay_before_1970_is_the_same_as_one_after(policy):
+    finished = {}
+    for start_us in (-(10**15), 10**15):
+        events = NodeEvents.from_arrays(
+            ["n0", "n1", "n2"], [0, 0, 1], [start_us + 5 * SECOND], [2], [0], start_us, start_us + 900 * SECOND
+        )
+        jobs = JobSet([job(f"job{k}", work=600, rates=(0, 10)) for k in range(4)], submit_is_relative=True)
+        result = replay_log(events, jobs, policy())
+        finished[start_us] = (result.jobs["finished"].astype("int64") - start_us).tolist()
+        assert result.summary["jobs"]["finished"] == 4
+    before, after = finished.values()
+    assert before == after
+    assert min(after) == 60 * SECOND
 
 
 def test_under_the_published_clock_a_job_that_is_done_is_noticed_at_the_next_event():

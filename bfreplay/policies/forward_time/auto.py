@@ -12,7 +12,7 @@ from bfreplay import checks, defaults
 from bfreplay.errors import InputError
 from bfreplay.policies.forward_time.fixed import FixedForwardTime
 from bfreplay.policies.forward_time.shadows import Shadows
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.policy import LONG_AGO_US, PolicyState
 
 AUTO = "auto"
 """Its name, and what stands for it in options."""
@@ -93,7 +93,7 @@ class AutoForwardTime:
         self._shadows = Shadows(self._candidates_s)
         self._gained = np.zeros(self._candidates_s.size)
         self._n_seen = 0
-        self._last_us: int = np.iinfo(np.int64).min
+        self._last_us = LONG_AGO_US
 
     def seconds(self, state: PolicyState) -> float:
         """The weighted mean, after learning from what happened since the last decision."""

@@ -15,7 +15,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.believed_tables import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
-from bfreplay.policies.policy import Decision, Policy, PolicyState, Trigger
+from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyState, Trigger
 
 
 class LearningPolicy:
@@ -74,7 +74,7 @@ class LearningPolicy:
     def _forget(self) -> None:
         self._holds = Holds(self.measure_s, self.wakes_on)
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)
-        self._last_us: int = np.iinfo(np.int64).min
+        self._last_us = LONG_AGO_US
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
 from bfreplay.policies.look_ahead.last_pool import last_pool_s
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies.policy import ANY_TRIGGER, LONG_AGO_US, Decision, PolicyState
 
 
 class LookAheadPolicy:
@@ -61,7 +61,7 @@ class LookAheadPolicy:
         self._time_us = np.zeros(2 * self.memory, np.int64)
         self._idle = np.zeros(2 * self.memory, np.int64)
         self._n = 0
-        self._last_us: int = np.iinfo(np.int64).min
+        self._last_us = LONG_AGO_US
 
     @classmethod
     def from_options(

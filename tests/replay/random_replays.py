@@ -1,0 +1,279 @@
+"""Random replays: log, jobs, policy and options made from one seed, run by bfreplay, checked by the second engine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
+from bfreplay.milp.catalogue import solver_of
+from bfreplay.policies import Decision, Trigger
+from bfreplay.policies.catalogue import policy_of
+from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import ElasticJob, JobSet
+from tests.replay.second_engine import Job, Log, Rules, check, check_tables
+
+BY_COUNTS = (
+    "bftrainer", "bftrainer", "bftrainer auto", "bftrainer objective", "equal-share", "look-ahead", "foresight",
+    "random counts", "random counts",
+)  # fmt: skip
+OBJECTIVES = (
+    "throughput", "speed-up", "priority", "proportional-fairness", "max-min", "deadline", "cost(price=0.1)", "energy",
+    "throughput + 0.5*speed-up",
+)  # fmt: skip
+IN_ROUNDS = (
+    "gavel.max_min_fairness", "gavel.max_min_fairness_perf", "gavel.max_min_fairness_water_filling_perf",
+    "gavel.finish_time_fairness_perf", "gavel.min_total_duration_perf", "gavel.max_sum_throughput_perf",
+    "gavel.isolated", "gavel.proportional", "gavel.fifo", "gavel.fifo_perf",
+)  # fmt: skip
+_NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
+
+
+class RandomCounts:
+    """A policy that gives random feasible counts, and is woken by some triggers only."""
+
+    name = "random counts"
+
+    def __init__(self, seed: int, wakes_on: Trigger) -> None:
+        self.wakes_on = wakes_on
+        self._rng = np.random.default_rng(seed)
+
+    def decide(self, state) -> Decision:
+        """Counts drawn one by one; sometimes all stay as they are."""
+        counts = np.array(state.current, dtype=np.int64)
+        if self._rng.random() < 0.2:
+            return Decision(counts)
+        left = state.n_idle
+        for j in self._rng.permutation(state.n_jobs):
+            most = min(left, int(state.max_nodes[j]))
+            if self._rng.random() < 0.3 or most < state.min_nodes[j]:
+                counts[j] = 0
+            else:
+                counts[j] = self._rng.integers(state.min_nodes[j], most + 1)
+            left -= int(counts[j])
+        return Decision(counts)
+
+    def describe(self) -> dict[str, object]:
+        """Its name."""
+        return {"name": self.name}
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+@dataclass
+class Case:
+    """Everything that one replay is made from."""
+
+    seed: int
+    log: Log
+    states: list[int]  # of each change of the log
+    jobs: list[Job]
+    deadlines: dict[str, int]
+    policy: str
+    rules: Rules
+    t_fwd_s: float = 120.0
+    objective: str | None = None
+    solver: str = "exact"
+    unlimited_work: bool = False
+    via_files: bool = False
+    with_bound: bool = False
+    random_state: int = 0
+    options: dict[str, float] = field(default_factory=dict)
+
+
+def _log(rng: np.random.Generator, types: list[str] | None) -> tuple[Log, list[int]]:
+    n_nodes = int(rng.choice([1, 2, 3, 5, 8, 13, 24]))
+    start_us = int(rng.choice([0, 1_600_000_000_000_000, 1_719_800_000_123_457, -86_400_000_000]))
+    unit = int(rng.choice([1, 1_000, 1_000_000]))  # whole seconds make coincidences
+    length = max(3, int(rng.choice([60, 600, 7_200])) * 1_000_000 // unit)
+    width = len(str(n_nodes)) if rng.random() < 0.5 else 1  # n10 before n2: order of names, not of numbers
+    nodes = sorted(f"n{k:0{width}d}" for k in range(n_nodes))
+    idle = {int(k) for k in np.flatnonzero(rng.random(n_nodes) < rng.choice([0.0, 0.3, 0.7, 1.0]))}
+    first = set(idle)
+    changes: list[tuple[int, int, bool]] = []
+    states: list[int] = []
+    n_instants = int(rng.choice([0, 1, 5, 20, 50]))
+    times = sorted({int(t) for t in rng.integers(1, length + (rng.random() < 0.3), n_instants)})
+    for step in times:
+        most = n_nodes if rng.random() < 0.3 else min(3, n_nodes)
+        for node in sorted(rng.choice(n_nodes, int(rng.integers(1, most + 1)), replace=False).tolist()):
+            now_idle = node not in idle
+            state = NodeState.IDLE if now_idle else _NOT_IDLE[int(rng.integers(len(_NOT_IDLE)))]
+            if now_idle and rng.random() < 0.1:  # from one kind of not idle to another
+                state, now_idle = _NOT_IDLE[int(rng.integers(len(_NOT_IDLE)))], False
+            idle = (idle | {node}) if now_idle else idle - {node}
+            changes.append((start_us + step * unit, node, now_idle))
+            states.append(int(state))
+    of_node = [types[int(rng.integers(len(types)))] for _ in nodes] if types else None
+    if of_node:
+        of_node[: len(types)] = types[:n_nodes]
+    return Log(nodes, start_us, start_us + length * unit, first, changes, of_node), states
+
+
+def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
+    span = log.end_us - log.start_us
+    jobs = []
+    for k in range(int(rng.choice([1, 2, 4, 7, 12]))):
+        most = int(rng.integers(1, 1 + rng.choice([1, 4, 8, 30])))
+        scale = float(rng.choice([1e-3, 1.0, 100.0, 1e6]))
+        rates = {}
+        for name in types:
+            if rng.random() < 0.6:
+                curve = scale * np.arange(most + 1) ** rng.uniform(0.3, 1.2)
+            else:
+                curve = np.concatenate([[0.0], scale * rng.random(most)])
+            if rng.random() < 0.1 and not in_rounds:
+                curve[int(rng.integers(most + 1))] = 0.0
+            rates[name] = [float(rate) for rate in curve]
+        peak = max(max(curve) for curve in rates.values())
+        work = max(peak, 1e-9) * span / 1e6 * float(rng.choice([1e-3, 0.05, 0.3, 1.0, 10.0]))
+        when = rng.random()
+        submit_us = log.start_us + int(0 if when < 0.4 else rng.integers(-span // 4, span + span // 10))
+        if when > 0.9 and log.changes:
+            submit_us = log.changes[int(rng.integers(len(log.changes)))][0]  # at the instant of an event
+        if when > 0.98:
+            submit_us = log.end_us
+        costs = rng.choice([0.0, 1.0, 5.0, 30.0, 200.0], 2)
+        weight = float(rng.choice([1.0, 1.0, 0.5, 3.0]))
+        least = int(rng.integers(1, most + 1)) if rng.random() < 0.5 else 1
+        jobs.append(Job(f"job{k}", submit_us, least, most, float(costs[0]), float(costs[1]), work, rates, weight))
+    return jobs
+
+
+def case_of(seed: int) -> Case:
+    """Return the case of one seed."""
+    rng = np.random.default_rng(seed)
+    kind = rng.random()
+    in_rounds = kind > 0.85
+    is_typed = kind > 0.95 or 0.80 < kind <= 0.85
+    types = ["v100", "k80"] if is_typed else ["any"]
+    log, states = _log(rng, types if is_typed else None)
+    jobs = _jobs(rng, log, types if is_typed and len(log.nodes) > 1 else ["any"], in_rounds=in_rounds)
+    if is_typed and len(log.nodes) == 1:
+        log.types, is_typed = None, False
+    policy = str(rng.choice(IN_ROUNDS)) if in_rounds else "bftrainer" if is_typed else str(rng.choice(BY_COUNTS))
+    is_published = not in_rounds and not is_typed and rng.random() < 0.3
+    wakes = frozenset({"pool", "arrival", "completion"})
+    if policy == "random counts" and rng.random() < 0.4:
+        wakes = frozenset(str(word) for word in rng.choice(sorted(wakes), int(rng.integers(1, 3)), replace=False))
+    solver = "exact"
+    if policy == "bftrainer" and not is_typed and rng.random() < 0.01:
+        solver = str(rng.choice(["highs", "cbc"]))
+    rules = Rules(
+        int(rng.choice([1, 2, 4, 10])), is_published,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed, wakes=wakes,
+    )  # fmt: skip
+    deadlines = {
+        job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
+        for job in jobs
+        if rng.random() < 0.3
+    }
+    return Case(
+        seed, log, states, jobs, deadlines, policy, rules,
+        t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
+        objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
+        solver=solver,
+        unlimited_work=bool(rng.random() < 0.1 and not in_rounds),
+        via_files=bool(rng.random() < 0.15),
+        with_bound=bool(rng.random() < 0.2),
+        random_state=int(rng.integers(1000)),
+        options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
+    )  # fmt: skip
+
+
+def run(case: Case, folder: Path) -> RunResult:
+    """Replay a case; files, where it goes through any, are written to ``folder``."""
+    log = case.log
+    first = [NodeState.IDLE if k in log.first_idle else NodeState.BUSY for k in range(len(log.nodes))]
+    events = NodeEvents.from_arrays(
+        log.nodes, first, [t for t, _, _ in log.changes], [k for _, k, _ in log.changes], case.states, log.start_us,
+        log.end_us, node_types=log.types,
+    )  # fmt: skip
+    if case.via_files:
+        path = folder / ("log.csv" if case.random_state % 2 else "log.parquet")
+        write_events(events, path, overwrite=True)
+        events = load_events(path)
+    jobs = JobSet([_elastic(job, case) for job in case.jobs])
+    if case.via_files and log.types is None:
+        path = folder / "jobs.csv"
+        path.write_text(_csv(case), encoding="utf-8")
+        jobs = load_jobs(path)
+    settings = ReplaySettings(
+        case.rules.max_parallel,
+        Semantics.PUBLISHED if case.rules.is_published else Semantics.CONTINUOUS,
+        case.random_state,
+        record_nodes=True,
+    )
+    return replay_log(
+        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, with_efficiency=case.with_bound,
+        with_bound=case.with_bound,
+    )  # fmt: skip
+
+
+def _policy(case: Case):
+    if case.policy == "random counts":
+        wakes_on = Trigger.NONE
+        for word in case.rules.wakes:
+            wakes_on |= Trigger[word.upper()]
+        return RandomCounts(case.random_state, wakes_on)
+    name, _, extra = case.policy.partition(" ")
+    return policy_of(
+        name,
+        t_fwd_s="auto" if extra == "auto" else case.t_fwd_s,
+        solver=solver_of(case.solver),
+        objective=case.objective,
+        round_s=case.options.get("round_s"),
+    )
+
+
+def _elastic(job: Job, case: Case) -> ElasticJob:
+    curves = {name: TabulatedCurve(range(len(rates)), rates) for name, rates in job.rates.items()}
+    by_type = curves if case.log.types is not None else {}
+    return ElasticJob(
+        job.name, job.submit_us, job.min_nodes, job.max_nodes, job.up_s, job.down_s, job.work,
+        next(iter(curves.values())), weight=job.weight, deadline_us=case.deadlines.get(job.name),
+        throughput_by_type=by_type,
+    )  # fmt: skip
+
+
+def _csv(case: Case) -> str:
+    columns = (
+        "name,submit_time,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,weight,deadline,curve\n"
+    )
+    lines = []
+    for job in case.jobs:
+        (rates,) = job.rates.values()
+        points = " ".join(f"{n}:{rate!r}" for n, rate in enumerate(rates))
+        due_us = case.deadlines.get(job.name)
+        due = "" if due_us is None else _seconds(due_us)
+        lines.append(
+            f"{job.name},{_seconds(job.submit_us)},{job.min_nodes},{job.max_nodes},{job.up_s!r},{job.down_s!r},"
+            f"{job.work!r},{job.weight!r},{due},{points}\n"
+        )
+    return columns + "".join(lines)
+
+
+def _seconds(time_us: int) -> str:
+    sign, whole = "-" if time_us < 0 else "", abs(time_us)
+    return f"{sign}{whole // 1_000_000}.{whole % 1_000_000:06d}"
+
+
+def run_and_check(seed: int, folder: Path) -> str:
+    """Replay the case of ``seed`` and check it; returns the policy's name. Raises AssertionError where it is wrong."""
+    case = case_of(seed)
+    result = run(case, folder)
+    jobs, log = case.jobs, case.log
+    if case.unlimited_work:
+        jobs = sorted(jobs, key=lambda job: job.submit_us)[: case.rules.max_parallel]
+        for job in jobs:
+            job.work, job.submit_us = math.inf, log.start_us
+    if log.types is not None or case.policy.startswith("gavel."):
+        check_tables(log, jobs, result)
+    else:
+        check(log, jobs, case.rules, result)
+    return case.policy

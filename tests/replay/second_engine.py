@@ -1,0 +1,560 @@
+"""A second replay engine, in plain Python, that a run is checked against. It shares no code with bfreplay's.
+
+``check`` walks through a run's log and jobs by the rules of docs/runs.md and is told by the run only the counts of each
+decision and when each job finished; everything else (times and triggers of decisions, rates, costs, node names, node
+time by label, statuses, totals) is computed again and compared. Decisions of BFTrainer's own objective are solved again
+by a dynamic program. ``check_tables`` holds for any policy, also for those that choose nodes or limit progress.
+
+Times are microseconds, node time is node-microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+US = 1e6
+RELATIVE = 1e-8  # of sums of floating-point numbers in another order
+
+
+@dataclass
+class Job:
+    """A job as it is submitted, and what has become of it."""
+
+    name: str
+    submit_us: int
+    min_nodes: int
+    max_nodes: int
+    up_s: float
+    down_s: float
+    work: float
+    rates: dict[str, list[float]]  # samples/s by node type at 0, 1, ... max_nodes nodes
+    weight: float = 1.0
+    nodes: list[int] = field(default_factory=list)  # last gained last
+    progress: float = 0.0
+    preempt_debt: float = 0.0
+    rescale_debt: float = 0.0
+    rescale_cost: float = 0.0  # published clock: subtracted at the next instant
+    admitted_us: int | None = None
+    first_start_us: int | None = None
+    finished_us: int | None = None
+    starts: int = 0
+    grown: int = 0
+    shrunk: int = 0
+    preempted: int = 0
+    label_us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    slack_us: float = 1.0  # rounding of labels to whole microseconds
+    open: tuple[int, int] = (0, 0)  # count and since when
+    intervals: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.nodes)
+
+    def rate_at(self, n: int) -> float:
+        """Samples/s on n nodes of the only type; nothing below min_nodes."""
+        (curve,) = self.rates.values()
+        return curve[n] if n >= self.min_nodes else 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.rate_at(self.count)
+
+
+@dataclass
+class Log:
+    """Nodes in order of their names, who is idle at the start (rows of that instant included), and what changes."""
+
+    nodes: list[str]
+    start_us: int
+    end_us: int
+    first_idle: set[int]
+    changes: list[tuple[int, int, bool]]  # (time, node, idle afterwards), sorted; times above start_us
+    types: list[str] | None = None
+
+    def idle_spans(self) -> dict[int, list[tuple[int, int]]]:
+        """When each node was idle."""
+        spans: dict[int, list[tuple[int, int]]] = {k: [] for k in range(len(self.nodes))}
+        since = dict.fromkeys(self.first_idle, self.start_us)
+        for time_us, node, idle in self.changes:
+            if idle:
+                since.setdefault(node, time_us)
+            elif node in since:
+                spans[node].append((since.pop(node), time_us))
+        for node, from_us in since.items():
+            if from_us < self.end_us:
+                spans[node].append((from_us, self.end_us))
+        return spans
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Options of the run that change what happens."""
+
+    max_parallel: int
+    is_published: bool = False
+    solves_own_objective: bool = False
+    wakes: frozenset[str] = frozenset({"pool", "arrival", "completion"})
+
+
+def rows_of(table) -> list[dict]:
+    """Rows of an Arrow table; times as whole microseconds."""
+    columns = {
+        name: (table[name].cast("int64") if str(table.schema.field(name).type).startswith("timestamp") else table[name])
+        for name in table.column_names
+    }
+    lists = {name: column.to_pylist() for name, column in columns.items()}
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+
+
+def near(found: float, expected: float, scale: float = 1.0) -> bool:
+    """Whether two floating-point sums agree."""
+    return math.isclose(found, expected, rel_tol=RELATIVE, abs_tol=RELATIVE * max(1.0, abs(scale)))
+
+
+def same(what: str, found: object, expected: object) -> None:
+    """Raise AssertionError unless both are equal."""
+    assert found == expected, f"{what}: the run has {found!r}, the second engine {expected!r}"
+
+
+def close(what: str, found: float, expected: float, scale: float = 1.0) -> None:
+    """Raise AssertionError unless both agree up to rounding."""
+    assert near(found, expected, scale), f"{what}: the run has {found!r}, the second engine {expected!r}"
+
+
+def joined(intervals) -> list[tuple]:
+    """Sorted (job, count, from, to); a job that loses and regains nodes at one instant may have two rows or one."""
+    found: list[tuple] = []
+    for name, count, start, stop in sorted(intervals, key=lambda each: (each[0], each[2])):
+        if found and found[-1][:2] == (name, count) and found[-1][3] == start:
+            start = found.pop()[2]
+        found.append((name, count, start, stop))
+    return found
+
+
+class SecondEngine:
+    """One run, walked through again."""
+
+    def __init__(self, log: Log, jobs: list[Job], rules: Rules, result) -> None:
+        self.log, self.jobs, self.rules, self.result = log, jobs, rules, result
+        self.rows = rows_of(result.table("decisions"))
+        recorded = {row["job"]: row for row in rows_of(result.table("jobs"))}
+        self.finish_us = {name: row["finished"] for name, row in recorded.items()}
+        self.queue = sorted(jobs, key=lambda job: job.submit_us)  # stable: order of the file
+        self.active: list[Job] = []
+        self.idle: set[int] = set()
+        self.now = log.start_us
+        self.n_rows = 0
+        self.unlogged = 0.0
+        self.total = 0.0
+        self.last_rate = 0.0
+        self.free_us = self.idle_us = 0
+        self.pool: list[tuple[int, int]] = []
+        self.most_idle = 0
+        self.n_pool_events = 0
+        self.node_open: dict[int, tuple[str, int]] = {}
+        self.node_spans: list[tuple[str, str, int, int]] = []
+        self.gross = self.trimmed = self.rescale_paid = self.preempt_paid = 0.0
+
+    # -- the walk -----------------------------------------------------------------------------------------
+
+    def walk(self) -> None:
+        """Go through the window and compare."""
+        by_time: dict[int, list[tuple[int, bool]]] = {self.log.start_us: [(k, True) for k in self.log.first_idle]}
+        for time_us, node, idle in self.log.changes:
+            by_time.setdefault(time_us, []).append((node, idle))
+        instants = sorted(by_time)
+        position = 0
+        while True:
+            times = [instants[position]] if position < len(instants) else []
+            if not self.rules.is_published:
+                times += [self.finish_us[job.name] for job in self.active if self.finish_us[job.name] is not None]
+                if len(self.active) < self.rules.max_parallel and self.queue:
+                    arrival = max(self.queue[0].submit_us, self.now)
+                    times += [arrival] if arrival < self.log.end_us else []
+            if not times or min(times) > self.log.end_us:
+                break
+            now = min(times)
+            self.pass_time(now)
+            events = None
+            if position < len(instants) and instants[position] == now:
+                events = by_time[now]
+                position += 1
+            self.instant(now, events)
+        self.pass_time(self.log.end_us)
+        if self.rules.is_published:
+            self.complete_published()
+        self.finish()
+
+    def pass_time(self, now: int) -> None:
+        dt = now - self.now
+        assert dt >= 0, f"a job finishes at {now}, before {self.now}, when it was admitted or last decided on"
+        if dt == 0:
+            return
+        self.idle_us += len(self.idle) * dt
+        self.free_us += (len(self.idle) - sum(job.count for job in self.active)) * dt
+        for job in self.active:
+            rate, held = job.rate, job.count
+            made = rate * dt / US
+            if self.rules.is_published:
+                self.gain(job, made - job.rescale_cost)
+                job.rescale_cost = 0.0
+                continue
+            if rate <= 0:
+                job.label_us["stalled"] += held * dt
+                continue
+            self.gross += made
+            left = made
+            for debt, label in (("preempt_debt", "lost_to_preemption"), ("rescale_debt", "rescaling")):
+                paid = min(getattr(job, debt), left)
+                if paid > 0:
+                    setattr(job, debt, getattr(job, debt) - paid)
+                    job.label_us[label] += held * paid / rate * US
+                    job.slack_us += held
+                    left -= paid
+                    if debt == "preempt_debt":
+                        self.preempt_paid += paid
+                    else:
+                        self.rescale_paid += paid
+            job.label_us["useful"] += held * left / rate * US
+            job.slack_us += held
+            self.gain(job, left)
+            beyond = job.progress - job.work
+            late_us = beyond / rate * US
+            assert late_us <= 2 + RELATIVE * dt, f"{job.name} has done its work {late_us} us before {now} and goes on"
+        self.now = now
+
+    def gain(self, job: Job, samples: float) -> None:
+        job.progress += samples
+        self.total += samples
+        self.unlogged += samples
+
+    def instant(self, now: int, events: list[tuple[int, bool]] | None) -> None:
+        self.now = now
+        triggers = set()
+        if not self.rules.is_published and self.complete(now):
+            triggers.add("completion")
+        joined = left = hit = 0
+        preempt_cost = 0.0
+        if events is not None:
+            before = len(self.idle)
+            taken = {node for node, idle in events if not idle and node in self.idle}
+            left = len(taken)
+            self.idle -= taken
+            for job in self.active:
+                rate = job.rate
+                if taken & set(job.nodes):
+                    job.nodes = [node for node in job.nodes if node not in taken]
+                    job.preempted += 1
+                    hit += 1
+                    preempt_cost += rate * job.down_s
+                    if self.rules.is_published:
+                        self.gain(job, -rate * job.down_s)
+                    else:
+                        job.preempt_debt += rate * job.down_s
+            if self.rules.is_published and self.complete_published():
+                triggers.add("completion")
+            new = {node for node, idle in events if idle} - self.idle
+            joined = len(new)
+            self.idle |= new
+            if len(self.idle) != before or not self.pool:
+                self.pool.append((now, len(self.idle)))
+            self.most_idle = max(self.most_idle, len(self.idle))
+            if joined or left:
+                triggers.add("pool")
+                self.n_pool_events += now > self.log.start_us
+        while (
+            now < self.log.end_us
+            and len(self.active) < self.rules.max_parallel
+            and self.queue
+            and self.queue[0].submit_us <= now
+        ):
+            job = self.queue.pop(0)
+            job.admitted_us = now
+            self.active.append(job)
+            triggers.add("arrival")
+        if (triggers or not self.n_rows) and (self.active or self.queue or "completion" in triggers):
+            self.row(now, triggers, joined, left, hit, preempt_cost)
+        self.close_intervals(now)
+
+    def complete(self, now: int) -> bool:
+        leaving = [job for job in self.active if self.finish_us[job.name] == now]
+        for job in leaving:
+            owed = job.work - job.progress + job.preempt_debt + job.rescale_debt
+            allowed = job.rate * 2 / US + RELATIVE * job.work
+            assert abs(owed) <= allowed, f"{job.name} finishes at {now} with {owed} samples to go at {job.rate}/s"
+            self.trimmed += job.progress - job.work
+            self.leave(job, now)
+        return bool(leaving)
+
+    def complete_published(self) -> bool:
+        leaving = [
+            job for job in self.active
+            if job.progress >= job.work * (1 + RELATIVE)
+            or (self.finish_us[job.name] == self.now and near(job.progress, job.work, job.work))
+        ]  # fmt: skip
+        for job in leaving:
+            same(f"finish of {job.name}", self.finish_us[job.name], self.now)
+            self.leave(job, self.now)
+        return bool(leaving)
+
+    def leave(self, job: Job, now: int) -> None:
+        self.gain(job, job.work - job.progress)
+        job.finished_us = now
+        job.nodes = []
+        self.active.remove(job)
+        self.note_interval(job, now)
+
+    # -- a decision ---------------------------------------------------------------------------------------
+
+    def row(self, now: int, triggers: set[str], joined: int, left: int, hit: int, preempt_cost: float) -> None:
+        assert self.n_rows < len(self.rows), f"the run has no decision at {now} ({triggers}), nor after it"
+        row, k = self.rows[self.n_rows], self.n_rows
+        same(f"time of decision {k}", row["time"], now)
+        same(f"trigger of decision {k}", set(row["trigger"].split("+")), triggers or {"window_begin"})
+        counts = row["counts"]
+        same(f"jobs of decision {k}", len(counts), len(self.active))
+        before = [job.count for job in self.active]
+        assert sum(counts) <= len(self.idle), f"decision {k} gives {counts} of {len(self.idle)} nodes"
+        for job, count, was in zip(self.active, counts, before, strict=True):
+            assert count == was or count == 0 or job.min_nodes <= count <= job.max_nodes, (job.name, was, count)
+        is_asked = bool(triggers & self.rules.wakes) or not k
+        if not is_asked:
+            same(f"counts of decision {k}, which nobody asked for", counts, before)
+        elif self.rules.solves_own_objective and counts and self.idle and not (self.rules.is_published and not k):
+            self.check_optimum(k, row, before, counts)
+        cost = self.place(counts, before, now, is_first=not k)
+        rate = sum(job.rate for job in self.active)
+        if self.rules.is_published and not self.active and not self.queue:
+            rate = self.last_rate
+        self.last_rate = rate
+        expected = {
+            "n_idle": len(self.idle), "n_joined": joined, "n_left": left, "n_jobs": len(counts),
+            "n_jobs_running": sum(job.rate > 0 for job in self.active), "n_jobs_preempted": hit,
+            "n_jobs_grown": sum(n > m for n, m in zip(counts, before, strict=True)),
+            "n_jobs_shrunk": sum(n < m for n, m in zip(counts, before, strict=True)), "n_nodes_used": sum(counts),
+        }  # fmt: skip
+        for name, value in expected.items():
+            same(f"{name} of decision {k}", row[name], value)
+        close(f"rate of decision {k}", row["rate_samples_per_s"], rate, rate)
+        close(f"rescale cost of decision {k}", row["rescale_cost_samples"], cost, cost)
+        close(f"preemption cost of decision {k}", row["preempt_cost_samples"], preempt_cost, preempt_cost)
+        # a job that finishes within the tolerance of its finish time may have been trimmed by a little more or less
+        scale = sum(job.work for job in self.jobs if job.work < math.inf) + abs(self.total) + rate
+        close(f"samples before decision {k}", row["samples_since_last"], self.unlogged, scale)
+        self.unlogged = 0.0
+        self.n_rows += 1
+
+    def place(self, counts: list[int], before: list[int], now: int, *, is_first: bool) -> float:
+        was = [job.rate_at(count) if not self.rules.is_published else next(iter(job.rates.values()))[count]
+               for job, count in zip(self.active, before, strict=True)]  # fmt: skip
+        seeded = is_first and self.rules.is_published
+        for job, count in zip(self.active, counts, strict=True):
+            if seeded:
+                continue  # random nodes: read from the run below
+            del job.nodes[count:]
+        taken = {node for job in self.active for node in job.nodes}
+        free = sorted(self.idle - taken)
+        for job, count in zip(self.active, counts, strict=True):
+            if seeded:
+                job.nodes = self.seeded_nodes(job, now)
+                same(f"nodes of {job.name} in the first map", len(job.nodes), count)
+                continue
+            more = count - job.count
+            job.nodes += free[:more]
+            free = free[more:]
+        total = 0.0
+        for job, count, m, rate in zip(self.active, counts, before, was, strict=True):
+            cost = 0.0
+            if count > m:
+                job.grown += 1
+                cost = rate * job.up_s
+                if m == 0:
+                    job.starts += 1
+                    job.first_start_us = now if job.first_start_us is None else job.first_start_us
+            elif count < m:
+                job.shrunk += 1
+                cost = rate * job.down_s
+            if seeded:
+                cost = job.rate * job.up_s
+            if self.rules.is_published:
+                job.rescale_cost = cost
+            else:
+                job.rescale_debt += cost
+            total += cost
+        return total
+
+    def seeded_nodes(self, job: Job, now: int) -> list[int]:
+        rows = rows_of(self.result.table("nodes"))
+        names = [row["node"] for row in rows if row["job"] == job.name and row["from"] == now]
+        return sorted(self.log.nodes.index(name) for name in names)
+
+    def check_optimum(self, k: int, row: dict, before: list[int], counts: list[int]) -> None:
+        t_fwd_s, capacity = row["t_fwd_s"], len(self.idle)
+        best = [0.0] + [-math.inf] * capacity
+        worth = 0.0
+        size = 1.0
+        for job, was, chosen in zip(self.active, before, counts, strict=True):
+            given_up = job.weight * job.rate_at(was)
+
+            def value(n: int, job=job, was=was, given_up=given_up) -> float:
+                (curve,) = job.rates.values()
+                paid = job.up_s if n > was else job.down_s if n < was else 0.0
+                return t_fwd_s * job.weight * curve[n] - given_up * paid
+
+            choices = {0: value(0)}
+            choices |= {n: value(n) for n in range(job.min_nodes, min(job.max_nodes, capacity) + 1)}
+            assert chosen in choices, f"decision {k}: {job.name} on {chosen} nodes, below its least"
+            worth += choices[chosen]
+            size += max(abs(v) for v in choices.values())
+            best = [max(best[c - n] + v for n, v in choices.items() if n <= c) for c in range(capacity + 1)]
+        optimum = max(best)
+        close(f"objective of decision {k}", row["objective"], worth, size)
+        if row["quality"] == "proven":
+            close(f"optimum of decision {k}", worth, optimum, size)
+        else:
+            assert row["solver_status"] is None or row["quality"] in ("feasible", "none"), row
+
+    # -- what is recorded ---------------------------------------------------------------------------------
+
+    def note_interval(self, job: Job, now: int) -> None:
+        count, since = job.open
+        if job.count != count:
+            if count and since < now:
+                job.intervals.append((count, since, now))
+            job.open = (job.count, now)
+
+    def close_intervals(self, now: int) -> None:
+        for job in self.active:
+            self.note_interval(job, now)
+        holder = {node: job.name for job in self.active for node in job.nodes}
+        for node, (name, since) in list(self.node_open.items()):
+            if holder.get(node) != name:
+                if since < now:
+                    self.node_spans.append((self.log.nodes[node], name, since, now))
+                del self.node_open[node]
+        for node, name in holder.items():
+            self.node_open.setdefault(node, (name, now))
+
+    def finish(self) -> None:
+        end, log = self.log.end_us, self.log
+        same("number of decisions", len(self.rows), self.n_rows)
+        still = list(self.active)
+        statuses = {job.name: "running" if job.rate > 0 else "waiting" for job in still}
+        for job in still:
+            job.nodes = []
+            self.note_interval(job, end)
+        self.active = []
+        self.close_intervals(end)
+        statuses |= {job.name: "queued" if job.submit_us <= end else "not_submitted" for job in self.queue}
+        jobs = {job.name: job for job in self.jobs}
+        for row in rows_of(self.result.table("jobs")):
+            job = jobs[row["job"]]
+            status = "finished" if job.finished_us is not None else statuses[job.name]
+            expected = {
+                "status": status, "submitted": job.submit_us, "admitted": job.admitted_us,
+                "first_start": job.first_start_us, "finished": job.finished_us, "ended": job.finished_us,
+                "n_starts": job.starts, "n_grown": job.grown, "n_shrunk": job.shrunk, "n_preempted": job.preempted,
+            }  # fmt: skip
+            for name, value in expected.items():
+                same(f"{name} of {job.name}", row[name], value)
+            scale = job.work if job.work < math.inf else abs(job.progress)
+            close(f"samples of {job.name}", row["done_samples"], job.progress, scale)
+            if not self.rules.is_published:
+                for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
+                    found, expected_us = row[f"{label}_node_us"], job.label_us[label]
+                    allowed = job.slack_us + RELATIVE * expected_us
+                    assert abs(found - expected_us) <= allowed, (job.name, label, found, expected_us, allowed)
+        found = joined((row["job"], row["count"], row["from"], row["to"])
+                       for row in rows_of(self.result.table("allocations")))  # fmt: skip
+        same("allocations", found, joined((job.name, *span) for job in self.jobs for span in job.intervals))
+        found = sorted((row["node"], row["job"], row["from"], row["to"]) for row in rows_of(self.result.table("nodes")))
+        same("nodes", found, sorted(self.node_spans))
+        same("pool", [(row["time"], row["n_idle"]) for row in rows_of(self.result.table("pool"))], self.pool)
+        summary = self.result.summary
+        ledger = summary["ledger"]
+        same("idle node time", ledger["idle_node_us"], self.idle_us)
+        same("unallocated node time", ledger["free_node_us"], self.free_us)
+        same("pool events", summary["n_pool_events"], self.n_pool_events)
+        same("most idle nodes", summary["most_idle_nodes"], self.most_idle)
+        close("equivalent nodes", summary["equivalent_nodes"], self.idle_us / (end - log.start_us))
+        for name in ("preempted", "grown", "shrunk"):
+            key = {"preempted": "n_preemptions"}.get(name, f"n_{name}")
+            same(key, summary[key], sum(getattr(job, name) for job in self.jobs))
+        close("samples", ledger["samples"], self.total, self.total)
+        if not self.rules.is_published:
+            close("gross samples", ledger["gross_samples"], self.gross, self.gross)
+            for name in ("rescale", "preempt"):
+                value = getattr(self, f"{name}_paid")
+                close(f"{name} samples", ledger[f"{name}_samples"], value, self.gross)
+        finished = [job for job in self.jobs if job.finished_us is not None]
+        if finished:
+            jct = sum(job.finished_us - job.submit_us for job in finished) / len(finished) / US
+            close("average JCT", summary["scheduling"]["average_jct_s"], jct, jct)
+
+
+def check(log: Log, jobs: list[Job], rules: Rules, result) -> None:
+    """Raise AssertionError where a run of a policy that decides on counts differs from the second engine."""
+    SecondEngine(log, jobs, rules, result).walk()
+    check_tables(log, jobs, result)
+
+
+def check_tables(log: Log, jobs: list[Job], result) -> None:
+    """Raise AssertionError where the tables of any run contradict its log, its jobs or one another."""
+    by_name = {job.name: job for job in jobs}
+    position = {name: k for k, name in enumerate(log.nodes)}
+    idle = log.idle_spans()
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    holders: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows_of(result.table("nodes")):
+        start, stop = row["from"], row["to"]
+        assert any(a <= start < stop <= b for a, b in idle[position[row["node"]]]), f"held while not idle: {row}"
+        holders[row["node"]].append((start, stop))
+        spans[row["job"]].append((start, stop))
+    for node, held in holders.items():
+        held.sort()
+        assert all(a[1] <= b[0] for a, b in pairwise(held)), f"two holders of {node}"
+    held_us: dict[str, int] = defaultdict(int)
+    could: dict[str, float] = defaultdict(float)
+    intervals: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows_of(result.table("allocations")):
+        job = by_name[row["job"]]
+        dt = row["to"] - row["from"]
+        assert dt > 0, row
+        assert 1 <= row["count"] <= job.max_nodes, row
+        held_us[job.name] += row["count"] * dt
+        curve = job.rates[row["node_type"]] if row["node_type"] in job.rates else next(iter(job.rates.values()))
+        could[job.name] += (curve[row["count"]] if row["count"] >= job.min_nodes else 0.0) * dt / US
+        intervals[job.name].append((row["from"], row["to"]))
+    for name, taken in intervals.items():
+        taken.sort()
+        assert all(a[1] <= b[0] for a, b in pairwise(taken)), f"two counts of {name} at once"
+        same(f"node time of {name} by node", sum(b - a for a, b in spans[name]), held_us[name])
+    ledger = result.summary["ledger"]
+    idle_us = sum(b - a for each in idle.values() for a, b in each)
+    same("idle node time of the log", ledger["idle_node_us"], idle_us)
+    labels = ("useful", "rescaling", "lost_to_preemption", "stalled")
+    for row in rows_of(result.table("jobs")):
+        name, job = row["job"], by_name[row["job"]]
+        node_us = [row[f"{label}_node_us"] for label in labels]
+        assert min(node_us) >= 0, row
+        same(f"labels of {name}", sum(node_us), held_us[name])
+        most = could[name] * (1 + RELATIVE) + RELATIVE
+        assert row["done_samples"] <= most, f"{row}: {most} samples could be made"
+        if row["status"] == "finished":
+            same(f"work of {name}", row["done_samples"], job.work)
+            assert row["finished"] >= row["first_start"] >= row["admitted"] >= row["submitted"] or (
+                row["submitted"] < log.start_us or row["first_start"] is None
+            ), row
+    same("all labels", sum(held_us.values()) + ledger["free_node_us"], idle_us)
+    made = ledger["samples"] + ledger["rescale_samples"] + ledger["preempt_samples"] + ledger["trimmed_samples"]
+    close("gross samples", ledger["gross_samples"], made, abs(ledger["gross_samples"]) + abs(made))
+    holes = rows_of(result.table("holes"))
+    same("idle intervals", sum(row["n_holes"] for row in holes), sum(len(each) for each in idle.values()))
+    same("idle node time of intervals", sum(row["idle_node_us"] for row in holes), idle_us)
+    same("held node time of intervals", sum(row["held_node_us"] for row in holes), sum(held_us.values()))
+    bound = result.summary["bound"]
+    if bound is not None and bound["share"] is not None:
+        assert bound["share"] <= 1 + 1e-9, f"the run processed {bound['share']} of what no policy can exceed"
