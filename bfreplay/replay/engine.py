@@ -205,7 +205,11 @@ class Engine:
         elif now_us < self._next_finish_us:
             return Trigger.NONE
         else:
-            done = np.flatnonzero(records["finish_us"] <= now_us)
+            is_done = records["finish_us"] <= now_us
+            # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
+            # completions of an instant
+            predict_finish(self.active.records, self.active.n, now_us)
+            done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
         leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)

@@ -50,6 +50,16 @@ def test_a_replay_before_1970_is_the_same_as_one_after(policy):
     assert min(after) == 60 * SECOND
 
 
+def test_jobs_that_finish_at_one_instant_are_followed_by_one_decision():
+    # both are done after 3 s; the samples of the second are the sum of two spans, because of the event at 0.872717 s
+    rate = 669433.2377397493
+    jobs = JobSet([job("one", work=300, rates=(0, 100)), job("two", work=rate * 3, rates=(0, rate))])
+    events = log(3, [(0.872717, 2, True)], 10, idle_first=[0, 1])
+    result = replay_log(events, jobs)
+    assert result.jobs["finished"].astype("int64").tolist() == [3 * SECOND, 3 * SECOND]
+    assert result.table("decisions")["time"].cast("int64").to_pylist() == [0, 872_717, 3 * SECOND]
+
+
 def test_under_the_published_clock_a_job_that_is_done_is_noticed_at_the_next_event():
     # done after 5 s on 2 nodes, noticed when node 2 becomes idle at 8 s; the random first map is all for the one job
     result = replay_log(log(3, [(8, 2, True)], 20, idle_first=[0, 1]), JobSet([job(work=100)]), settings=PUBLISHED)
