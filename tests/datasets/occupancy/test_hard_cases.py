@@ -204,9 +204,11 @@ def test_a_window_beyond_the_log_is_doubted():
     assert built.lint.doubts
 
 
-@pytest.mark.parametrize("zone", ["America/Chicago", "Pacific/Honolulu"])
-def test_the_last_day_of_the_calendar_is_a_time_in_every_zone(zone):
-    LocalClock(named_zone(zone)).utc_us(wall_clock_us("9999-12-31T23:59:59"))
+@pytest.mark.parametrize("zone", ["America/Chicago", "Pacific/Honolulu", "Asia/Tokyo"])
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00", "9999-12-31T23:59:59"])
+def test_the_first_and_last_day_of_the_calendar_are_read_as_utc_in_every_zone(text, zone):
+    time_us = wall_clock_us(text)  # in UTC it may lie in another year, which no calendar has
+    assert LocalClock(named_zone(zone)).utc_us(time_us) == (time_us,)
 
 
 @pytest.mark.parametrize(
