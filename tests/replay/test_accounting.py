@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bfreplay.replay.accounting import advance, charge_preemption, predict_finish, settle
-from bfreplay.replay.active import ActiveJobs
-from tests.replay.tiny import SECOND, job
+from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
+from tests.replay.tiny import SECOND as ONE_S
+from tests.replay.tiny import job
 
 
 def holding(count: int, **of_job: float) -> ActiveJobs:
@@ -23,7 +24,7 @@ def decided(active: ActiveJobs, count: int, at_s: float = 0.0, *, is_published: 
     """A decision gives the job ``count`` nodes; returns the samples charged."""
     before = active.records["count"][:1].copy()
     active.records[0]["count"] = count
-    return settle(active.records, before, active.throughput, round(at_s * SECOND), is_published)[1]
+    return settle(active.records, before, active.throughput, round(at_s * ONE_S), is_published)[1]
 
 
 def reclaimed(active: ActiveJobs, n_nodes: int, *, is_published: bool = False) -> float:
@@ -40,7 +41,7 @@ def test_a_job_that_starts_again_keeps_its_first_start():
     for count, at_s in ((2, 5.0), (0, 7.0), (1, 9.0)):
         decided(active, count, at_s)
     record = active.records[0]
-    assert (record["first_start_us"], record["n_starts"]) == (5 * SECOND, 2)
+    assert (record["first_start_us"], record["n_starts"]) == (5 * ONE_S, 2)
     assert (record["n_grown"], record["n_shrunk"]) == (2, 1)
 
 
@@ -85,17 +86,66 @@ def test_debts_are_worked_off_before_progress_the_preemption_first():
     reclaimed(active, 1)  # owes 40 samples
     decided(active, 4)  # and 10 more; it makes 40 samples/s
     record = active.records[0]
-    assert advance(active.records, 1, SECOND, SECOND, False) == (0, 40)
+    assert advance(active.records, 1, ONE_S, ONE_S, False) == (0, 40)
     assert (record["preempt_debt"], record["rescale_debt"], record["progress"]) == (0, 10, 0)
-    assert advance(active.records, 1, 2 * SECOND, SECOND, False) == (30, 40)
+    assert advance(active.records, 1, 2 * ONE_S, ONE_S, False) == (30, 40)
     assert (record["preempt_paid"], record["rescale_paid"], record["rescale_debt"]) == (40, 10, 0)
-    node_s = [record[label] / SECOND for label in ("preempted", "rescaling", "useful", "stalled")]
+    node_s = [record[label] / ONE_S for label in ("preempted", "rescaling", "useful", "stalled")]
     assert node_s == [4, 1, 3, 0]
+
+
+def test_the_time_that_a_debt_takes_is_rounded_to_the_nearest_microsecond():
+    active = holding(3)
+    active.records[0]["preempt_debt"] = 20  # two thirds of a second
+    advance(active.records, 1, ONE_S, ONE_S, False)
+    assert active.records[0]["preempted"] == 3 * 666_667
+    assert active.records[0]["useful"] == 3 * 333_333
+
+
+@pytest.mark.parametrize(("limit", "waited_s"), [(30, 0), (30 + 1e-10, 0), (15, 0.5)])
+def test_a_job_that_has_just_done_what_it_may_waits_from_then_on(limit, waited_s):
+    active = holding(3)  # 30 samples/s
+    active.records[0]["halt"] = limit
+    gained, gross = advance(active.records, 1, ONE_S, ONE_S, False)
+    record = active.records[0]
+    assert (gained, gross, record["progress"], record["rate"]) == (limit, limit, limit, 0)
+    assert record["stalled"] == 3 * waited_s * ONE_S
+    assert record["useful"] + record["stalled"] == 3 * ONE_S
+
+
+def test_a_job_that_may_process_nothing_until_it_is_asked_again_runs_at_no_rate():
+    active = holding(3)
+    active.records[0]["halt"] = 0
+    assert settle(active.records, np.array([3]), active.throughput, 0, False)[0] == 0
+    assert (active.records[0]["rate"], active.records[0]["pace"]) == (0, 30)
+
+
+@pytest.mark.parametrize(("owed", "rate"), [(0, 0), (5, 30)])
+def test_a_job_whose_work_is_done_runs_only_to_make_up_for_what_it_owes(owed, rate):
+    active = holding(3, work=100)
+    active.records[0]["progress"] = 100
+    active.records[0]["preempt_debt"] = owed
+    assert settle(active.records, np.array([3]), active.throughput, 0, False)[0] == rate
+
+
+def test_restarting_costs_seconds_of_the_new_rate_besides_the_rescale_and_once():
+    active = holding(2, up_s=5)
+    active.records[0]["restart_s"] = 2
+    assert decided(active, 3) == 20 * 5 + 30 * 2
+    assert active.records[0]["rescale_debt"] == 160
+    assert decided(active, 3) == 0
+
+
+@pytest.mark.parametrize(("sharing", "n_nodes"), [(ALONE, 3), (FIRST, 3), (SECOND, 0)])
+def test_nodes_that_two_jobs_share_count_once(sharing, n_nodes):
+    active = holding(3)
+    active.records[0]["sharing"] = sharing
+    assert settle(active.records, np.array([3]), active.throughput, 0, False)[5] == n_nodes
 
 
 def test_a_job_is_expected_to_finish_when_debts_and_work_are_done():
     active = holding(2, work=100, up_s=1)
     decided(active, 4)  # 20 samples for growing: 120 at 40 samples/s
-    assert predict_finish(active.records, 1, 5 * SECOND) == 8 * SECOND
+    assert predict_finish(active.records, 1, 5 * ONE_S) == 8 * ONE_S
     decided(active, 0)
-    assert predict_finish(active.records, 1, 5 * SECOND) == np.iinfo(np.int64).max
+    assert predict_finish(active.records, 1, 5 * ONE_S) == np.iinfo(np.int64).max
