@@ -133,8 +133,8 @@ class Engine:
             held -= int(records["count"][records["sharing"] == SECOND].sum())
         self._free_node_us += (self.pool.n_idle - held) * dt_us
         gained, gross = advance(active.records, active.n, now_us, dt_us, self.is_published)
-        self._gross += gross
-        self._samples += gained
+        self._gross += float(gross)
+        self._samples += float(gained)
         self._now_us = now_us
 
     def _instant(self, now_us: int) -> None:
@@ -184,7 +184,7 @@ class Engine:
         jobs, samples = charge_preemption(active.records, active.n, active.throughput, self.is_published)
         self.n_preemptions += int(jobs)
         if self.is_published:
-            self._samples -= samples
+            self._samples -= float(samples)
         return left, int(jobs), float(samples)
 
     @property

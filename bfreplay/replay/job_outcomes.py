@@ -207,5 +207,5 @@ def _deadline_met(job: ElasticJob, finished_us: int | None, now_us: int) -> bool
     if job.deadline_us is None:
         return None
     if finished_us is None:
-        return False if now_us > job.deadline_us else None
+        return False if now_us >= job.deadline_us else None  # what is done by now has left
     return finished_us <= job.deadline_us

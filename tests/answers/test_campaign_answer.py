@@ -19,9 +19,9 @@ from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.workload import Ending, JobSet
-from tests.answers.little_source import LittleHalving, Scripted
+from tests.answers.little_source import LittleHalving, Scripted, pausing_job
 from tests.campaigns.small_campaigns import campaign, source
-from tests.replay.tiny import job, log
+from tests.replay.tiny import SECOND, job, log
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,20 @@ def test_lower_is_better_where_the_source_says_so(run):
     answer = campaign_answer(other, job_answers(other))
     assert answer.best_score.tolist() == [0.5]
     assert answer.best_job == "t0"
+
+
+def test_of_equal_scores_the_first_is_the_best():
+    # one node: a scores 1 at its report at 10 s and at its end at 20 s, b the same at 30 and 40 s
+    jobs = [pausing_job(name, work=200.0) for name in "ab"]
+    run = replay_log(
+        log(1, [], 60, [0]), Scripted(jobs), EqualSharePolicy(), ReplaySettings(1),
+        with_efficiency=False, with_bound=False,
+    )  # fmt: skip
+    answer = campaign_answer(run, job_answers(run))
+    assert run.frame("reports")["score"].tolist() == [1.0] * 4
+    assert (answer.best_job, answer.best_s.tolist(), answer.best_score.tolist()) == ("a", [10.0], [1.0])
+    told = run.summary["scores"]
+    assert (told["best_job"], told["best_time_us"], told["best_finished_job"]) == ("a", 10 * SECOND, "a")
 
 
 def test_the_budget_is_told_with_its_use(run, answer):

@@ -63,6 +63,14 @@ def test_what_rescaling_and_preemption_cost():
     assert a["done_samples"] == pytest.approx(10 * 20 + 10 * 10 + 20 * 20 - 70)
 
 
+def test_the_best_rate_that_a_job_is_slowed_down_from_is_one_within_its_bounds():
+    # 40 samples/s on 2 nodes are the most; a job of 3 or 4 nodes makes 30/s at best, on 3
+    rates = (0.0, 10.0, 40.0, 30.0, 20.0)
+    rows, _ = answered(log(4, [], 60, range(4)), JobSet([job("a", work=400.0, rates=rates, min_nodes=3)]))
+    assert (rows.loc["a", "mean_nodes"], rows.loc["a", "completion_s"]) == (4.0, 20.0)  # on all nodes that there are
+    assert rows.loc["a", "slowdown"] == pytest.approx(20 / (400 / 30))
+
+
 def test_a_job_that_never_ran_has_no_times_and_no_efficiency():
     rows, _ = answered(log(1, [], 60), JobSet([job("a")]))
     a = rows.loc["a"]

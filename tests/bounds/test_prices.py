@@ -89,12 +89,14 @@ def test_a_job_that_pays_does_the_best_of_all_ways(prices, lengths, up_s, down_s
 
 
 def test_losing_nodes_and_growing_at_once_may_be_cheaper_than_growing():
-    rate, seconds, price = np.array([0.0, 10.0, 20.0]), np.array([10.0, 100.0]), np.array([9.0, 0.0])
-    calm = most_while_paying(rate, 1, 50.0, 1.0, price, seconds, np.array([9, 9]), np.array([0, 0]))
-    hit = most_while_paying(rate, 1, 50.0, 1.0, price, seconds, np.array([9, 9]), np.array([0, 1]))
-    # one node first, because the second costs what it makes less a rounding; after the loss the start is free
-    assert hit >= calm
-    assert hit == pytest.approx(max(calm, 10 * (20 - 18) + 2000, 10 * (10 - 9) - 10 + 2000))
+    # one node is idle for 10 s and makes 10 samples/s at a price of 5; then two are for 100 s, for nothing
+    rate, seconds, price = np.array([0.0, 10.0, 20.0]), np.array([10.0, 100.0]), np.array([5.0, 0.0])
+    calm, hit = (
+        most_while_paying(rate, 1, 50.0, 1.0, price, seconds, np.array([1, 9]), np.array([0, reclaimed]))
+        for reclaimed in (0, 1)
+    )
+    assert calm == pytest.approx(2000)  # it starts on two: growing from one to two costs 500 samples, more than 50
+    assert hit == pytest.approx(50 - 10 + 2000)  # the loss of its node costs 10; after it, the start on two is free
 
 
 @settings(deadline=None, max_examples=40)

@@ -54,11 +54,18 @@ def test_show_versions_names_everything_a_bug_report_needs(capsys):
 
 def test_help_loads_neither_pandas_nor_numba_nor_pyarrow():
     code = (
-        "import sys, bfreplay.cli\n"
-        "heavy = {'pandas', 'numba', 'pyarrow', 'numpy'} & set(sys.modules)\n"
-        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+        "import sys\n"
+        "from bfreplay.cli import main\n"
+        "names = main.list_commands(None)\n"
+        "assert 'replay' in names\n"
+        "for arguments in ([], *([name] for name in names)):\n"
+        "    main([*arguments, '--help'], standalone_mode=False)\n"
+        "    heavy = {'pandas', 'numba', 'pyarrow', 'numpy'} & set(sys.modules)\n"
+        "    assert not heavy, f'{arguments} loaded {heavy}'\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--t-fwd" in done.stdout
 
 
 def test_every_public_name_can_be_used():

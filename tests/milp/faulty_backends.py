@@ -108,6 +108,19 @@ class CrashesEverySecondTime(CbcMip):
         return super().solve(model, options)
 
 
+class InterruptsItsParent(CbcMip):
+    """Per worker: the first solve is right; during the second, Ctrl-C reaches the parent, and an answer comes late."""
+
+    solved = 0
+
+    def solve(self, model, options):
+        type(self).solved += 1
+        if type(self).solved == 2:
+            os.kill(os.getppid(), signal.SIGINT)
+            time.sleep(0.5)
+        return super().solve(model, options)
+
+
 class CannotStart(Faulty):
     def __init__(self) -> None:
         if "bfreplay.milp.worker" in sys.modules or "milp/worker" in sys.argv[0]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,22 @@ def test_the_worker_is_replaced_at_the_next_solve():
         statuses = [isolated.solve(MODEL, LONG).process_status for _ in range(4)]
         assert statuses == [ProcessStatus.OK, ProcessStatus.CRASHED] * 2
         assert isolated.starts == 2
+
+
+def test_ctrl_c_during_a_solve_goes_on_and_its_late_answer_comes_to_no_other_question():
+    easier = replace(MODEL, objective=MODEL.objective / 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with IsolatedBackend(FAULTY + "InterruptsItsParent") as isolated:
+            isolated.solve(MODEL, LONG)
+            pid = isolated.worker_pid
+            with pytest.raises(KeyboardInterrupt):
+                isolated.solve(MODEL, LONG)
+            assert not is_alive(pid)
+            assert isolated.solve(easier, LONG).answer.objective == pytest.approx(6.0)
+            assert isolated.starts == 2
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_worker_killed_between_two_decisions_is_replaced_unseen():

@@ -74,6 +74,15 @@ def test_both_finish_times_are_told_when_all_jobs_finish_in_both():
     assert "all jobs are done in both" in render(result)
 
 
+@pytest.mark.parametrize(("semantics", "samples"), [("continuous", 320), ("published", 0)])
+def test_the_dedicated_nodes_run_in_continuous_time_whatever_clock_the_run_follows(semantics, samples):
+    # two nodes are idle for 20 s, and nothing happens that the published clock could see a job at that comes at 4 s
+    settings = ReplaySettings(semantics=semantics)
+    result = replay_log(log(2, [], 20, idle_first=[0, 1]), JobSet([job(submit_s=4)]), settings=settings)
+    assert result.summary["ledger"]["samples"] == samples
+    assert result.summary["efficiency"]["dedicated_samples"] == pytest.approx(320)
+
+
 def test_without_efficiency_there_is_no_u():
     result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), with_efficiency=False, with_bound=False)
     assert result.u is None

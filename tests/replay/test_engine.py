@@ -309,6 +309,24 @@ def test_what_is_no_policy_is_refused(policy):
         replay_log(log(1, [], 10), JobSet([job()]), policy)
 
 
+@pytest.mark.parametrize("semantics", Semantics)
+def test_a_summary_holds_plain_numbers_also_where_nothing_is_compiled(monkeypatch, semantics):
+    from bfreplay.replay import engine
+
+    for name in ("advance", "charge_preemption", "settle", "predict_finish"):
+        compiled = getattr(engine, name)
+        monkeypatch.setattr(engine, name, getattr(compiled, "py_func", compiled))
+    events = log(2, [(5, 1, False), (8, 1, True)], 20, idle_first=[0, 1])
+    summary = replay_log(events, JobSet([job(up_s=1, down_s=1)]), settings=ReplaySettings(semantics=semantics)).summary
+    assert summary["n_preemptions"] == 1
+
+    def numbers(value):
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return [value] if isinstance(value, np.generic) else [number for each in values for number in numbers(each)]
+
+    assert numbers(summary) == []
+
+
 def test_a_policy_cannot_write_into_the_books():
     class Forger(EqualSharePolicy):
         def decide(self, state: PolicyState) -> Decision:
@@ -346,6 +364,14 @@ def test_a_job_that_arrives_when_the_window_ends_is_queued():
     assert result.jobs["status"].tolist() == ["queued"]
 
 
+def test_a_place_that_becomes_free_when_the_window_ends_admits_nobody():
+    # one at a time, 10 samples/s: the first is done at 10 s, when the window ends
+    jobs = JobSet([job("first", work=100), job("second"), job("third", submit_s=10)])
+    result = replay_log(log(1, [], 10, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
+    assert result.jobs["status"].tolist() == ["finished", "queued", "queued"]
+    assert result.table("jobs")["admitted"].null_count == 2
+
+
 def test_max_nodes_beyond_the_machine_is_the_machine():
     huge = job(rates=tuple(10.0 * n for n in range(50_001)))
     result = replay_log(log(2, [], 10, idle_first=[0, 1]), JobSet([huge]))
@@ -367,6 +393,25 @@ def test_a_deadline_is_met_missed_or_open():
     )
     result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
     assert result.table("jobs")["deadline_met"].to_pylist() == [True, False, False, None, None]
+
+
+@pytest.mark.parametrize(
+    ("deadline_us", "met", "counted"), [(10 * SECOND, False, "missed"), (10 * SECOND + 1, None, "open")]
+)
+def test_a_deadline_at_the_end_of_the_window_is_missed_by_what_is_not_done_then(deadline_us, met, counted):
+    from dataclasses import replace
+
+    jobs = JobSet([replace(job(name), deadline_us=deadline_us) for name in ("running", "queued")])
+    result = replay_log(log(1, [], 10, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
+    assert result.table("jobs")["deadline_met"].to_pylist() == [met, met]
+    assert result.summary["deadlines"] == {"met": 0, "missed": 0, "open": 0, "void": 0} | {counted: 2}
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.98765, "98.7%"), (0.99999, "99.9%"), (1.0, "100.0%")])
+def test_a_share_of_a_bound_is_rounded_down(share, told):
+    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]))
+    result.summary["bound"] |= {"share": share, "earliest_finish_us": 5 * SECOND}  # the job is not done in this run
+    assert f"Bound       at least {told} of what anyone" in render(result)
 
 
 def test_jobs_that_need_a_node_type_are_refused_because_logs_do_not_tell_types_apart():

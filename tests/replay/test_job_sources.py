@@ -227,6 +227,21 @@ def test_a_job_does_not_age_while_its_source_pauses_it():
     assert by_name(run)["waits"]["admitted"].timestamp() == 0
 
 
+def test_the_pauses_of_a_job_add_up():
+    waits = reporting("waits", 40.0, 80.0, work=120.0)  # 40 samples/s: pauses from 1 to 31 s and from 32 to 52 s
+    resume = Orders(resume=("waits",))
+    source = Scripted(
+        [
+            Orders(submit=(waits,)), Orders(ask_again_us=31 * SECOND), resume,
+            Orders(ask_again_us=52 * SECOND), resume,
+        ],
+        {("waits", samples): Verdict(pause=True) for samples in (40.0, 80.0)},
+    )  # fmt: skip
+    policy = Watch()
+    replay_log(idle_for(60), source, policy, with_efficiency=False, with_bound=False)
+    assert policy.seen == [(0.0, [0.0]), (31.0, [30.0]), (52.0, [50.0])]
+
+
 def test_what_a_source_tells_of_its_last_replay_is_of_the_run_and_not_of_its_yardsticks():
     source = Scripted([Orders(submit=(reporting("a", 100.0),))])
     run = replay_log(log(4, [(5, k, False) for k in range(4)], 60, range(4)), source)

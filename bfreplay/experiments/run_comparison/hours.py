@@ -157,22 +157,22 @@ def _held_node_us(run: RunResult, edge_us: NDArray[np.int64]) -> NDArray[np.floa
 def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
     """Idle node-hours of the log in each bin (T,), from runs that replay the same one.
 
-    Every decision tells how many nodes were idle from then on. Decisions end when all jobs have left; so the run whose
-    jobs were there longest is taken, and what the ledger has for the time after that is spread evenly.
+    Every decision tells how many nodes were idle from then on. The first is at the start of the window, and decisions
+    end when all jobs have left; so the run whose jobs were there longest is taken, and what the ledger has for the time
+    after that is spread evenly.
     """
     start_us, end_us = int(edge_us[0]), int(edge_us[-1])
     longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
     rows = longest.table("decisions")
     time_us, n_idle = _times(rows["time"]), _floats(rows["n_idle"])
     known_until = _known_until(longest, start_us, end_us)
-    first = int(time_us[0]) if time_us.size else known_until
     until = np.append(time_us[1:], known_until)[: time_us.size]
     is_span = until > time_us
     in_bin = _in_proportion(time_us[is_span], until[is_span], (n_idle * (until - time_us))[is_span], edge_us)
-    unknown_us = (first - start_us) + (end_us - known_until)
+    unknown_us = end_us - known_until
     if unknown_us:
         n_mean = (float(longest.summary["ledger"]["idle_node_us"]) - float(in_bin.sum())) / unknown_us
-        known_us = np.diff(np.clip(edge_us, first, known_until))
+        known_us = np.diff(np.minimum(edge_us, known_until))
         in_bin = in_bin + n_mean * (np.diff(edge_us) - known_us).astype(np.float64)
     return in_bin / NODE_US_PER_HOUR
 

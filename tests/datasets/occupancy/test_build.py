@@ -429,6 +429,12 @@ def test_what_the_window_cuts_is_counted():
     assert cut["share_without_an_end"] == pytest.approx(16 / 62)
 
 
+def test_a_job_that_begins_or_ends_with_the_window_is_not_cut():
+    record = recorded([Held(10, 30, ("a",)), Held(0, 10, ("b",)), Held(30, 40, ("c",)), Held(12, 31, ("d",))])
+    cut = build_events(record, OccupancyRules(window=(10 * S, 30 * S), min_gap_s=0)).lint.facts[CENSORED]
+    assert cut == {"jobs": 1, "share_of_job_node_time": pytest.approx(18 / 38), "share_without_an_end": 0.0}
+
+
 def test_a_job_whose_list_is_lost_gets_nodes_among_those_that_are_listed():
     record = ScheduleRecord()
     for i in range(30):

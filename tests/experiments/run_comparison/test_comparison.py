@@ -30,7 +30,7 @@ from tests.experiments.run_comparison.little_runs import (
     run,
     two_hours,
 )
-from tests.replay.tiny import job, log
+from tests.replay.tiny import SECOND, job, log
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW = {"resamples": 200}
@@ -120,16 +120,28 @@ class _Never(EqualSharePolicy):
 def test_where_both_did_all_the_work_times_make_the_difference():
     # two jobs of 108,000 samples: 10 samples/s on one node for 6 hours, or 20 on both for 3
     jobs = JobSet([job("a", work=108_000.0), job("b", work=108_000.0)])
-    events = log(2, [], 40 * HOUR, [0, 1])
+    events = log(2, [], 50 * HOUR, [0, 1]).between(round(10 * HOUR) * SECOND, round(50 * HOUR) * SECOND)
     both, one = run(events, jobs), run(events, jobs, _OneNode())
     (pair,) = compare_runs([both, one], **FEW).pairs
     assert pair["samples"]["equal_by_construction"]
     assert pair["samples"]["relative"]["low"] is None
     assert "all jobs were done in both" in pair["samples"]["relative"]["why_no_interval"]
-    assert pair["over"] == {"baseline": pytest.approx(3 * HOUR), "other": pytest.approx(6 * HOUR)}
+    assert pair["over"] == {"baseline": 3 * HOUR, "other": 6 * HOUR}
+    assert {row["mean"]["n"] for row in pair["hours"]} == {6}  # the hour that begins when all have left is none of them
     assert "all jobs were done in both. B was done 3 h later, after 6 h instead of 3 h; half of its" in pair["answer"]
     (back,) = compare_runs([one, both], **FEW).pairs
     assert "B was done 3 h earlier, after 3 h instead of 6 h" in back["answer"]
+
+
+def test_runs_whose_jobs_are_given_up_when_they_arrive_have_one_bin_with_jobs():
+    class GivesUp(EqualSharePolicy):
+        def decide(self, state):
+            return Decision(np.zeros(state.n_jobs, dtype=np.int64), failed=np.ones(state.n_jobs, dtype=bool))
+
+    runs = [run(log(2, [], 5 * HOUR, [0, 1]), JobSet([job(name)]), GivesUp()) for name in "aa"]
+    (pair,) = compare_runs(runs, **FEW).pairs
+    assert pair["over"] == {"baseline": 0.0, "other": 0.0}
+    assert {row["mean"]["n"] for row in pair["hours"]} == {1}
 
 
 class _OneNode(EqualSharePolicy):

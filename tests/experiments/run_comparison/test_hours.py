@@ -49,6 +49,15 @@ def test_what_is_charged_lies_in_the_bin_where_it_was_charged():
     assert values["rescale_cost_samples"].tolist() == [0.0, 30.0]
 
 
+def test_what_happens_when_the_window_ends_lies_in_the_last_bin():
+    # both nodes for two hours; one of them is reclaimed as the window ends: 20 samples/s x 2 s
+    values = _hours(run(log(2, [(2 * HOUR, 1, False)], 2 * HOUR, [0, 1]), JobSet([job(down_s=2.0)])))
+    assert values["n_preempted"].tolist() == [0.0, 1.0]
+    assert values["preempt_cost_samples"].tolist() == [0.0, 40.0]
+    assert values["samples"].tolist() == pytest.approx([72_000.0, 72_000.0])
+    assert values["held_node_hours"].tolist() == pytest.approx([2.0, 2.0])
+
+
 def test_progress_between_two_decisions_is_split_in_proportion_to_time():
     # from 0:30 to 1:30 one node; bins of 40 minutes: 30 x 20 + 10 x 10, 40 x 10, 10 x 10 + 30 x 20
     values = _hours(run(two_hours(), JobSet([job()])), 2_400.0)

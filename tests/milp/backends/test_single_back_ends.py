@@ -160,6 +160,20 @@ class TestPulp:
         assert np.isfinite(answer.bound) == (status is SolverStatus.OPTIMAL)
 
 
+class TestHighs:
+    @pytest.mark.parametrize(
+        ("start", "status"),
+        [([2.0, 1.0], SolverStatus.FEASIBLE), ([9.0, 9.0], SolverStatus.NO_SOLUTION), (None, SolverStatus.NO_SOLUTION)],
+        ids=["feasible", "infeasible", "none"],
+    )
+    def test_what_is_there_when_time_is_up_is_an_answer_only_if_it_is_feasible(self, start, status):
+        present("highs")
+        model = replace(SIMPLE, start=None if start is None else np.array(start))
+        answer = backend_of("highs").solve(model, SolveOptions(1e-9))
+        assert (answer.solver_status, answer.message) == (status, "HiGHS says kTimeLimit")
+        assert (None if answer.x is None else answer.x.tolist()) == (start if status is SolverStatus.FEASIBLE else None)
+
+
 class TestCpSat:
     @pytest.mark.parametrize(
         ("model", "said"),

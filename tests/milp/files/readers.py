@@ -15,6 +15,11 @@ READS_SETS = {"cbc": True, "gurobi": True, "highs": False, "scip": True}
 TIGHT = 1e-9
 """What solvers allow themselves by default (1e-5, even) is a difference between two small numbers."""
 
+
+class RefusedFileError(Exception):
+    """The solver does not read the file."""
+
+
 Answer = tuple[float | None, list[str]]
 """Objective (maximised or minimised as the file says), and the names of the columns that are not 0."""
 
@@ -87,7 +92,8 @@ def _highs(file: Path) -> Answer:
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_feasibility_tolerance", TIGHT)
     highs.setOptionValue("primal_feasibility_tolerance", TIGHT)
-    assert highs.readModel(str(file)) == highspy.HighsStatus.kOk
+    if highs.readModel(str(file)) != highspy.HighsStatus.kOk:
+        raise RefusedFileError(file.name)
     highs.run()
     if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
         return None, []

@@ -15,7 +15,7 @@ from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.model import LinearModel, SpecialOrderedSet
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import agrees
-from tests.milp.files.readers import READS_SETS, read_by
+from tests.milp.files.readers import READS_SETS, RefusedFileError, read_by
 from tests.milp.small_problems import optimum_by_enumeration, problem_of_two, problems
 
 FORMATS = ["lp", "mps"]
@@ -108,7 +108,8 @@ def test_special_ordered_sets_are_kept_or_the_file_is_refused(tmp_path, form, so
         if READS_SETS[solver]:
             assert maximum(model, tmp_path, form, solver) == pytest.approx(best + 3)
         else:
-            with pytest.raises(AssertionError):
+            assert maximum(replace(model, sets=()), tmp_path, form, solver) == pytest.approx(19 + 5)
+            with pytest.raises(RefusedFileError, match=f"model.{form}"):
                 maximum(model, tmp_path, form, solver)
 
 

@@ -29,7 +29,9 @@ def test_a_strangers_class_is_found_by_module_and_name():
     "location", ["no.such.module:Class", "bfreplay.milp.formulations.choices:Chioces", "json:loads", ":"]
 )
 def test_a_location_that_cannot_be_imported_is_refused(location):
-    with pytest.raises(InputError):
+    with pytest.raises(
+        InputError, match=rf"the formulation '{location}' (cannot be imported|is no class|is not spelled)"
+    ):
         formulation_of(location)
 
 
