@@ -9,15 +9,35 @@ JOBS   ?= 2
 # a CBC build that bfreplay refuses: tests hold that what it does is never believed
 UNSAFE := .venv-unsafe-cbc
 
-.PHONY: demo test docs lint unsafe-cbc clean
+# the lowest version that pyproject.toml allows of every direct dependency
+LOWEST := .venv-lowest
+$(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
+test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
+# about half of the suite, in a tenth of its time: no golden replays, no searches, no browser, no documentation
+FAST   := answers policies replay result_folders scalability workload datasets milp/backends milp/files \
+          cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
+
+.PHONY: demo help test test-lowest replay-lowest docs lint unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
 	$(BIN)/bfreplay replay sample --jobs sample --out $(DEMO) --force
 	$(BIN)/bfreplay report $(DEMO) -o $(DEMO).html --force
 
-test: lint unsafe-cbc
+help:
+	@echo "make demo         describe and replay the bundled log, leave a run folder and its report"
+	@echo "make test         style, types, layering, all tests; the sample on the lowest versions of all dependencies"
+	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
+	@echo "                  $(FAST)"
+	@echo "make docs         build the documentation"
+
+test: lint unsafe-cbc replay-lowest
 	$(BIN)/python -m pytest -n $(JOBS)
+
+test-lowest: $(LOWEST)/.installed-test
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) $(addprefix tests/,$(FAST))
+
+replay-lowest: $(LOWEST)/.replayed
 
 # the tests build it too, elsewhere
 docs: $(VENV)/.installed-docs
@@ -54,5 +74,22 @@ $(UNSAFE)/.installed: tests/milp/unsafe-cbc-requirements.txt | $(VENV)/bin/pytho
 	$(UNSAFE)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
 	touch $@
 
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt | $(VENV)/bin/python
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt -e .
+	touch $@
+
+$(LOWEST)/.installed-test: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints-lowest.txt -e '.[test]'
+	touch $@
+
+# again after any change of the package, whose compiled loops are cached
+$(LOWEST)/.replayed: $(LOWEST)/.installed $(shell find bfreplay -name '*.py')
+	$(LOWEST)/bin/bfreplay describe sample > /dev/null
+	$(LOWEST)/bin/bfreplay replay sample --jobs sample --out $(LOWEST)/run --force
+	$(LOWEST)/bin/bfreplay report $(LOWEST)/run -o $(LOWEST)/run.html --force
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(UNSAFE) $(DEMO) $(DEMO).html docs/_build
+	rm -rf $(VENV) $(UNSAFE) $(LOWEST) $(DEMO) $(DEMO).html docs/_build

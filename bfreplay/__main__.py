@@ -1,5 +1,20 @@
-"""``python -m bfreplay``: the same as the command ``bfreplay``."""
+"""The command ``bfreplay``, and ``python -m bfreplay``."""
 
-from bfreplay.cli import main
+from __future__ import annotations
 
-main(prog_name="bfreplay")
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C while its modules are loaded ends it as Ctrl-C in a command does."""
+    try:
+        from bfreplay.cli import main as command_line
+    except KeyboardInterrupt:
+        print("Aborted.", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    command_line(prog_name="bfreplay")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,29 @@
-"""Output files that are complete or not there at all."""
+"""Output files that are complete or not there at all, and removal of what killed processes left of them.
+
+Temporary names say which process writes: ``.NAME.part-MACHINE-PROCESS-STARTED`` for a file, ``.NAME.partial-...`` for a
+folder, ``.NAME.replaced-...`` for a folder that holds the earlier ``NAME`` while a new one takes its place.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import logging
 import os
+import platform
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bfreplay.errors import InputError, OutputExistsError
+
+_LOG = logging.getLogger(__name__)
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_STARTED_AT = 19
+"""Position of the start time behind the name of the process in ``/proc/PID/stat``."""
 
 
 @contextmanager
@@ -20,7 +36,17 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
         One of the files is there and ``overwrite`` is false.
     InputError
         The folder is not there, or may not be written to.
+    OSError
+        The files cannot be written, because the disk is full for one; it names the file.
     """
+    for file in files:
+        remove_leftovers(file)
+    with _written_whole(files, overwrite) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
     for file in files:
         if not _is_folder(file.parent):
             raise InputError(
@@ -35,9 +61,10 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
             )
         if file.exists() and not overwrite:
             raise OutputExistsError(f"{file} is there already; choose another name, or ask to overwrite it")
-    temporary = [file.with_name(f".{file.name}.{os.getpid()}.part") for file in files]
+    temporary = [file.with_name(temporary_name(file.name, "part")) for file in files]
     try:
-        yield temporary
+        with naming(", ".join(map(str, files))):
+            yield temporary
         for part, file in zip(temporary, files, strict=True):
             part.replace(file)
     finally:
@@ -54,9 +81,97 @@ def is_there(file: Path) -> bool:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write one text file, in UTF-8; one that is there is replaced. Raises as ``written_whole``."""
-    with written_whole([file], overwrite=True) as (part,):
+    """Write one text file, in UTF-8; one that is there is replaced. Raises as ``written_whole``.
+
+    For the many files of a folder of results: who makes the folder removes leftovers, no look at it for each file.
+    """
+    with _written_whole([file], overwrite=True) as (part,):
         part.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def naming(output: Path | str) -> Iterator[None]:
+    """Let failed writes that name no file, such as those to a full disk, name ``output``."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and (error.errno in _WRITE_ERRORS or type(error) is OSError):
+            error.filename = str(output)
+        raise
+
+
+def temporary_name(name: str, kind: str) -> str:
+    """Name to use while ``name`` is being written; ``kind`` is part, partial or replaced (see the module)."""
+    return f".{name}.{kind}-{_machine()}-{os.getpid()}-{_state_and_start(os.getpid())[1]}"
+
+
+def scratch_prefix(purpose: str) -> str:
+    """Prefix for a temporary folder in the system's place for them; removes those of killed processes first."""
+    name = f"bfreplay-{purpose}"
+    remove_leftovers(Path(tempfile.gettempdir()) / name)
+    return f"{temporary_name(name, 'partial')}-"
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what killed processes left when they wrote ``target``; an earlier folder that they moved aside comes back.
+
+    What a living process is writing stays. So does what this machine cannot judge, because another one (or another
+    container) writes it: a message of the log names it.
+    """
+    if not os.access(target.parent, os.R_OK | os.W_OK | os.X_OK):
+        return  # nothing of ours can lie there
+    of_target = re.compile(rf"\.{re.escape(target.name)}\.(part|partial|replaced)-(\w+)(?:-(\d{{1,9}})-(\d+)\b.*)?")
+    for path in sorted(target.parent.iterdir()):
+        match = of_target.fullmatch(path.name)
+        if match is None or path.lstat().st_uid != os.geteuid():
+            continue
+        kind, machine, process, started = match.groups()
+        if machine != _machine() or process is None:
+            _LOG.warning(
+                "Note: %s was left by another machine, by another container, or by an earlier version, unless it is "
+                "being written now. If it is not, %s.", path,
+                "move what is in it back" if kind == "replaced" else "remove it",
+            )  # fmt: skip
+        elif not _is_alive(int(process), int(started)):
+            if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
+                (path / target.name).rename(target)
+                _LOG.warning("Note: %s is back: a killed process had moved it aside.", target)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)  # another process may be removing it as well
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int, started: int) -> bool:
+    """Whether this process of this machine still runs; a later one that has its number started at another time."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    state, begun = _state_and_start(process)
+    return state not in ("Z", "X") and begun == started
+
+
+def _state_and_start(process: int) -> tuple[str, int]:
+    """State letter and start time, in clock ticks since the machine started; ``("", 0)`` without /proc."""
+    try:
+        behind_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", 0
+    return behind_name[0], int(behind_name[_STARTED_AT])
+
+
+def _machine() -> str:
+    """Digest of the machine's name and of the container, in which process numbers count."""
+    namespace = Path("/proc/self/ns/pid")
+    container = str(namespace.readlink()) if namespace.is_symlink() else ""
+    return hashlib.sha256(f"{platform.node()} {container}".encode()).hexdigest()[:8]
 
 
 def make_folder(folder: Path) -> list[Path]:

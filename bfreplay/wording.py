@@ -19,3 +19,8 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{amount(seconds / length)} {unit}"
     return f"{seconds:.3g} s"
+
+
+def digits(value: float) -> str:
+    """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"

@@ -12,7 +12,7 @@ from bfreplay.campaigns.retries import Retries
 from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.datasets.job_files.curve_points import inline_text
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law, TabulatedCurve
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.workload import ElasticJob
 
 HPO, NAS = "hpo", "nas"
@@ -216,6 +216,6 @@ class Campaign:
 
 def _text(curve: Curve, max_nodes: int) -> str:
     """The curve as it stands in files; one that has no such form as points up to ``max_nodes``."""
-    if isinstance(curve, TabulatedCurve | Law):
+    if isinstance(curve, TabulatedCurve | Law | MeasuredLaw):
         return inline_text(curve)
     return inline_text(TabulatedCurve(range(max_nodes + 1), curve.table(max_nodes).tolist()))

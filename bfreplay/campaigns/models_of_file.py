@@ -14,9 +14,10 @@ from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
-_REQUIRED = ("min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
+_REQUIRED = ("max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
 _OF_MODELS = (
     "samples_per_epoch",
+    "min_nodes",
     *_REQUIRED,
     "objective_curve",
     "weight",

@@ -66,7 +66,7 @@ def fit(
     from bfreplay.datasets.job_files.measurements import load_measurements
     from bfreplay.datasets.job_files.write_curves import write_curves
     from bfreplay.scalability import Scaling, choose, fit_law, law_named, laws_for
-    from bfreplay.scalability.fit_text import remarks, render
+    from bfreplay.scalability.fit_text import of_outliers, remarks, render, warnings
 
     measured_as = Scaling(scaling or Scaling.EITHER)
     laws = laws_for(measured_as) if law is None else [law_named(law)]
@@ -88,14 +88,18 @@ def fit(
         except InputError as error:
             raise _of_curve(error, measurements, None) from error
     if out is not None:
-        curves = {name: choice.curve for name, choice in choices.items()}
+        curves = {name: choice.measured_curve for name, choice in choices.items()}
         write_curves(curves, out, {name: remarks(choice) for name, choice in choices.items()}, overwrite=force)
     for name, file in pictures.items():
         from bfreplay.report.figures_fit import draw_fit
 
         draw_fit(name, choices[name], file, overwrite=force)
     if as_json:
-        click.echo(json.dumps({name: choice.to_dict() for name, choice in choices.items()}, indent=1))
+        documents = {
+            name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}
+            for name, choice in choices.items()
+        }
+        click.echo(json.dumps(documents, indent=1))
     else:
         click.echo("\n".join(render(name, choice, measured_as) for name, choice in choices.items()), nl=False)
 

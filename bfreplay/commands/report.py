@@ -9,6 +9,8 @@ from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.outputs import scratch_prefix
+
 
 @click.command()
 @click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
@@ -44,7 +46,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.experiments import compare_runs
         from bfreplay.report.figures_runs import SavedComparison
 
-        with tempfile.TemporaryDirectory(prefix="bfreplay-report-") as folder:
+        with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
             compare_runs(runs, out=comparison, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])})
             write_comparison_report(runs, SavedComparison(comparison), out, overwrite=force)

@@ -23,6 +23,7 @@ from typing import IO, Any
 from bfreplay.milp.backends import BACKENDS, BackendAnswer, SolveOptions
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus
+from bfreplay.outputs import scratch_prefix
 
 START_TIMEOUT_S = 120.0
 """A worker imports numpy and the solver before it is ready; that may be slow on a login node."""
@@ -198,7 +199,7 @@ class _Worker:
 
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
-        scratch = tempfile.mkdtemp(prefix="bfreplay-")  # a killed solver cannot tidy up: removed in _end
+        scratch = tempfile.mkdtemp(prefix=scratch_prefix("solver"))  # a killed solver cannot tidy up: removed in _end
         try:
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
                 ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))

@@ -11,6 +11,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy
 from bfreplay.replay.engine import Engine
+from bfreplay.replay.extrapolation import extrapolation_warnings
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.scheduling import scheduling_summary
 from bfreplay.replay.settings import ReplaySettings
@@ -117,7 +118,7 @@ def summary_of(
 ) -> dict[str, Any]:
     """Totals of the run, JSON-ready; ``isolated_jct_s`` where fairness was asked for."""
     duration_us = events.window_end_us - events.window_start_us
-    log = engine.log
+    log, warnings = engine.log, extrapolation_warnings(engine.feed.jobs)
     total = Total.of(engine, ledger.samples)
     efficiency = learning = None
     if measured_by is not None:
@@ -154,6 +155,7 @@ def summary_of(
             events.window_start_us, isolated_jct_s,
         ),
         "policy": _own_summary(engine.policy),
+        **({"extrapolation": warnings} if warnings else {}),
     }  # fmt: skip
 
 

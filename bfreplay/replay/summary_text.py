@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.policies.objectives.own import OWN
+from bfreplay.replay.extrapolation import shown_warnings
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling_text import (
     cluster_of,
@@ -19,6 +21,7 @@ from bfreplay.replay.scheduling_text import (
 from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
+_WIDTH = 110
 _SOON = 0.5
 DECISION_WORDS = {
     "proven": "proven optimal",
@@ -59,6 +62,10 @@ def render(result: RunResult) -> str:
 
 def _line(label: str, text: str) -> str:
     return f"{label:<12}{text}"
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(_line(label, text), _WIDTH, subsequent_indent=" " * 12, break_on_hyphens=False)
 
 
 def policy_words(policy: Mapping[str, Any]) -> str:
@@ -103,6 +110,7 @@ def _header(record: dict[str, Any]) -> list[str]:
         *([] if source is None else [_line("Jobs from", source["name"])]),
         *of_nodes,
         *([] if simulated is None else [_line("Nodes", simulated)]),
+        *(line for warning in shown_warnings(summary) for line in _wrapped("Warning", warning)),
     ]
 
 

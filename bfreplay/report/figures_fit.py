@@ -160,7 +160,9 @@ def fit_figure(name: str, choice: Choice) -> Figure:
     below.set_ylim(-reach, reach)
     below.set_ylabel("off the curve used, %", fontsize=10)
     extrapolated = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
-    below.set_xlabel(f"nodes{extrapolated}", fontsize=10)
+    first = int(curves.counts[0])
+    unmeasured = "" if first == 1 else f"; nothing was measured below {first:,} nodes"
+    below.set_xlabel(f"nodes{extrapolated}{unmeasured}", fontsize=10)
     above.set_title(_plain(_title(name, curves)), fontsize=11, loc="left")
     figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False, handlelength=3.2)
     return figure

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.outputs import naming, remove_leftovers, temporary_name
 from bfreplay.result_folders.kinds import ResultKind
 
 FAILURES = "failures"
@@ -38,16 +39,20 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
         ``out`` is there already and ``overwrite`` is off, or it is something of another kind.
     InputError
         Nothing can be written there.
+    OSError
+        The folder cannot be written to its end, because the disk is full for one; it names the folder.
     """
+    remove_leftovers(out.resolve())
     target = check_target(out, kind, overwrite=overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-"))
+        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'partial')}-"))
         partial.chmod(0o755)
     except OSError as error:
         raise _unwritable(out, error) from error
     try:
-        yield partial
+        with naming(out):
+            yield partial
         check_target(out, kind, overwrite=overwrite)  # once more: the work took its time
         try:
             _move_into_place(partial, target)
@@ -107,7 +112,7 @@ def _move_into_place(partial: Path, target: Path) -> None:
     if not target.exists():
         partial.rename(target)
         return
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.replaced-"))
+    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'replaced')}-"))
     replaced = aside / target.name
     try:
         target.rename(replaced)

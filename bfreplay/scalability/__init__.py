@@ -4,10 +4,10 @@ from bfreplay.scalability.amdahl import Amdahl
 from bfreplay.scalability.catalogue import LAWS, law_named, laws_for, name_of
 from bfreplay.scalability.choice import Choice, LeftOut, Tie, choose, fit_all, means_as_points
 from bfreplay.scalability.communication import CommunicationStrong, CommunicationWeak
-from bfreplay.scalability.curve import Curve
+from bfreplay.scalability.curve import Curve, measured_counts
 from bfreplay.scalability.fitting import FittedLaw, fit, fit_law
 from bfreplay.scalability.gustafson import Gustafson
-from bfreplay.scalability.law import Law, Parameter, Scaling
+from bfreplay.scalability.law import Law, MeasuredLaw, Parameter, Scaling
 from bfreplay.scalability.measurements import Measurements
 from bfreplay.scalability.outliers import Outlier, outliers
 from bfreplay.scalability.power import PowerLaw
@@ -26,6 +26,7 @@ __all__ = [
     "Gustafson",
     "Law",
     "LeftOut",
+    "MeasuredLaw",
     "Measurements",
     "Outlier",
     "Parameter",
@@ -41,6 +42,7 @@ __all__ = [
     "law_named",
     "laws_for",
     "means_as_points",
+    "measured_counts",
     "name_of",
     "outliers",
     "quick_usl",

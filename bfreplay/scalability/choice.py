@@ -12,7 +12,7 @@ from bfreplay import checks
 from bfreplay.scalability.catalogue import laws_for, name_of
 from bfreplay.scalability.curve import Curve
 from bfreplay.scalability.fitting import FittedLaw, fit_law, needs, too_few, why_not
-from bfreplay.scalability.law import Floats, Law, Scaling
+from bfreplay.scalability.law import Floats, Law, MeasuredLaw, Scaling
 from bfreplay.scalability.measurements import Measurements
 from bfreplay.scalability.outliers import Outlier, outliers
 from bfreplay.scalability.tabulated import TabulatedCurve
@@ -110,6 +110,17 @@ class Choice:
         """The best law; where none fits, the means of the measurements as points."""
         return means_as_points(self.measurements) if self.best is None else self.best.curve
 
+    @property
+    def measured_curve(self) -> Curve:
+        """The curve with the node counts that were measured, as files of curves hold it."""
+        curve, counts = self.curve, self.measurements.counts
+        return MeasuredLaw(curve, (self.min_nodes, int(counts[-1]))) if isinstance(curve, Law) else curve
+
+    @property
+    def min_nodes(self) -> int:
+        """Smallest measured count: fewest nodes of a job that names no other."""
+        return int(self.measurements.counts[0])
+
     def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is infinite or not tested is ``None``."""
         return {
@@ -117,6 +128,7 @@ class Choice:
             "counts": self.measurements.counts.tolist(),
             "means": self.measurements.means.tolist(),
             "repeats": self.measurements.repeats.tolist(),
+            "min_nodes": self.min_nodes,
             "max_nodes": self.max_nodes,
             "outliers": [asdict(each) | {"siblings": list(each.siblings)} for each in self.outliers],
             "best": None if self.best is None else name_of(type(self.best.curve)),

@@ -12,7 +12,7 @@ from bfreplay.scalability.catalogue import name_of
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling
-from bfreplay.wording import count
+from bfreplay.wording import count, digits
 
 WIDTH = 100
 _LARGE_SCATTER = 0.10
@@ -67,7 +67,7 @@ def headline(choice: Choice) -> str:
         why = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
         return f"{measured}; {why}: the means as points are used"
     law = choice.best.curve
-    values = ", ".join(f"{each.name} {_digits(value)}" for each, value in zip(law.parameters, law.values, strict=True))
+    values = ", ".join(f"{each.name} {digits(value)}" for each, value in zip(law.parameters, law.values, strict=True))
     return f"{measured}; {name_of(type(law))} is used, {law.formula} with {values}"
 
 
@@ -78,7 +78,7 @@ def remarks(choice: Choice) -> list[str]:
         law = choice.best.curve
         lines.append(f"residual scatter {choice.best.scatter:.1%}; 95 % intervals of all parameters together:")
         lines += [
-            f"{each.name}: {_digits(low)} to {_digits(high)} ({each.meaning})"
+            f"{each.name}: {digits(low)} to {digits(high)} ({each.meaning})"
             for each, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
         ]
     return [*lines, *(f"warning: {each}" for each in [*of_outliers(choice), *warnings(choice)])]
@@ -92,14 +92,14 @@ def of_outliers(choice: Choice) -> list[str]:
         if len(bad[0].siblings) == 1:
             low, high = sorted(bad, key=lambda each: each.rate)
             what = (
-                f"the two measurements at {count(nodes, 'node')} lie far apart, {_digits(low.rate)} samples/s "
-                f"(row {low.row}) and {_digits(high.rate)} (row {high.row}), {high.rate / low.rate:.1f} times that"
+                f"the two measurements at {count(nodes, 'node')} lie far apart, {digits(low.rate)} samples/s "
+                f"(row {low.row}) and {digits(high.rate)} (row {high.row}), {high.rate / low.rate:.1f} times that"
             )
             again = "Measure a third time there to see which one is wrong"
         else:
             what = f"at {count(nodes, 'node')} " + ", ".join(
-                f"{_digits(each.rate)} samples/s (row {each.row}) is {_off(each.rate, each.middle)} the "
-                f"{_digits(each.middle)} of its repeats"
+                f"{digits(each.rate)} samples/s (row {each.row}) is {_off(each.rate, each.middle)} the "
+                f"{digits(each.middle)} of its repeats"
                 for each in bad
             )
             again = "Measure there again"
@@ -116,6 +116,7 @@ def warnings(choice: Choice) -> list[str]:
     Without what `of_outliers` says, which comes before.
     """
     said = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
+    said += _of_counts_below(choice)
     if choice.measurements.pure_error[1] == 0:
         said.append(
             "no node count was measured twice, so nothing tests whether a law fits. Repeat the measurements, best on "
@@ -172,11 +173,25 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
         low, high = best.band(np.array([float(choice.max_nodes)]))
         rate = float(best.curve.rates([choice.max_nodes])[0])
         said.append(
-            f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {_digits(rate)} samples/s "
-            f"there (95 % band {_digits(float(low[0]))} to {_digits(float(high[0]))}) if it holds that far. "
+            f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {digits(rate)} samples/s "
+            f"there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
             f"Measure at {choice.max_nodes:,} nodes to know."
         )
     return said
+
+
+def _of_counts_below(choice: Choice) -> list[str]:
+    first = choice.min_nodes
+    if first == 1:
+        return []
+    rates = choice.curve.table(first)
+    name = "a straight line to (0, 0)" if choice.best is None else name_of(type(choice.best.curve))
+    exceeds = rates[:-1].max() > rates[-1]
+    then = f", and on some count more than the {digits(rates[-1])} on {first:,}: it cannot be right" if exceeds else ""
+    return [
+        f"nothing was measured below {count(first, 'node')}: jobs that name no min_nodes begin there. On 1 node {name} "
+        f"gives {digits(rates[1])} samples/s{then}. Measure at fewer nodes before jobs get them."
+    ]
 
 
 def _of_tie(choice: Choice) -> list[str]:
@@ -212,8 +227,8 @@ def _table(choice: Choice) -> list[str]:
                 (
                     *(first if i == 0 else ("", "")),
                     each.name,
-                    _digits(value),
-                    f"{_digits(low)} to {_digits(high)}",
+                    digits(value),
+                    f"{digits(low)} to {digits(high)}",
                     *(last if i == 0 else ("", "", "")),
                 )
             )
@@ -252,8 +267,3 @@ def _off(rate: float, middle: float) -> str:
 
 def _warning(text: str) -> list[str]:
     return textwrap.wrap(f"Warning: {text}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _digits(value: float) -> str:
-    """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"

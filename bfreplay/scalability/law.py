@@ -136,3 +136,41 @@ class Law(ABC):
         table = np.zeros(max_nodes + 1)
         table[1:] = self.rates(np.arange(1.0, max_nodes + 1))
         return table
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLaw:
+    """A law with the node counts that it was fitted to; at others it is extrapolated. It fulfils `Curve`.
+
+    Parameters
+    ----------
+    law
+        The law.
+    measured
+        Smallest and largest measured node count.
+
+    Raises
+    ------
+    InputError
+        The counts are not in order, or below 1.
+    """
+
+    law: Law
+    measured: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        first, last = self.measured
+        if not 1 <= first <= last:
+            raise InputError(
+                f"{self.law.law}: the measured node counts are out of order", column="measured",
+                value=list(self.measured), expected="the smallest and the largest one, 1 or more",
+            )  # fmt: skip
+
+    @property
+    def last_nodes(self) -> int:
+        """Largest node count that a table is made for."""
+        return self.law.last_nodes
+
+    def table(self, max_nodes: int) -> Floats:
+        """Values at 0, 1, ..., ``max_nodes``, measured there or not: shape ``(max_nodes + 1,)``."""
+        return self.law.table(max_nodes)

@@ -101,6 +101,14 @@ class TabulatedCurve:
         """Largest node count at which the curve is defined."""
         return self.nodes[-1]
 
+    @property
+    def measured(self) -> tuple[int, int] | None:
+        """Smallest and largest count above 0 that has a point; ``None`` without one.
+
+        Below the smallest the curve is a straight line to (0, 0), which nobody measured.
+        """
+        return (self.nodes[1], self.nodes[-1]) if len(self.nodes) > 1 else None
+
     def table(self, max_nodes: int) -> NDArray[np.float64]:
         """Values at 0, 1, ..., ``max_nodes``: shape ``(max_nodes + 1,)``.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law
+from bfreplay.scalability import Curve, Law, MeasuredLaw
 from bfreplay.scalability.law import LARGEST_RATE
 
 
@@ -137,7 +137,7 @@ class ElasticJob:
             ("objective", self.objective),
             *((f"throughput on {node_type}", curve) for node_type, curve in self.throughput_by_type.items()),
         ):
-            if isinstance(curve, Law) and curve.last_nodes < self.max_nodes:
+            if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
                 self._refuse(
                     f"max_nodes {self.max_nodes} is above any machine's, up to which a law is tabulated",
                     "max_nodes",

@@ -1,10 +1,15 @@
 import json
+import os
+import re
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
+from tests.conftest import REPOSITORY
 
 SACCT = """JobIDRaw|State|Start|End|Elapsed|NNodes|NodeList
 1|COMPLETED|2024-05-01T00:00:00|2024-05-01T01:00:00|01:00:00|2|cn[1-2]
@@ -196,3 +201,43 @@ def test_a_published_matrix_is_not_a_scheduler_s_log(shared, folder):
     result = run("auto", str(shared / "data/bftrainer/ndstat-10sdn6-evt.tar.gz"))
     assert result.exit_code == 2
     assert "a log of node events already" in result.output
+
+
+SPOOL_TO_DISK = """
+import os, resource, signal, sys
+from bfreplay.datasets.occupancy import spool
+spool.JobSpool.__init__.__defaults__ = (2, 16)  # a run on disk is full with two rows
+end_run = spool.JobSpool._end_run
+def then(self):
+    {before}
+    end_run(self)
+    {after}
+spool.JobSpool._end_run = then
+from bfreplay.cli import main
+main(["ingest", "swf", "jobs.swf", "-o", "out.parquet"])
+"""
+
+
+def ingest_that_spools(folder, before="pass", after="pass"):
+    """``bfreplay ingest`` of four jobs, disturbed before or after the first of them are put on disk."""
+    rows = [f"{n} {100 * n} 0 50 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1" for n in range(1, 5)]
+    (folder / "jobs.swf").write_text("\n".join(["; UnixStartTime: 1700000000", "; MaxNodes: 2", *rows, ""]))
+    (folder / "tmp").mkdir()
+    return subprocess.run(
+        [sys.executable, "-c", SPOOL_TO_DISK.format(before=before, after=after)], cwd=folder, capture_output=True,
+        text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(folder / "tmp")},
+    )  # fmt: skip
+
+
+def test_ctrl_c_ends_an_import_without_a_traceback_and_leaves_nothing(tmp_path):
+    done = ingest_that_spools(tmp_path, after="os.kill(os.getpid(), signal.SIGINT)")
+    assert (done.returncode, done.stderr) == (130, "Aborted.\n")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["jobs.swf", "tmp"]
+
+
+def test_a_full_disk_in_the_middle_of_an_import_is_told_with_the_file_and_leaves_nothing(tmp_path):
+    limit = "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9))"
+    done = ingest_that_spools(tmp_path, before=limit)
+    assert done.returncode == 3
+    assert re.fullmatch(r"Error: .*\n  file:     .*/tmp/\.bfreplay-ingest\..*/run-0\.rows\n", done.stderr), done.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["jobs.swf", "tmp"]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from bfreplay.commands.jobs_fit import fit
 from bfreplay.datasets import load_jobs
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
-from bfreplay.scalability import Amdahl, CommunicationWeak, UniversalScalability, fit_all
+from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, UniversalScalability, fit_all
 from tests.scalability.test_fitting import DESIGN, noisy
 
 JOBS = "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve\n"
@@ -66,8 +66,9 @@ def test_the_curves_written_are_those_fitted_and_jobs_can_use_them(two, tmp_path
     jobs = tmp_path / "jobs.csv"
     jobs.write_text(JOBS + "a,1,128,1,1,10,bert/large\nb,1,128,1,1,10,dlrm\n")
     first, second = load_jobs(jobs, out)
-    assert first.throughput == fit_all(DESIGN, rates(CommunicationWeak(100.0, 0.1, 0.01))).curve
-    assert second.throughput.law == "usl"
+    fitted = fit_all(DESIGN, rates(CommunicationWeak(100.0, 0.1, 0.01))).curve
+    assert first.throughput == MeasuredLaw(fitted, (1, 64))
+    assert second.throughput.law.law == "usl"
     text = out.read_text()
     assert "# kappa: 0.00" in text
     assert "# warning: 128 nodes lie beyond the 64 measured" in text
@@ -138,3 +139,18 @@ def test_names_that_would_share_a_picture_are_refused(tmp_path):
     file.write_text("curve,nodes,samples_per_s\na/b,1,1\na/b,2,2\na b,1,1\na b,2,2\n")
     with pytest.raises(InputError, match="would have one name"):
         run(file, "--picture", tmp_path / "p.png")
+
+
+def test_curves_measured_from_many_nodes_up_say_so_in_text_json_and_file_and_jobs_begin_there(tmp_path):
+    measured, out, jobs = (tmp_path / name for name in ("measured.csv", "curves.toml", "jobs.csv"))
+    rows = [f"{n},{rate}" for n, rate in ((64, 20.8), (128, 41.0), (256, 80.9), (512, 159.0), (1024, 308.0))]
+    measured.write_text("\n".join(["nodes,samples_per_s", *rows, *rows, ""]))
+    said = "nothing was measured below 64 nodes"
+    assert said in run(measured, "-o", out)
+    assert f"# warning: {said}" in out.read_text()
+    document = json.loads(run(measured, "--json"))["measured"]
+    assert document["min_nodes"] == 64
+    assert any(each.startswith(said) for each in document["warnings"])
+    jobs.write_text(JOBS.replace("min_nodes,", "") + "a,256,1,1,10,measured\n")
+    (job,) = load_jobs(jobs, out)
+    assert (job.min_nodes, job.throughput.measured) == (64, (64, 1024))

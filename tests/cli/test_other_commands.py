@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
+from tests.conftest import REPOSITORY
 
 
 def test_describe_characterises_the_bundled_log():
@@ -72,3 +74,12 @@ def test_every_public_name_can_be_used():
     for name in bfreplay.__all__:
         assert getattr(bfreplay, name) is not None
     assert set(bfreplay.__all__) <= set(dir(bfreplay))
+
+
+def test_ctrl_c_while_the_program_is_loaded_ends_it_without_a_traceback(tmp_path):
+    (tmp_path / "rich_click.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [sys.executable, "-m", "bfreplay", "--help"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Aborted.\n")

@@ -333,3 +333,28 @@ def test_a_node_type_with_a_semicolon_cannot_be_written(tmp_path):
     with pytest.raises(InputError, match="node type"):
         write_jobs(JobSet([job]), tmp_path / "jobs.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("curve", "least"),
+    [("0:0 64:20.8 128:41", 64), ("0:0 1:3 128:41", 1), ("amdahl(rate_1=1 serial=0 measured=32:1024)", 32)],
+)
+def test_a_job_without_min_nodes_begins_at_the_smallest_measured_count(tmp_path, curve, least):
+    row = {"max_nodes": "128", "curve": curve}
+    assert load_jobs(jobs_csv(tmp_path, row | {"min_nodes": None}))[0].min_nodes == least
+    assert load_jobs(jobs_csv(tmp_path, row | {"min_nodes": ""}))[0].min_nodes == least
+    assert load_jobs(jobs_csv(tmp_path, row | {"min_nodes": "2"}))[0].min_nodes == 2
+
+
+def test_a_job_without_min_nodes_needs_a_curve_that_says_where_it_was_measured(tmp_path):
+    with pytest.raises(InputError, match="'min_nodes' is empty here"):
+        load_jobs(jobs_csv(tmp_path, {"min_nodes": None, "curve": "amdahl(rate_1=1 serial=0)"}))
+
+
+def test_laws_that_were_measured_at_other_counts_are_told_apart(tmp_path):
+    cells = [f"amdahl(rate_1=1 serial=0{measured})" for measured in ("", " measured=1:8", " measured=2:8")]
+    rows = [{"name": f"j{i}", "curve": cell} for i, cell in enumerate(cells)]
+    jobs = load_jobs(jobs_csv(tmp_path, *rows))
+    assert [getattr(job.throughput, "measured", None) for job in jobs] == [None, (1, 8), (2, 8)]
+    write_jobs(jobs, tmp_path / "again.csv")
+    assert list(load_jobs(tmp_path / "again.csv")) == list(jobs)

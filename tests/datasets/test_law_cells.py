@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets import load_jobs, write_jobs
-from bfreplay.datasets.job_files.law_cells import law_of, law_text
+from bfreplay.datasets.job_files.law_cells import law_cells, law_of, law_text
 from bfreplay.datasets.job_files.write_curves import write_curves
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.scalability import Amdahl, CommunicationWeak, TabulatedCurve, UniversalScalability
+from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, TabulatedCurve, UniversalScalability
 from bfreplay.workload import ElasticJob, JobSet
 from tests.scalability.test_laws import some_law
 
@@ -166,3 +166,25 @@ def test_written_curves_are_read_back_exactly_whatever_their_names(tmp_path):
     write_curves({"a": Amdahl(1.0, 0.0)}, tmp_path / "curves.toml", overwrite=True)
     with pytest.raises(InputError, match=r"ending in \.toml"):
         write_curves(curves, tmp_path / "curves.csv")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "amdahl(rate_1=10.0, serial=0.5, measured=64:1024)",
+        {"law": "amdahl", "rate_1": 10, "serial": 0.5, "measured": [64, 1024]},
+    ],
+)
+def test_a_law_may_say_at_which_counts_it_was_measured(cell):
+    curve = law_of(cell)
+    assert curve == MeasuredLaw(Amdahl(10.0, 0.5), (64, 1024))
+    assert law_text(curve) == "amdahl(rate_1=10.0, serial=0.5, measured=64:1024)"
+    assert law_of(law_cells(curve)) == curve
+    assert curve.table(2).tolist() == Amdahl(10.0, 0.5).table(2).tolist()
+
+
+@pytest.mark.parametrize("counts", ["64", "64:1024:2", "a:b", "1.5:2", "9:3", "0:3"])
+def test_measured_counts_that_are_no_range_are_refused(counts):
+    with pytest.raises(InputError) as caught:
+        law_of(f"amdahl(rate_1=10, serial=0.5, measured={counts})")
+    assert caught.value.column == "measured"

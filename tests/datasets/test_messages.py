@@ -259,7 +259,7 @@ def test_published_and_plain_files_do_not_mix(tmp_path):
         (",1000,", ",0,", "inf"),
         ("j,1,", "j,1.5,", "round it"),
         ("j,1,", "j,0,", "1 or more"),
-        ("j,1,", "j,,", "fill it in"),
+        (",18.5,", ",,", "fill it in"),
     ],
 )
 def test_a_faulty_cell_of_a_job_says_what_to_do(tmp_path, before, after, fix):

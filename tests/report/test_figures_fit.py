@@ -89,3 +89,9 @@ def test_a_picture_is_kept_unless_asked_and_other_formats_are_refused(falling, t
     draw_fit("x", falling, file, overwrite=True)
     with pytest.raises(InputError, match="another format"):
         draw_fit("x", falling, tmp_path / "fit.pdf")
+
+
+def test_the_figure_says_below_which_count_nothing_was_measured(falling):
+    assert "nothing was measured" not in fit_figure("x", falling).axes[1].get_xlabel()
+    choice = fit_all([64, 128, 256], [20.8, 41.0, 80.9])
+    assert "nothing was measured below 64 nodes" in fit_figure("x", choice).axes[1].get_xlabel()

@@ -10,7 +10,9 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.scalability import (
     Amdahl,
+    CommunicationWeak,
     Gustafson,
+    MeasuredLaw,
     Measurements,
     PowerLaw,
     TabulatedCurve,
@@ -146,3 +148,36 @@ def test_a_law_beyond_the_measurements_comes_with_its_band_there():
 def test_remarks_hold_every_interval():
     chosen = fit_all(DESIGN, noisy(Amdahl(10.0, 0.02), DESIGN, 0.03, np.random.default_rng(0)))
     assert [line.split(":")[0] for line in remarks(chosen)[2:4]] == ["rate_1", "serial"]
+
+
+FROM_64 = [64.0, 128.0, 256.0, 512.0, 1024.0]
+MANY_NODES = np.array([20.8, 41.0, 80.9, 159.0, 308.0])
+
+
+def test_what_a_law_gives_below_the_smallest_measured_count_is_warned_of():
+    chosen = choose(Measurements(FROM_64 * 2, [*(0.98 * MANY_NODES), *(1.02 * MANY_NODES)]), [PowerLaw])
+    (said,) = [each for each in warnings(chosen) if "nothing was measured below" in each]
+    on_1 = chosen.curve.rates([1])[0]
+    assert said.startswith("nothing was measured below 64 nodes: jobs that name no min_nodes begin there.")
+    assert f"On 1 node power gives {on_1:.4g} samples/s. Measure at fewer nodes" in said
+    assert (chosen.min_nodes, chosen.to_dict()["min_nodes"]) == (64, 64)
+    assert chosen.measured_curve == MeasuredLaw(chosen.curve, (64, 1024))
+
+
+def test_a_law_that_gives_more_below_the_smallest_measured_count_is_called_wrong_there():
+    law = CommunicationWeak(175.0, 260.0, 0.0)
+    chosen = choose(Measurements(FROM_64 * 2, [*law.rates(FROM_64)] * 2), [CommunicationWeak])
+    said = " ".join(warnings(chosen))
+    on_1 = chosen.curve.rates([1])[0]
+    assert on_1 > 4 * 21.84
+    assert f"gives {on_1:.4g} samples/s, and on some count more than the 21.84 on 64: it cannot be right" in said
+
+
+def test_below_the_first_of_means_as_points_the_straight_line_is_told():
+    chosen = choose(Measurements([64, 128], [20.8, 41.0]), [])
+    assert chosen.measured_curve.measured == (64, 128)
+    assert "On 1 node a straight line to (0, 0) gives 0.325 samples/s" in " ".join(warnings(chosen))
+
+
+def test_measurements_from_one_node_up_raise_no_such_warning():
+    assert "nothing was measured below" not in " ".join(warnings(fit_all([1, 2, 4, 8], [10.0, 19.0, 35.0, 61.0])))

@@ -14,6 +14,7 @@ from bfreplay.answers.soundness.kinds import (
     COUNTS,
     FILES,
     LISTS_OF_NAMES,
+    NAMES,
     NUMBER,
     OBJECT,
     RANGE,
@@ -110,6 +111,7 @@ _RECORD = (
             "scores": or_null(OBJECT),
             "scheduling": OBJECT,
             "policy": or_null(OBJECT),
+            "extrapolation": NAMES,
         },
     ),
     _Part(

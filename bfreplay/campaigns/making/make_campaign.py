@@ -16,10 +16,10 @@ from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_c
 from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.curve_points import inline_text, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
-from bfreplay.datasets.job_files.law_cells import LAW_KEY
+from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law, name_of
+from bfreplay.scalability import Curve, Law, MeasuredLaw
 
 _SEARCH = {
     "learning_rate": {"low": 1e-5, "high": 1e-1, "log": True},
@@ -200,9 +200,8 @@ def _one_curve(name: str | None, known: Mapping[str, Curve] | None, max_nodes: i
 def _put_curve(each: NamedCurve, cells: dict[str, Any], curves: dict[str, Any], origins: dict[str, str]) -> None:
     """Put a curve into ``curves`` and its name into ``cells``."""
     cells["curve"] = each.name
-    if isinstance(each.curve, Law):
-        parameters = {parameter.name: getattr(each.curve, parameter.name) for parameter in each.curve.parameters}
-        curves[each.name] = {LAW_KEY: name_of(type(each.curve)), **parameters}
+    if isinstance(each.curve, Law | MeasuredLaw):
+        curves[each.name] = law_cells(each.curve)
     else:
         nodes, values = points_of(inline_text(each.curve))
         curves[each.name] = {"nodes": [int(n) for n in nodes], "values": values}

@@ -8,7 +8,7 @@ from typing import Any
 from bfreplay.datasets.job_files.law_cells import law_text
 from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law, TabulatedCurve
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 
 INLINE_CURVE = ":"
 _EXPECTED = 'points "0:0 1:7115.3 2:13071.7" (nodes:value), a law, or the name of a curve'
@@ -53,7 +53,7 @@ def inline_text(curve: Curve) -> str:
     Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
     written as points at every node count that it is defined at.
     """
-    if isinstance(curve, Law):
+    if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
     if isinstance(curve, TabulatedCurve):
         nodes, values = list(curve.nodes), list(curve.values)

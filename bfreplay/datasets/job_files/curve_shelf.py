@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bfreplay.scalability import Law, TabulatedCurve
+from bfreplay.scalability import Law, MeasuredLaw, TabulatedCurve, measured_counts
 
 
 class CurveShelf:
@@ -13,7 +13,7 @@ class CurveShelf:
     __slots__ = ("_curves", "_laws")
 
     def __init__(self) -> None:
-        self._laws: dict[tuple[type[Law], tuple[float, ...]], Law] = {}
+        self._laws: dict[tuple[type[Law], tuple[float, ...], tuple[int, int] | None], Law | MeasuredLaw] = {}
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
@@ -23,6 +23,7 @@ class CurveShelf:
             self._curves[key] = TabulatedCurve(nodes, values, name)
         return self._curves[key]
 
-    def law(self, law: Law) -> Law:
+    def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
         """Return the first law like this one."""
-        return self._laws.setdefault((type(law), law.values), law)
+        law = curve.law if isinstance(curve, MeasuredLaw) else curve
+        return self._laws.setdefault((type(law), law.values, measured_counts(curve)), curve)

@@ -9,9 +9,11 @@ from typing import Any
 from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.errors import InputError
-from bfreplay.scalability import Law, law_named, name_of
+from bfreplay.scalability import Law, MeasuredLaw, law_named, name_of
 
 LAW_KEY = "law"
+MEASURED_KEY = "measured"
+"""Smallest and largest node count that the law was fitted to: ``[64, 1024]``, or ``64:1024`` in a cell of text."""
 _CALL = re.compile(r"\s*([^\s()=,]+)\s*\((.*)\)\s*", re.DOTALL)
 _EXAMPLE = "a law such as amdahl(rate_1=2831, serial=0.02)"
 
@@ -23,14 +25,14 @@ def is_law(cell: Any) -> bool:
     return isinstance(cell, str) and "(" in cell
 
 
-def law_of(cell: Any) -> Law:
+def law_of(cell: Any) -> Law | MeasuredLaw:
     """Return the law in a cell for which ``is_law`` is true.
 
     Parameters
     ----------
     cell
         ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
-        ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``.
+        ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``. Either may have ``measured`` as well.
 
     Raises
     ------
@@ -44,6 +46,7 @@ def law_of(cell: Any) -> Law:
     else:
         name, given = _parts(cell)
     law = law_named(name)
+    measured = given.pop(MEASURED_KEY, None)
     wanted = [parameter.name for parameter in law.parameters]
     for key in given:
         if key not in wanted:
@@ -64,13 +67,38 @@ def law_of(cell: Any) -> Law:
                 expected=", ".join(wanted),
                 fix=f"add {key}: {next(each.meaning for each in law.parameters if each.name == key)}",
             )
-    return law(**{key: number_of(given[key], key) for key in wanted})
+    plain = law(**{key: number_of(given[key], key) for key in wanted})
+    return plain if measured is None else MeasuredLaw(plain, _counts(measured))
 
 
-def law_text(law: Law) -> str:
+def law_cells(curve: Law | MeasuredLaw) -> dict[str, Any]:
+    """Return a law as a table, from which ``law_of`` makes the same one."""
+    law = curve.law if isinstance(curve, MeasuredLaw) else curve
+    cells: dict[str, Any] = {LAW_KEY: name_of(type(law))}
+    cells |= {each.name: value for each, value in zip(law.parameters, law.values, strict=True)}
+    return cells | ({MEASURED_KEY: list(curve.measured)} if isinstance(curve, MeasuredLaw) else {})
+
+
+def law_text(curve: Law | MeasuredLaw) -> str:
     """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
-    inside = ", ".join(f"{each.name}={value!r}" for each, value in zip(law.parameters, law.values, strict=True))
-    return f"{name_of(type(law))}({inside})"
+    cells = law_cells(curve)
+    name = cells.pop(LAW_KEY)
+    if MEASURED_KEY in cells:
+        cells[MEASURED_KEY] = ":".join(map(str, cells[MEASURED_KEY]))
+    inside = ", ".join(f"{key}={value}" for key, value in cells.items())
+    return f"{name}({inside})"
+
+
+def _counts(cell: Any) -> tuple[int, int]:
+    counts = cell.split(":") if isinstance(cell, str) else cell
+    if isinstance(counts, list) and len(counts) == 2:
+        numbers = [number_of(count, MEASURED_KEY) for count in counts]
+        if all(number.is_integer() for number in numbers):
+            return int(numbers[0]), int(numbers[1])
+    raise InputError(
+        "the measured node counts are not two whole numbers", column=MEASURED_KEY, value=cell,
+        expected="the smallest and the largest one: 64:1024 in text, [64, 1024] in TOML",
+    )  # fmt: skip
 
 
 def _parts(text: str) -> tuple[str, dict[str, str]]:

@@ -24,12 +24,11 @@ from bfreplay.datasets.times import (
     time_error,
 )
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve
+from bfreplay.scalability import Curve, measured_counts
 from bfreplay.workload import ElasticJob
 
 REQUIRED_COLUMNS = (
     "name",
-    "min_nodes",
     "max_nodes",
     "scale_up_cost_s",
     "scale_down_cost_s",
@@ -40,6 +39,7 @@ COLUMNS = (
     "name",
     "submit_time",
     "submit_after_s",
+    "min_nodes",
     *REQUIRED_COLUMNS[1:],
     "objective_curve",
     "weight",
@@ -169,7 +169,7 @@ class _Row:
             return ElasticJob(
                 name=self._text("name"),
                 submit_us=submit_us,
-                min_nodes=self._whole("min_nodes"),
+                min_nodes=self._min_nodes(throughput),
                 max_nodes=self._whole("max_nodes"),
                 scale_up_cost_s=self._number("scale_up_cost_s"),
                 scale_down_cost_s=self._number("scale_down_cost_s"),
@@ -310,6 +310,11 @@ class _Row:
         if not isinstance(cell, str):
             raise self._error(f"the {column} is no text", column, "text", "put it in quotes")
         return cell
+
+    def _min_nodes(self, throughput: Curve) -> int:
+        """The user's bound; where none is given, the smallest count that the curve was measured at."""
+        measured = measured_counts(throughput)
+        return self._whole("min_nodes") if "min_nodes" in self.cells or measured is None else measured[0]
 
     def _node_types(self) -> tuple[str, ...]:
         cell = self.cells.get("node_types", "")

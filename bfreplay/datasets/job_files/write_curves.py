@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
+from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
-from bfreplay.scalability import Curve, Law, TabulatedCurve, name_of
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -52,9 +53,9 @@ def write_curves(
 def _table(name: str, curve: Curve, remarks: Sequence[str]) -> str:
     lines = [f"# {' '.join(remark.split())}" for remark in remarks]
     lines.append(f"[curves.{name if _BARE.fullmatch(name) else _text(name)}]")
-    if isinstance(curve, Law):
-        lines.append(f"law = {_text(name_of(type(curve)))}")
-        lines += [f"{each.name} = {value!r}" for each, value in zip(curve.parameters, curve.values, strict=True)]
+    if isinstance(curve, Law | MeasuredLaw):
+        cells = law_cells(curve).items()
+        lines += [f"{key} = {_text(value) if isinstance(value, str) else value}" for key, value in cells]
     elif isinstance(curve, TabulatedCurve):
         lines += [f"nodes = {list(curve.nodes)}", f"values = {list(curve.values)}"]
     else:

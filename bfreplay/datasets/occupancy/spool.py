@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.outputs import naming, scratch_prefix
+
 RUN_ROWS = 262_144
 RUN_NODES = 8 * RUN_ROWS
 BLOCK_ROWS = 8_192
@@ -181,7 +183,7 @@ class JobSpool:
 
     def _end_run(self) -> None:
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="bfreplay-ingest-")
+            self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("ingest"))
         self._runs.append(_Run.written(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
         self._rows, self._listed, self._n_listed = array("q"), [], 0
 
@@ -201,8 +203,9 @@ class _Run:
         )
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        np.concatenate([rows, end]).tofile(here.rows_file)
-        run.nodes.tofile(here.nodes_file)
+        for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
+            with naming(file):
+                file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile passes over a disk that is full
         return here
 
     def reader(self, most_nodes: int) -> _RunReader:

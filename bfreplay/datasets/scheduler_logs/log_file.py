@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
 from bfreplay.errors import InputError
+from bfreplay.outputs import naming, scratch_prefix
 
 HEAD_BYTES = 65_536
 LONGEST_LINE = 1 << 24
@@ -275,7 +276,7 @@ class OpenedLog:
         if file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] != b"ustar":
             return [file]
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="bfreplay-unpacked-")
+            self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))
         members: list[LogFile] = []
         try:
             with LogFile(path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
@@ -285,7 +286,7 @@ class OpenedLog:
                         continue
                     # a name of our own: what an archive calls its members decides nothing on this disk
                     unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
-                    with unpacked.open("wb") as target:
+                    with naming(unpacked), unpacked.open("wb") as target:
                         shutil.copyfileobj(content, target)
                     members.append(LogFile(unpacked, f"{path}:{member.name}", self._progress, is_named=False))
         except _DAMAGED as error:

@@ -143,7 +143,7 @@ class Store:
 
     def tidy(self) -> None:
         """Remove what killed sweeps and workers left behind, but no run that one is at; for who has the lock."""
-        for folder, pattern in ((self.folder, ".*.part"), (self._failures, ".*.part"), (self.folder, ".probe-*")):
+        for folder, pattern in ((self.folder, ".*.part-*"), (self._failures, ".*.part-*"), (self.folder, ".probe-*")):
             for leftover in folder.glob(pattern):
                 leftover.unlink(missing_ok=True)
         partial = {path.name[1:].partition(".partial-")[0] for path in self.runs.glob(".*.partial-*")}

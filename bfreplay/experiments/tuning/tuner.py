@@ -25,7 +25,7 @@ from bfreplay.experiments.tuning.recommendation import FLAT, recommend
 from bfreplay.experiments.tuning.result import Tuning
 from bfreplay.experiments.tuning.surface import Surface, surface_of
 from bfreplay.experiments.tuning.validation import cautions, validated
-from bfreplay.outputs import write_whole
+from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders import TUNING, check_target, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
@@ -174,6 +174,7 @@ def _place(out: str | Path | None) -> Iterator[Path]:
         folder = check_folder(out)
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder / TUNING.record_file)
             (folder / _MARKER).touch()  # so that one that was killed can be gone on with
             for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
                 (folder / stale).unlink(missing_ok=True)
@@ -184,7 +185,7 @@ def _place(out: str | Path | None) -> Iterator[Path]:
             ) from error  # fmt: skip
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="bfreplay-tune-") as temporary:
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix("tune")) as temporary:
         yield Path(temporary)
 
 

@@ -22,6 +22,7 @@ from bfreplay.milp.backends.requirements import unmet
 from bfreplay.milp.files.mps import mps_text
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.outputs import scratch_prefix
 
 STATUSES = {
     ("Optimal", "Optimal Solution Found"): SolverStatus.OPTIMAL,
@@ -72,7 +73,9 @@ class CbcPulp:
         posed = _posed(model)
         command = _command(options)
         built = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="bfreplay-") as folder:  # PuLP leaves its files after a failure
+        with tempfile.TemporaryDirectory(
+            prefix=scratch_prefix("pulp")
+        ) as folder:  # PuLP leaves its files after a failure
             command.tmpDir = folder
             command.actualSolve(posed)
         status = posed.solver_status()

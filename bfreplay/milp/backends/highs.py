@@ -33,6 +33,9 @@ STATUSES = {
 }
 """HiGHS's model statuses; every other one is ``UNKNOWN``."""
 
+SOUND = ">=1.8.1,!=1.14.0,<2"
+"""Versions of highspy, as in ``pyproject.toml``. The presolve of HiGHS 1.14.0 loses optima of mixed-integer models."""
+
 
 class Highs:
     """HiGHS in this process. Takes continuous columns and a start, no special ordered sets.
@@ -45,8 +48,8 @@ class Highs:
 
     def available(self) -> str:
         """Empty, or which highspy to install."""
-        fix = "pip install 'highspy>=1.8.1,<2' (no build exists for ppc64le: use the exact solver there)"
-        return unmet("highspy", ">=1.8.1,<2", why="others are untried", fix=fix)
+        fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
+        return unmet("highspy", SOUND, why="1.14.0 calls wrong answers optimal, others are untried", fix=fix)
 
     def version(self) -> str:
         """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""

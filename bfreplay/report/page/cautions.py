@@ -10,6 +10,7 @@ from bfreplay import __version__
 from bfreplay.answers.saved import allocations_of, jobs_frame
 from bfreplay.answers.soundness import Sum
 from bfreplay.datasets.log.metadata import simulated_nodes
+from bfreplay.replay.extrapolation import shown_warnings
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling_text import cluster_of, untold_yardsticks
 from bfreplay.report.page.facts import Fact
@@ -90,6 +91,8 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
+    for warning in shown_warnings(run.summary):
+        yield Markup("<span data-verbatim>{}</span>").format(warning)
     if run.record["config"].get("measured"):
         yield Markup(
             "Means, makespan and fairness are of {} of {}; the others only kept the machine busy, and the run ended "

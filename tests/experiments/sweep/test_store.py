@@ -64,7 +64,7 @@ def test_a_killed_process_leaves_nothing_locked_and_its_leftovers_are_removed(tm
 
 def test_half_written_documents_and_probes_of_a_killed_sweep_are_removed(tmp_path):
     store = Store.made(tmp_path / "sweep")
-    for name in (".sweep.json.123.part", "failures/.aa.json.123.part", ".probe-0f"):
+    for name in (".sweep.json.part-0a-1-2", "failures/.aa.json.part-0a-1-2", ".probe-0f"):
         (store.folder / name).touch()
     with store.locked():
         store.tidy()

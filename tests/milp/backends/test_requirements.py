@@ -40,7 +40,7 @@ def test_a_version_outside_is_named_with_reason_and_fix(monkeypatch, found):
     [
         ("cbc", "mip", "pip install 'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'"),
         ("pulp-cbc", "pulp", "pip install 'pulp>=3.3,<4'"),
-        ("highs", "highspy", "pip install 'highspy>=1.8.1,<2'"),
+        ("highs", "highspy", "pip install 'highspy>=1.8.1,!=1.14.0,<2'"),
         ("gurobi", "gurobipy", "pip install 'bfreplay[gurobi]'"),
         ("scip", "pyscipopt", "pip install 'bfreplay[scip]'"),
         ("cp-sat", "ortools", "pip install 'bfreplay[cp-sat]'"),
@@ -62,6 +62,16 @@ def test_builds_of_cbc_that_are_known_to_be_unsound_are_refused_with_the_fix(mon
 def test_a_gurobi_whose_licence_has_expired_is_refused_with_the_reason(monkeypatch):
     install(monkeypatch, gurobipy="11.0.3")
     assert "the licence that comes with older ones has expired" in backend_of("gurobi").available()
+
+
+@pytest.mark.parametrize(
+    ("found", "is_sound"), [("1.8.1", True), ("1.13.1", True), ("1.14.0", False), ("1.15.1", True)]
+)
+def test_the_release_of_highs_that_calls_wrong_answers_optimal_is_refused_with_the_reason(monkeypatch, found, is_sound):
+    install(monkeypatch, highspy=found)
+    said = backend_of("highs").available()
+    assert (said == "") == is_sound
+    assert ("1.14.0 calls wrong answers optimal" in said) != is_sound
 
 
 def test_a_pulp_that_brings_no_cbc_is_refused_with_the_reason(monkeypatch):

@@ -25,7 +25,7 @@ INF = np.inf
 def written(model: LinearModel, folder: Path, form: str) -> Path:
     file = folder / f"model.{form}"
     (write_lp if form == "lp" else write_mps)(model, file)
-    assert [each for each in folder.iterdir() if each.suffix == ".part"] == []
+    assert [each for each in folder.iterdir() if ".part-" in each.name] == []
     return file
 
 

@@ -224,3 +224,8 @@ def test_a_run_from_before_there_were_sources_has_the_same_facts(all_idle_run):
     assert facts["jobs.paused"].value == 0
     assert cautions(old, facts)
     assert len(answer(old, facts)) == 3
+
+
+def test_curves_that_were_not_measured_where_jobs_may_run_are_named(told):
+    said = "Job a may run on 5 nodes, where the curve was not measured."
+    assert said in told(_set("summary.extrapolation", [said]))

@@ -1,0 +1,63 @@
+"""Declared dependencies, their lowest versions, and what the back ends ask for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from bfreplay.milp.backends import cbc_mip, highs
+from tests.conftest import REPOSITORY
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+
+def declared(*extras):
+    """Direct dependencies of the package and of these extras, with those of extras that they name."""
+    lists, found = [PROJECT["dependencies"]], {}
+    lists += [PROJECT["optional-dependencies"][extra] for extra in extras]
+    for each in lists:
+        for requirement in map(Requirement, each):
+            if requirement.name == PROJECT["name"]:
+                lists += [PROJECT["optional-dependencies"][extra] for extra in requirement.extras]
+            else:
+                found[canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def pinned():
+    lines = (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+
+
+def test_every_direct_dependency_is_pinned_at_its_lowest_declared_version_and_nothing_else_is():
+    floors = {
+        name: [Version(one.version) for one in requirement.specifier if one.operator == ">="]
+        for name, requirement in declared("test").items()
+    }
+    assert {name: [Version(pin)] for name, pin in pinned().items()} == floors
+
+
+def test_the_lowest_versions_are_allowed_ones():
+    assert [name for name, one in declared("test").items() if not one.specifier.contains(pinned()[name])] == []
+
+
+def test_the_pins_are_plain_and_name_no_address():
+    for line in (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()[1:]:
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.]+", line), line
+
+
+@pytest.mark.parametrize(
+    ("package", "sound"),
+    [
+        ("highspy", highs.SOUND),
+        *((one.name, str(one.specifier)) for one in map(Requirement, re.findall(r"'(.*?)'", cbc_mip.REQUIREMENT))),
+    ],
+)
+def test_a_back_end_asks_for_the_versions_that_the_package_declares(package, sound):
+    assert Requirement(package + sound).specifier == declared()[package].specifier
