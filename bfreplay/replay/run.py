@@ -11,6 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from bfreplay import defaults
 from bfreplay.bounds import upper_bound
 from bfreplay.campaigns.workloads import is_source_name, workload_of
@@ -109,6 +111,9 @@ def replay_log(
     try:
         anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
         check_policy(policy, events, settings)
+        check_jobs = getattr(policy, "check_jobs", None)
+        if check_jobs is not None and isinstance(anchored, JobSet):
+            check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         no_baselines = reason_without_baselines(events, anchored, settings)
         with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
