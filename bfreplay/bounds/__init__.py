@@ -1,5 +1,5 @@
 """How much anyone could have had: upper bounds on the samples of a replay, by those who know the future."""
 
-from bfreplay.bounds.upper_bound import Effort, Kind, UpperBound, upper_bound
+from bfreplay.bounds.upper_bound import Effort, Kind, UpperBound, reason_without_bound, upper_bound
 
-__all__ = ["Effort", "Kind", "UpperBound", "upper_bound"]
+__all__ = ["Effort", "Kind", "UpperBound", "reason_without_bound", "upper_bound"]

@@ -78,10 +78,10 @@ def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: H
     if not math.isfinite(work) or most_samples(classes, max_parallel, horizon) < work * _ALL:
         return None
     start_us, end_us = int(horizon.start_us[0]), horizon.end_us
-    alone_us = max(
-        float((each.submit_us + each.work_samples / max(float(each.rate.max()), 1e-300) * 1e6).max())
-        for each in classes
-    )
+    with np.errstate(over="ignore"):  # longer than any time
+        alone_us = max(
+            float((each.submit_us + each.work_samples / float(each.rate.max()) * 1e6).max()) for each in classes
+        )
     too_early, enough = max(start_us, math.floor(min(alone_us, end_us))), end_us
     step = max((end_us - start_us) // 1000, 1)
     if too_early > start_us and most_samples(classes, max_parallel, horizon.until(too_early), _COARSE) >= work * _ALL:

@@ -12,6 +12,9 @@ from bfreplay.bounds.free_rescaling import reachable
 from bfreplay.bounds.job_classes import JobClass
 from bfreplay.milp.exact.every_capacity import hull_counts
 
+_LITTLE = 1e-9
+"""Work that is less than this part of what its jobs could do in the longest cell is all done at once."""
+
 
 def fluid_prices(
     classes: tuple[JobClass, ...], max_parallel: int, cells: Cells
@@ -37,7 +40,8 @@ def fluid_prices(
         job_rows = limits.add(jobs_by[cells.block].astype(np.float64))
         balance = None
         if np.isfinite(work_by[-1]):
-            scale = max(float(work_by[-1]), 1e-300)
+            most = float(each.rate.max() * cells.seconds.max())
+            scale = max(float(work_by[-1]), _LITTLE * most)  # of less work the entries would be out of all proportion
             balance = balances.add(np.diff(work_by, prepend=0.0) / scale), scale
             left = columns.add(np.zeros(n_blocks))
             balances.put(balance[0], left, 1.0)
@@ -66,7 +70,8 @@ def fluid_prices(
     dual = -np.minimum(solved.ineqlin.marginals, 0.0) * unit
     for g, balance in enumerate(balance_rows):
         if balance is not None:
-            worth = np.clip(-solved.eqlin.marginals[balance[0]] * unit / balance[1], 0.0, 1.0)
+            with np.errstate(over="ignore"):  # worth more than a sample is worth one
+                worth = np.clip(-solved.eqlin.marginals[balance[0]] * unit / balance[1], 0.0, 1.0)
             sample[g] = np.maximum.accumulate(worth[::-1])[::-1]  # work that is there earlier is worth no less
     return dual[node_rows] / cells.seconds, dual[slot_rows] / cells.seconds, sample
 

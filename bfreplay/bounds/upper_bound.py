@@ -12,11 +12,15 @@ from bfreplay.bounds.horizon import Horizon
 from bfreplay.bounds.job_classes import job_classes
 from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
 from bfreplay.datasets import NodeEvents
+from bfreplay.errors import InputError
 from bfreplay.milp.exact.every_capacity import node_prices
-from bfreplay.workload import JobSet
+from bfreplay.workload import JobSet, JobSource
 
 _ROUNDING = 1e-9
 """Bounds are raised by this part of themselves: more than sums of some 1e6 rounded products can be off."""
+
+_SMALLEST = 1e-290
+"""Rates and works below it lose their digits in products: no rounding can be promised for them."""
 
 
 class Effort(StrEnum):
@@ -57,11 +61,31 @@ class UpperBound:
     earliest_finish_us: int | None
 
 
+def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | None:
+    """Why ``upper_bound`` gives no bound here; ``None`` where it does. A job source is asked about its nodes only.
+
+    The proofs are about nodes of one type, of which each has at most one job.
+    """
+    if len(events.node_types.names) > 1:
+        return "nodes are of several types"
+    if not isinstance(jobs, JobSet):
+        return None
+    if jobs.colocation:
+        return "jobs may share nodes: two on one node can process more than either alone"
+    for job in jobs:
+        rate = job.throughput.table(job.max_nodes)
+        if min(rate[rate > 0].min(initial=math.inf), job.work_samples) < _SMALLEST:
+            return f"the job {job.name!r} has a rate or work below {_SMALLEST:g}, too small to calculate with"
+    return None
+
+
 def upper_bound(
     events: NodeEvents,
     jobs: JobSet,
     max_parallel: int,
     *,
+    decides_in_rounds: bool = False,
+    gives_jobs_up: bool = False,
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
     evaluations: int = 600,
@@ -70,7 +94,8 @@ def upper_bound(
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
 
     It holds for every policy of this replay, under both semantics: whatever counts and nodes it chooses, and even if it
-    knows the log. docs/design-choices.md has the proofs.
+    knows the log. Policies that decide in rounds or give jobs up have more ways, and a bound of their own.
+    docs/design-choices.md has the proofs.
 
     Parameters
     ----------
@@ -80,6 +105,12 @@ def upper_bound(
         With submit times since the epoch (``JobSet.anchored_at``), or without end (``JobSet.endless``).
     max_parallel
         Most jobs active at once.
+    decides_in_rounds
+        Also bound policies that decide between pool events (``Trigger.ROUND``): with decisions a moment apart a job can
+        stop and start again for less than growing costs, so rescaling is taken as free.
+    gives_jobs_up
+        Also bound policies that end jobs before their work is done (``Decision.failed``): the jobs behind them are
+        admitted earlier, at decisions of their own. There is then no earliest end of all work.
     effort
         How hard to look.
     with_finish
@@ -88,7 +119,18 @@ def upper_bound(
         Most evaluations of a thorough search.
     progress
         Called by a thorough search with (evaluations so far, at most so many).
+
+    Raises
+    ------
+    InputError
+        There is no bound here: ``reason_without_bound``.
     """
+    reason = reason_without_bound(events, jobs)
+    if reason is not None:
+        raise InputError(
+            f"no upper bound: {reason}", expected="nodes of one type, each with at most one job",
+            fix="compare samples and completion times: bfreplay compare runs, or a sweep",
+        )  # fmt: skip
     if events.node_types.is_told_apart:
         jobs = jobs.on_type(events.node_types.names[0])
     horizon = Horizon.of(events)
@@ -99,19 +141,19 @@ def upper_bound(
     if sum(each.n_jobs for each in classes) <= max_parallel:
         best = best_rates(classes, horizon.most_idle)
         free = float((best[horizon.idle] * horizon.seconds).sum())
-        if _never_change(jobs, horizon):
+        if _never_change(jobs, horizon) and not (decides_in_rounds or gives_jobs_up):
             prices = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
             if effort is Effort.THOROUGH:
                 prices = better_prices(prices, classes, horizon, evaluations, progress)
             priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
             return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
-    admitted = jobs[: most_admitted(jobs, max_parallel, horizon)]
+    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING
-    can_all_end = sum(each.n_jobs for each in classes) == len(jobs)
+    can_all_end = sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
     finish_us = earliest_end_us(classes, max_parallel, horizon) if with_finish and can_all_end else None
     return UpperBound(_raised(samples), kind, None if free is None else _raised(free), finish_us)
 

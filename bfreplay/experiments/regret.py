@@ -13,7 +13,7 @@ from bfreplay.replay import ReplaySettings, RunResult
 from bfreplay.replay.run import jobs_in_window
 from bfreplay.replay.run_inputs import inputs_of
 from bfreplay.replay.summary_text import policy_words
-from bfreplay.workload import JobSet
+from bfreplay.workload import Ending, JobSet
 
 RegretProgress = Callable[[int, int, int, int], None]
 """Called with (bounds made, bounds to make, evaluations of the present search, at most so many)."""
@@ -70,7 +70,8 @@ def regret(
 ) -> list[Regret]:
     """Put runs beside an upper bound on what any policy could have processed there.
 
-    Runs on one log with the same jobs, all without end or not, and as many at once have one bound, found once.
+    Runs on one log with the same jobs, all without end or not, and as many at once have one bound, found once; those
+    that decide in rounds or give jobs up have another.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def regret(
     ------
     InputError
         A folder is no run, its inputs cannot be found or are others, or its jobs came from a source: in another replay
-        it would make other jobs. Or it ended with its jobs, or there is no such effort.
+        it would make other jobs. Or it ended with its jobs, its jobs may share nodes, or there is no such effort.
     """
     chosen = _effort(effort)
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
@@ -120,9 +121,18 @@ def regret(
 def _key(run: RunResult) -> str:
     config, inputs = run.record["config"], run.record["inputs"]
     parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
+    ways = _decides_in_rounds(run), _gives_jobs_up(run)
     files = [[source["sha256"] for source in inputs[what]["files"]] for what in ("events", "jobs")]
     known = files if all(files) else run.folder
-    return repr(([config[part] for part in parts], known))
+    return repr(([config[part] for part in parts], ways, known))
+
+
+def _decides_in_rounds(run: RunResult) -> bool:
+    return bool(run.record["config"].get("decides_in_rounds"))
+
+
+def _gives_jobs_up(run: RunResult) -> bool:
+    return bool(run.summary["jobs"].get(Ending.FAILED, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,8 @@ def _bound_of(run: RunResult, search: _Search, places: tuple[str | Path | None, 
         log,
         anchored,
         config["max_parallel"],
+        decides_in_rounds=_decides_in_rounds(run),
+        gives_jobs_up=_gives_jobs_up(run),
         effort=search.effort,
         with_finish=search.with_finish,
         evaluations=search.evaluations,

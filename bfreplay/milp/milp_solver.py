@@ -321,13 +321,15 @@ def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float
     told = 0.0 if answer is None else answer.build_s
     # a stranger's may be anything
     handed_over_s = told if isinstance(told, float | int) and math.isfinite(told) else 0.0
-    no_answer = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
+    status = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
+    if answer is not None and isinstance(answer.solver_status, SolverStatus):
+        status = answer.solver_status
     return Solution(
         counts=verdict.counts,
         objective=verdict.objective,
         bound=verdict.bound,
         process_status=ran.process_status,
-        solver_status=no_answer if answer is None else answer.solver_status,
+        solver_status=status,
         quality=verdict.quality,
         solver=name,
         build_s=built_s + handed_over_s,

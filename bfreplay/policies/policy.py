@@ -147,6 +147,8 @@ class Policy(Protocol):
 
     To be named on the command line a policy's class also has a ``from_options`` (see ``catalogue.PolicyFactory``). One
     that measures what a forecast would be worth may have ``foresee(events)``: it is shown the log before the replay.
+    One that cannot schedule all jobs may have ``check_jobs(jobs, most_nodes)``: it is shown the job set and the number
+    of nodes of the largest type before the first decision, and raises ``InputError``. (Jobs of a source come later.)
     One that places jobs on nodes of several types has ``places_types = True``; others are not asked to. One that counts
     things of its own may have ``summary()``, JSON-ready, for the run's record.
     """

@@ -206,7 +206,10 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
         if records[j]["progress"] >= records[j]["work"] and owed == 0.0:
             finish = max(now_us, records[j]["not_before_us"])
         elif rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
-            left_us = (records[j]["target"] - records[j]["progress"] + owed) / rate * 1e6
+            left = records[j]["target"] - records[j]["progress"] + owed
+            left_us = left / rate * 1e6
+            if left_us == 0.0 and left > 0.0:
+                left_us = 1.0  # the quotient has underflowed: a microsecond is enough, no time is too little
             if left_us < 4e18 - now_us:
                 finish = now_us + int(np.ceil(max(left_us, 0.0)))
                 if records[j]["target"] >= records[j]["work"]:

@@ -9,7 +9,7 @@ from typing import Any
 from bfreplay.bounds import UpperBound
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.policies import Policy
+from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.extrapolation import extrapolation_warnings
 from bfreplay.replay.ledger import Ledger
@@ -35,6 +35,7 @@ def record_of_inputs(
             "seed": settings.seed,
             "record_nodes": settings.record_nodes,
             "unlimited_work": unlimited_work,
+            **({"decides_in_rounds": True} if Trigger.ROUND in policy.wakes_on else {}),
             **_of_the_end(settings),
             **_of_prices(events, settings),
             "window_start_us": events.window_start_us,
@@ -114,6 +115,7 @@ def summary_of(
     ledger: Ledger,
     measured_by: Yardsticks | None,
     bound: UpperBound | None,
+    reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """Totals of the run, JSON-ready; ``isolated_jct_s`` where fairness was asked for."""
@@ -150,6 +152,7 @@ def summary_of(
         "efficiency": efficiency,
         "learning": learning,
         "bound": None if bound is None else _of_bound(bound, total.samples),
+        "reason_without_baselines": reason_without_baselines,
         "scheduling": scheduling_summary(
             engine.outcomes, ledger, engine.recorder.allocations.node_us_by_type, engine.settings,
             events.window_start_us, isolated_jct_s,

@@ -11,6 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from bfreplay import defaults
 from bfreplay.bounds import upper_bound
 from bfreplay.campaigns.workloads import is_source_name, workload_of
@@ -24,9 +26,9 @@ from bfreplay.replay.record import record_of_inputs, summary_of
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.replay.yardsticks import idle_node_us, yardsticks
+from bfreplay.replay.yardsticks import idle_node_us, reason_without_baselines, yardsticks
 from bfreplay.result_folders import RUN, new_folder, record_json
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource
 
 
 def replay_log(
@@ -109,9 +111,11 @@ def replay_log(
     try:
         anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
         check_policy(policy, events, settings)
-        # dedicated nodes and the bound are told for a log of one type and a known end
-        is_told = len(events.node_types.names) == 1 and not settings.until_done and settings.measured is None
-        with_efficiency, with_bound = with_efficiency and is_told, with_bound and is_told
+        check_jobs = getattr(policy, "check_jobs", None)
+        if check_jobs is not None and isinstance(anchored, JobSet):
+            check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
+        no_baselines = reason_without_baselines(events, anchored, settings)
+        with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
             from bfreplay.replay.isolated_run import isolated_jct_s, refuse_source
 
@@ -161,10 +165,14 @@ def replay_log(
             bounding = perf_counter()
             bound = None
             if with_bound and isinstance(anchored, JobSet):
-                is_over = engine.outcomes.last_finish_us is not None
-                bound = upper_bound(events, anchored, settings.max_parallel, with_finish=is_over)
+                bound = upper_bound(
+                    events, anchored, settings.max_parallel,
+                    decides_in_rounds=Trigger.ROUND in policy.wakes_on,
+                    gives_jobs_up=engine.outcomes.by_status[Ending.FAILED] > 0,
+                    with_finish=engine.outcomes.last_finish_us is not None,
+                )  # fmt: skip
             bound_s = perf_counter() - bounding
-            record["summary"] = summary_of(events, engine, ledger, measured, bound, isolated)
+            record["summary"] = summary_of(events, engine, ledger, measured, bound, no_baselines, isolated)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
             notes |= {
                 "seconds": {

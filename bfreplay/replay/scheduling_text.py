@@ -60,16 +60,6 @@ def instant_words(record: Mapping[str, Any], time_us: int) -> str:
     return f"{duration(time_us / 1e6)} after the start of the log"
 
 
-def untold_yardsticks(record: Mapping[str, Any]) -> str | None:
-    """Why such a run has neither U nor a bound; ``None`` for one that could have had them."""
-    config = record["config"]
-    if len(record["inputs"]["events"]["metadata"].get("node_types") or ()) > 1:
-        return "nodes are of several types"
-    if config.get("until_done") or config.get("measured"):
-        return "the run ends when its jobs are done"
-    return None
-
-
 def scheduling_lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Label and text of each line; none for a run of an older version."""
     told = record["summary"].get("scheduling")

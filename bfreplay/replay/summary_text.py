@@ -183,6 +183,8 @@ def _training(record: dict[str, Any]) -> list[str]:
         else:
             lines += _learning(learning, start_us)
     lines += _bound(summary["bound"], start_us, summary["last_finish_us"])
+    if summary.get("reason_without_baselines") is not None:
+        lines.append(_line("Baselines", f"none: {summary['reason_without_baselines']}"))
     lines.append(_line("Jobs", _statuses(summary["jobs"]) or "none was submitted in the window"))
     lines += [*_job_times(summary), *_scores(summary, start_us)]
     if is_about_scheduling(record):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
@@ -140,6 +141,14 @@ class Yardsticks:
         return LearningCost(
             run.samples, known.samples, run.last_finish_us, known.last_finish_us, known.jobs, known.best_score
         )
+
+
+def reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:
+    """Why a run is compared neither with dedicated nodes nor with an upper bound; ``None`` where it can be."""
+    reason = reason_without_bound(events, jobs)
+    if reason is None and (settings.until_done or settings.measured is not None):
+        return "the run ends when its jobs are done"
+    return reason
 
 
 def yardsticks(

@@ -17,8 +17,12 @@ from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality, Solve
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.verify import objective_of, violation
+from bfreplay.policies import BFTrainerPolicy
+from bfreplay.replay import replay_log
+from bfreplay.workload import JobSet
 from tests.milp import faulty_backends, faulty_formulations
 from tests.milp.small_problems import problem_of_two
+from tests.replay.tiny import job, log
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = "tests.milp.faulty_formulations:"
@@ -76,18 +80,47 @@ def test_a_node_map_of_other_sizes_than_the_counts_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("solver_status", "optimal"), ("objective", None), ("bound", "high"), ("x", "abc")]
+    ("field", "value"),
+    [
+        ("solver_status", "optimal"),
+        ("solver_status", "FEASIBLE"),
+        ("solver_status", None),
+        ("solver_status", ["optimal"]),
+        ("objective", None),
+        ("bound", "high"),
+        ("build_s", "soon"),
+        ("solve_s", None),
+        ("x", "abc"),
+    ],
 )
-def test_a_back_end_that_answers_the_wrong_types_is_wrong(field, value):
+def test_a_back_end_that_answers_the_wrong_types_is_wrong(field, value, tmp_path):
     from dataclasses import replace
 
     class Mistyped(faulty_backends.CbcMip):
         def solve(self, model, options):
             return replace(super().solve(model, options), **{field: value})
 
-    solution = answered("choices", backend=Mistyped())
+    solution = answered("choices", backend=Mistyped(), save_failures=tmp_path / "failed")
     assert solution.quality is Quality.PROVEN
     assert f"the back end's {field} is" in solution.rejected.message
+    said = SolverStatus.ERROR if field == "solver_status" else SolverStatus.OPTIMAL
+    assert (solution.rejected.solver_status, solution.rejected.quality) == (said, Quality.WRONG)
+    assert len(list((tmp_path / "failed").glob("*.json"))) == 1
+
+
+def test_a_replay_counts_the_answers_of_a_back_end_whose_status_is_text():
+    from dataclasses import replace
+
+    class SaysText(faulty_backends.CbcMip):
+        def solve(self, model, options):
+            return replace(super().solve(model, options), solver_status="optimal")
+
+    solver = MilpSolver("choices", SaysText(), referee=ExactSolver(), isolated=False)
+    idle = log(2, [(50, 1, True)], 100, idle_first=(0,))
+    run = replay_log(idle, JobSet([job()]), BFTrainerPolicy(60.0, solver), with_efficiency=False)
+    assert run.summary["fallbacks"] == {"wrong": 2}
+    assert run.table("decisions").to_pydict()["solver_status"] == ["optimal", "optimal"]  # of the fallback
+    assert run.table("decisions").to_pydict()["rejected_solver_status"] == ["error", "error"]
 
 
 @pytest.mark.parametrize(

@@ -477,3 +477,11 @@ def test_progress_is_reported_within_the_window():
     assert seen
     assert all(0 <= now_us <= 300 * SECOND for now_us, _ in seen)
     assert [n for _, n in seen] == sorted(n for _, n in seen)
+
+
+def test_work_that_is_next_to_nothing_takes_a_microsecond():
+    # 1e-300 samples at 1e28 samples/s: the time underflows to nothing
+    result = replay_log(log(1, [], 20, idle_first=[0]), JobSet([job(work=1e-300, rates=(0.0, 1e28))]))
+    assert result.summary["jobs"]["finished"] == 1
+    assert result.summary["last_finish_us"] == 1
+    assert result.jobs.iloc[0]["done_samples"] == 1e-300

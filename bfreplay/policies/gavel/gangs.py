@@ -31,15 +31,17 @@ def checked_gang(gang: str | int) -> str | int:
     return checks.whole("gang", gang, 1, math.inf)
 
 
-def gangs(state: PolicyState, gang: str | int, most_nodes: int) -> NDArray[np.int64]:
-    """(J,) nodes of each job: its least, its most, or ``gang`` within these bounds.
+def gangs(
+    min_nodes: NDArray[np.int64], max_nodes: NDArray[np.int64], gang: str | int, most_nodes: int
+) -> NDArray[np.int64]:
+    """(J,) nodes of each job: its least, its most, or ``gang`` within these bounds, ``(J,)`` each.
 
     A job that may be narrower is not wider than ``most_nodes``: the nodes that there are of the largest type.
     """
-    most = np.maximum(np.minimum(state.max_nodes, most_nodes), state.min_nodes)
+    most = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
     if gang == "min":
-        return state.min_nodes.copy()
-    return most if gang == "max" else np.minimum(np.maximum(int(gang), state.min_nodes), most)
+        return min_nodes.copy()
+    return most if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most)
 
 
 def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:

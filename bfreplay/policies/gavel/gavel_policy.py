@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ from bfreplay.policies.gavel.rounds.state import (
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 from bfreplay.policies.policy import LONG_AGO_US, NO_DEADLINE_US, Decision, PolicyState, Trigger
+from bfreplay.workload import ElasticJob
 
 
 class GavelPolicy(ABC):
@@ -103,6 +104,31 @@ class GavelPolicy(ABC):
         self._n_rounds = self._n_recomputations = self._n_deadlines_dropped = 0
         self._busy_node_s = 0.0
         self.assignment: Assignment | None = None
+
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        """Refuse jobs that the policy cannot schedule, before the first decision.
+
+        Parameters
+        ----------
+        jobs
+            All jobs of the replay.
+        most_nodes
+            Nodes of the largest type.
+
+        Raises
+        ------
+        InputError
+            A job without end, and the policy goes by the work that is left.
+        """
+        self._refuse_endless(np.array([job.work_samples for job in jobs]))
+
+    def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
+        if self.shares.looks_at_work and np.isinf(steps_left).any():
+            raise InputError(
+                f"the policy {self.name!r} goes by the work that is left, and there are jobs without end",
+                column="work_samples", value=math.inf, expected="jobs with an end",
+                fix="leave --unlimited-work out, or choose a policy such as gavel.max_min_fairness_perf",
+            )  # fmt: skip
 
     # -- the beginning of a replay -------------------------------------------------------------------------
 
@@ -217,7 +243,7 @@ class GavelPolicy(ABC):
         if left.size:
             remove_jobs(rounds, left)
         if came.size:
-            width = gangs(state, self.options.gang, self._most_nodes)
+            width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
             first_new = rows.size - came.size
             of_type = rates(state, width)[:, self._listed]
             pair, pair_rate = self._pairs_of(state, width, rows, first_new)
@@ -245,12 +271,7 @@ class GavelPolicy(ABC):
     ) -> None:
         if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
-        if self.shares.looks_at_work and np.isinf(steps_left).any():
-            raise InputError(
-                f"the policy {self.name!r} goes by the work that is left, and there are jobs without end",
-                column="work_samples", value=math.inf, expected="jobs with an end",
-                fix="leave --unlimited-work out, or choose a policy such as gavel.max_min_fairness_perf",
-            )  # fmt: skip
+        self._refuse_endless(steps_left)
         problem = self._problem(state, rounds, rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)

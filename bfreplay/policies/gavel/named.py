@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from bfreplay.policies.gavel.gangs import gangs
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.gavel_policy import GavelPolicy
-from bfreplay.policies.gavel.shares.allox import AlloX
+from bfreplay.policies.gavel.shares.allox import AlloX, require_single_nodes
 from bfreplay.policies.gavel.shares.fifo import Fifo, FifoPerf
 from bfreplay.policies.gavel.shares.fifo_packed import FifoPacked
 from bfreplay.policies.gavel.shares.finish_time_fairness import FinishTimeFairness
@@ -17,6 +22,7 @@ from bfreplay.policies.gavel.shares.priority_classes import PriorityClasses
 from bfreplay.policies.gavel.shares.strategy_proof import StrategyProof
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
 from bfreplay.policies.gavel.shares.water_filling import WaterFilling
+from bfreplay.workload import ElasticJob
 
 
 class MaxMinFairnessAgnostic(GavelPolicy):
@@ -281,6 +287,12 @@ class AlloXPolicy(GavelPolicy):
     def make_shares(options: GavelOptions) -> SharePolicy:
         """See ``AlloX``."""
         return AlloX(counts_zero_rates=options.published)
+
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        """Refuse jobs on several nodes as well; see ``GavelPolicy.check_jobs``."""
+        super().check_jobs(jobs, most_nodes)
+        least, most = (np.array([getattr(job, name) for job in jobs], np.int64) for name in ("min_nodes", "max_nodes"))
+        require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
 
 
 class StrategyProofPolicy(GavelPolicy):

@@ -12,7 +12,7 @@ from bfreplay.answers.soundness import Sum
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.replay.extrapolation import shown_warnings
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling_text import cluster_of, untold_yardsticks
+from bfreplay.replay.scheduling_text import cluster_of
 from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import counted, is_one, number, number_of, shown
 
@@ -100,8 +100,8 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
         ).format(shown(facts["measured.jobs"]), counted(facts["jobs"], "job"))
     if allocations_of(run).sharing.any():
         yield Markup("Two jobs had the same nodes at times: of their node time each has half.")
-    if untold := untold_yardsticks(run.record):
-        yield Markup("Neither U nor an upper bound is told: {}.").format(untold)
+    if reason := run.summary.get("reason_without_baselines"):
+        yield Markup("Neither U nor an upper bound is told: {}.").format(reason)
     wide = run.summary.get("n_jobs_wider_than_the_pool")
     if wide:
         they_need = "it needs" if is_one(wide, "count") else "they need"

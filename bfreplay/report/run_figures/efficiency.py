@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.replay.scheduling_text import untold_yardsticks
 from bfreplay.replay.summary_text import BOUND_WORDS
 from bfreplay.report.idleness_axes import dress, new_figure, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -110,11 +109,9 @@ def efficiency(run: RunResult) -> Efficiency:
     )
     if not dedicated and not bound:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
-        untold = untold_yardsticks(run.record)
-        if untold is not None:
-            raise NothingToShowError(
-                f"{problem}, which are told for nodes of one type and a window with a known end: {untold}"
-            )
+        reason = summary.get("reason_without_baselines")
+        if reason is not None:
+            raise NothingToShowError(f"{problem}: {reason}")
         raise NothingToShowError(
             problem, file=run.folder, fix="replay it again without --no-efficiency and without --no-bound"
         )

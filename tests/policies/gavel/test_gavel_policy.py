@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from bfreplay.policies import Trigger
 from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.known_jobs import KnownJobs
-from bfreplay.policies.gavel.named import FifoPerfPolicy, HierarchicalPerf, MaxMinFairnessPacked, MaxMinFairnessPerf
+from bfreplay.policies.gavel.named import (
+    AlloXPolicy,
+    FifoPerfPolicy,
+    HierarchicalPerf,
+    MaxMinFairnessPacked,
+    MaxMinFairnessPerf,
+)
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, ElasticJob, JobSet
@@ -304,3 +311,36 @@ def test_jobs_without_end_are_refused_by_those_that_go_by_the_work_that_is_left(
         result = run(log, jobs, policy)
         assert result.summary["jobs"]["finished"] == 0
         assert result.summary["ledger"]["useful_node_us"] == 3_600 * S
+
+
+def _wide(submit_s: float = 0) -> ElasticJob:
+    return replace(job("wide", 400, FAST, gang=2, submit_s=submit_s), min_nodes=1)
+
+
+def _never_asked(policy, monkeypatch):
+    asked = []
+    monkeypatch.setattr(type(policy), "decide", lambda self, state: asked.append(state.time_us))
+    return asked
+
+
+@pytest.mark.parametrize("gang", ["max", 2])
+def test_allox_refuses_jobs_on_several_nodes_before_the_first_decision(gang, monkeypatch):
+    jobs = [job("narrow", 4_000, FAST), _wide(submit_s=1_000)]
+    policy = AlloXPolicy(GavelOptions(gang=gang))
+    asked = _never_asked(policy, monkeypatch)
+    with pytest.raises(InputError, match="AlloX cannot schedule job 'wide', which needs 2 nodes at once"):
+        run(fixed_cluster("a=2,b=2"), jobs, policy)
+    assert asked == []
+
+
+def test_allox_takes_elastic_jobs_on_one_node_each():
+    policy = AlloXPolicy(GavelOptions(gang="min"))
+    assert run(fixed_cluster("a=2,b=2"), [_wide()], policy).summary["jobs"]["finished"] == 1
+
+
+def test_a_job_without_end_is_refused_before_the_first_decision(monkeypatch):
+    policy = AlloXPolicy()
+    asked = _never_asked(policy, monkeypatch)
+    with pytest.raises(InputError, match="goes by the work that is left"):
+        run(idle_log([], 1, 3_600), [job("one", 4_000, FAST), job("two", math.inf, SLOW, submit_s=1_000)], policy)
+    assert asked == []

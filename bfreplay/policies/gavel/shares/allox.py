@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -69,7 +70,7 @@ class AlloX:
         InputError
             If a job needs more than one node at once.
         """
-        _require_single_nodes(problem)
+        require_single_nodes(problem.job.tolist(), problem.gang)
         if self.counts_zero_rates:
             problem = replace(problem, rate=np.maximum(problem.rate, _NEARLY_NO_RATE))
         self._held, free = still_held(self._held, problem)
@@ -142,14 +143,15 @@ def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: ND
     return seconds
 
 
-def _require_single_nodes(problem: ShareProblem) -> None:
-    gangs = np.flatnonzero(problem.gang > 1)
-    if len(gangs):
-        i = gangs[0]
-        raise InputError(
-            f"AlloX cannot schedule job {problem.job[i]}, which needs {problem.gang[i]} nodes at once.",
-            column="gang",
-            value=int(problem.gang[i]),
-            expected="jobs that run on one node each: AlloX orders jobs on single nodes",
-            fix="choose fifo_perf, max_min_fairness_perf or another of Gavel's policies, or leave such jobs out",
-        )
+def require_single_nodes(job: Sequence[object], gang: NDArray[np.int64]) -> None:
+    """Raise ``InputError`` for the first of the jobs (names or numbers) that uses several nodes at once."""
+    for each, nodes in zip(job, gang.tolist(), strict=True):
+        if nodes > 1:
+            raise InputError(
+                f"AlloX cannot schedule job {each!r}, which needs {nodes} nodes at once",
+                column="gang",
+                value=nodes,
+                expected="jobs that run on one node each: AlloX orders jobs on single nodes",
+                fix="choose fifo_perf, max_min_fairness_perf or another of Gavel's policies, leave such jobs out, or "
+                "give elastic jobs one node each: gang=min",
+            )
