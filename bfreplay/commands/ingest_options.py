@@ -71,7 +71,8 @@ _RULES = (
         "--over-capacity",
         type=click.Choice(["clip", "drop", "delay"]),
         default="clip",
-        help="A job that needs more nodes than are free gets those that are, is left out, or starts later.",
+        help="A job that needs more nodes than are free gets those that are, and the others as they become free; is "
+        "left out; or starts later.",
     ),
     click.option(
         "--shared-nodes",

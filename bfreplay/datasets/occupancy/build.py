@@ -107,7 +107,7 @@ def build_events(
         states_seen=_states_seen(record),
     )
     survey = Survey(record, plan)
-    report_survey(lint, plan, survey)
+    report_survey(lint, record, plan, survey)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=record.cluster,
