@@ -229,8 +229,8 @@ def _end_unused(
 
 @compiled
 def advance(
-    until_us: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int, window_end_us: int,
-    rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
+    until_us: int, n_kept: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int,
+    window_end_us: int, rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
     start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64], first_node: NDArray[np.int64],
     nodes: NDArray[np.int32],
     outage_start_us: NDArray[np.int64], outage_end_us: NDArray[np.int64], outage_kind: NDArray[np.int8],
@@ -249,6 +249,8 @@ def advance(
     ----------
     until_us
         Where this slice of jobs ends: the first start after it.
+    n_kept
+        Nodes in the inventory: those after them are left out.
     log_end_us
         When the log ends: an empty machine is looked at up to there.
     empty_after_us, empty_is_down
@@ -437,7 +439,7 @@ def advance(
                 scalars[EMPTY] = TAKEN_FOR_DOWN
                 for node in range(n_nodes):
                     _touch(node, scalars, touched, is_touched)
-        if scalars[EMPTY] == EMPTY_AND_IDLE and 2 * scalars[FREE] > n_nodes:
+        if scalars[EMPTY] == EMPTY_AND_IDLE and 2 * scalars[FREE] > n_kept:
             if scalars[UNUSED_SINCE] == NEVER:
                 scalars[UNUSED_SINCE] = now
         elif scalars[UNUSED_SINCE] != NEVER:

@@ -9,6 +9,7 @@ from typing import Any
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.occupancy import findings
 from bfreplay.datasets.occupancy.build import BuiltLog
+from bfreplay.datasets.occupancy.inventory import ABSENT
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.wording import amount, count
@@ -105,14 +106,14 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.EMPTY_MACHINE: _empty,
     IDLE_BY_RULE: _by_rule,
 }
-_SHOWN_ABOVE = frozenset({findings.NODES, findings.ROWS})
+_SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the doubts
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What to say of each fact, under which label."""
     said = []
     for name, value in facts.items():
-        if name in _SHOWN_ABOVE:
+        if name in _SHOWN_ELSEWHERE:
             continue
         sentence = _SENTENCES.get(name)
         label = "node-hours" if name == findings.NODE_HOURS else "noted"

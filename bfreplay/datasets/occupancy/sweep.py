@@ -214,7 +214,7 @@ class Sweep:
         empty_after_us = microseconds(plan.rules.empty_after_s)
         while True:
             why, n_rows = machine.advance(
-                until_us, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
+                until_us, plan.n_kept, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
                 self._rule, self._over_capacity, microseconds(plan.rules.release_delay_s), chances,
                 jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes,
                 out.start_us, out.end_us, out.kind, out.first_node, out.nodes,
