@@ -31,7 +31,8 @@ from bfreplay.errors import InputError, OutputExistsError
 @click.option("--quiet", is_flag=True, help="No progress bar, no report; doubts are still told.")
 def ingest(
     reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None,
-    outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool, **given: Any,
+    inventory_only: bool, outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
 
@@ -64,7 +65,10 @@ def ingest(
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     with _progress(hidden=quiet) as progress:
-        log = read_log(files, reader, options, inventory=inventory, outages=outages, progress=progress)
+        log = read_log(
+            files, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages,
+            progress=progress,
+        )  # fmt: skip
     if is_spread and not log.is_assigned:
         raise InputError(
             "--assignment all has nothing to compare: the log says which nodes every job had",

@@ -28,6 +28,15 @@ _READING = (
     click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
     click.option("--inventory", type=click.Path(path_type=Path), help="File with the names of all nodes, used or not."),
     click.option(
+        "--inventory-only", is_flag=True, help="Only the nodes of --inventory: others that the log names are left out."
+    ),
+    click.option(
+        "--node-names",
+        type=click.Choice(["as-is", "short", "lower", "short-lower"]),
+        default="as-is",
+        help="Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+    ),
+    click.option(
         "--outages",
         "outages",
         type=click.Path(path_type=Path),
@@ -71,7 +80,8 @@ _RULES = (
         "--over-capacity",
         type=click.Choice(["clip", "drop", "delay"]),
         default="clip",
-        help="A job that needs more nodes than are free gets those that are, is left out, or starts later.",
+        help="A job that needs more nodes than are free gets those that are, and the others as they become free; is "
+        "left out; or starts later.",
     ),
     click.option(
         "--shared-nodes",
@@ -157,6 +167,7 @@ def read_options(given: dict[str, Any]) -> Any:
         "time_unit",
         "time_format",
         "missing_wait_is_zero",
+        "node_names",
     )
     return ReadOptions(
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),

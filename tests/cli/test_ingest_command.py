@@ -241,3 +241,29 @@ def test_a_full_disk_in_the_middle_of_an_import_is_told_with_the_file_and_leaves
     assert done.returncode == 3
     assert re.fullmatch(r"Error: .*\n  file:     .*/tmp/\.bfreplay-ingest\..*/run-0\.rows\n", done.stderr), done.stderr
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["jobs.swf", "tmp"]
+
+
+def test_names_of_nodes_are_made_one_in_jobs_outages_and_inventory(folder):
+    (folder / "jobs.psv").write_text(SACCT.replace("cn3", "CN3.hpc"))
+    (folder / "nodes.txt").write_text("cn1\nCN2\ncn3\ncn4.hpc\n")
+    (folder / "down.csv").write_text("node,start,end,state\ncn4,2024-05-01T00:00:00,2024-05-01T03:00:00,down\n")
+    options = ("--tz", "UTC", "--full-window", "--inventory", "nodes.txt", "--outages", "down.csv", "--json")
+    as_it_is = json.loads(run("slurm", "jobs.psv", *options).stdout)
+    assert as_it_is["facts"]["nodes"] == 7
+    assert any("differ in their domain" in sentence for sentence in as_it_is["doubts"])
+    report = json.loads(run("slurm", "jobs.psv", *options, "--node-names", "short-lower").stdout)
+    assert report["facts"]["nodes"] == 4
+    assert report["facts"]["node_hours"] == {"idle": 2.5, "busy": 6.5, "down": 3.0}
+    assert not report["doubts"]
+
+
+def test_the_inventory_may_be_all_that_is_wanted(folder):
+    (folder / "nodes.txt").write_text("cn1\ncn3\n")
+    options = ("--tz", "UTC", "--full-window", "--inventory-only", "--json")
+    report = json.loads(run("slurm", "jobs.psv", *options, "--inventory", "nodes.txt").stdout)
+    assert report["facts"]["nodes"] == 2
+    assert report["facts"]["node_hours"] == {"idle": 2.0, "busy": 4.0}
+    assert report["facts"]["nodes left out"].endswith("such as cn2: 2 uses by jobs not counted")
+    refused = run("slurm", "jobs.psv", *options)
+    assert refused.exit_code == 2
+    assert "give --inventory FILE" in refused.output

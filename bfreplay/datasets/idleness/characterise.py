@@ -17,8 +17,9 @@ from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
 from bfreplay.datasets.idleness.widths import widths
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
+from bfreplay.datasets.times import iso_utc
 
 _US = 1_000_000
 _HOUR_US = 3_600 * _US
@@ -74,7 +75,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         ),
         join_bursts=bursts(pool.joined, pool.idle[1:], window_us),
         reclaim_bursts=bursts(pool.reclaimed, pool.idle[:-1], window_us),
-        origin=_origin(events.metadata),
+        origin=_origin(events),
         states=tuple(
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
@@ -94,13 +95,30 @@ def _events_per_hour(seen: Observed) -> Quantiles:
     return quantiles(np.sort(np.bincount(hour[hour < hours], minlength=hours)))
 
 
-def _origin(metadata: EventsMetadata) -> Origin:
+def _origin(events: NodeEvents) -> Origin:
+    metadata = events.metadata
     return Origin(
         cluster=metadata.cluster,
         time_origin=metadata.time_origin,
         node_inventory=metadata.node_inventory,
         allocator=None if metadata.allocator is None else _rule(metadata.allocator),
+        idle_hours_by_rule=_idle_hours_by_rule(events),
     )
+
+
+def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
+    """Return what the import noted, if it is about this window: a part of the log has other figures."""
+    imported = events.metadata.notes.get("ingest")
+    if not isinstance(imported, Mapping):
+        return ()
+    window, facts = imported.get("window"), imported.get("facts")
+    if not isinstance(window, Mapping) or not isinstance(facts, Mapping):
+        return ()
+    by_rule = facts.get(IDLE_BY_RULE)
+    edges = [iso_utc(events.window_start_us), iso_utc(events.window_end_us)]
+    if not isinstance(by_rule, Mapping) or [window.get("start"), window.get("end")] != edges:
+        return ()
+    return tuple(sorted((str(rule), float(hours)) for rule, hours in by_rule.items()))
 
 
 def _rule(allocator: Mapping[str, Any]) -> str:

@@ -33,12 +33,16 @@ class Origin:
         As in ``EventsMetadata``.
     allocator
         The rule that chose the nodes, where the source gave only counts; lengths of holes then follow from the rule.
+    idle_hours_by_rule
+        Idle node-hours of the window under each treatment of jobs that need more nodes than are free, in order of their
+        names; empty where there are none, or where the import could not tell.
     """
 
     cluster: str | None
     time_origin: str
     node_inventory: str
     allocator: str | None
+    idle_hours_by_rule: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,7 @@ class Idleness:
             "time_origin": self.origin.time_origin,
             "node_inventory": self.origin.node_inventory,
             "node_assignment_simulated_by": self.origin.allocator,
+            "idle_node_hours_by_over_capacity": dict(self.origin.idle_hours_by_rule),
             "states": [
                 {"state": each.state, "node_us": each.node_us, "node_hours": each.node_hours, "share": each.share}
                 for each in self.states

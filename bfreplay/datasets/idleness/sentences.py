@@ -30,6 +30,7 @@ def sentences(it: Idleness) -> list[str]:
     said = [
         f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
         f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
+        *_oversubscribed(it),
         _length(it),
         _breadth(it),
     ]
@@ -45,6 +46,20 @@ def simulated(rule: str) -> str:
         f"Note: node assignment simulated: {rule}. The source of the log has only numbers of nodes, so which nodes are "
         "idle, and with that the LENGTHS of the holes, are an artefact of that rule. How many nodes are idle is not."
     )
+
+
+def _oversubscribed(it: Idleness) -> list[str]:
+    """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
+    hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]
+    if not hours_by_rule:
+        return []
+    least, most = (few(value * _HOUR_S / it.duration_s) for value in (min(hours_by_rule), max(hours_by_rule)))
+    if least == most:
+        return []
+    return [
+        "Depending on how jobs that need more nodes than are free are treated (--over-capacity), "
+        f"{least} to {most} nodes are idle."
+    ]
 
 
 def _length(it: Idleness) -> str:

@@ -17,6 +17,7 @@ from bfreplay.datasets.occupancy.inventory import (
     absences,
     check_given_inventory,
     doubt_rare_names,
+    doubt_spellings,
     doubt_unused_nodes,
     inventory_known,
     positions,
@@ -26,6 +27,7 @@ from bfreplay.datasets.occupancy.node_use import node_use
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_nodes
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.occupancy.source import OccupancySource, Survey
+from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.sweep import Outages, Plan
 from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us
 from bfreplay.datasets.times import iso_utc
@@ -86,6 +88,7 @@ def build_events(
         doubt_rare_names(record, use, lint)
     doubt_unused_nodes(record, use, rules, window, lint)
     absent, left_out = absences(record, use, len(names), rules, window, lint.facts)
+    doubt_spellings(record, absent, left_out, window, lint)
     if left_out.all():
         raise InputError(
             "no job used any node within the window, or near it",
@@ -95,6 +98,9 @@ def build_events(
             fix="choose another window, or give the names of all nodes with --inventory",
         )
     position = positions(names, left_out)
+    if left_out.any():  # no job is given such a node
+        before_us = min(window.start_us, record.first_start_us) - 1
+        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
     plan = Plan(
         position=position,
         n_kept=int(np.count_nonzero(~left_out)),
@@ -107,7 +113,7 @@ def build_events(
         states_seen=_states_seen(record),
     )
     survey = Survey(record, plan)
-    report_survey(lint, plan, survey)
+    report_survey(lint, record, plan, survey)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=record.cluster,

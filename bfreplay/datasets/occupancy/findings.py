@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.occupancy import machine
-from bfreplay.datasets.occupancy.inventory import HOUR_US
+from bfreplay.datasets.occupancy.inventory import ABSENT, ABSENT_DOUBT, HOUR_US
 from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.oversubscription import idle_hours_by_rule
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.occupancy.source import Survey
 from bfreplay.datasets.occupancy.sweep import Plan
 from bfreplay.errors import InputError
@@ -21,12 +24,17 @@ LASTING = (
     "a job without an end and without a time limit has run longer than any finished job: is its end missing? Its nodes "
     "count as busy to the end of the log"
 )
+RUNAWAY = "jobs without an end are long over their time limit; they are ended there (runaway jobs)"
+CLIPPED = "jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free"
+DROPPED = "jobs needed more nodes than were free; they were left out"
+DELAYED = "jobs needed more nodes than were free; they were delayed"
+NEVER_BEGAN = "delayed jobs never found enough nodes; they were left out"
 CONTRADICTING = (
     "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
 )
 
 
-def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
+def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey) -> None:
     """Add to ``lint`` what a first pass found.
 
     Raises
@@ -51,6 +59,15 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
     if not plan.states_seen:
         _report_empty(lint, plan, survey)
     sweep = survey.sweep
+    if absent := facts.get(ABSENT):
+        idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
+        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absent['node_hours']:,.1f} if they were there"
+        lint.doubt(
+            ABSENT_DOUBT,
+            value=f"{', '.join(absent['such as'])}: {both}",
+            n=absent["before their first job"] + absent["after their last job"],
+            node_hours=absent["node_hours"],
+        )
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -61,12 +78,12 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
         lint.keep("job intervals", -survey.n_repeated)
     lint.doubt(CONTRADICTING, n=survey.n_contradicting)
     if sweep.n_lasting:
-        lint.doubt(LASTING, value=f"{sweep.lasting_us / HOUR_US:,.1f} node-hours", n=sweep.n_lasting)
+        _doubt_hours(lint, LASTING, sweep.lasting_us, sweep.n_lasting)
     running, runaway = survey.sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running
     if runaway:
-        lint.doubt("jobs without an end are long over their time limit; they are ended there (runaway jobs)", n=runaway)
+        _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
     if tallies[machine.OVERLAPS] and plan.rules.shared_nodes == "refuse":
         raise InputError(
             "jobs share nodes: some start on a node that another job still holds",
@@ -77,19 +94,29 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
     if tallies[machine.OVERLAPS]:
         facts["starts on a node that is in use (shared nodes)"] = int(tallies[machine.OVERLAPS])
     for sentence, jobs, amount in (
-        ("jobs needed more nodes than were free; they got those that were", machine.CLIPPED, machine.CLIPPED_NODE_US),
-        ("jobs needed more nodes than were free; they were left out", machine.LEFT_OUT, machine.LEFT_OUT_NODE_US),
+        (CLIPPED, machine.CLIPPED, machine.CLIPPED_NODE_US),
+        (DROPPED, machine.LEFT_OUT, machine.LEFT_OUT_NODE_US),
     ):
         if tallies[jobs]:
-            lint.doubt(sentence, value=f"{hours[amount]:,.1f} node-hours missing", n=int(tallies[jobs]))
+            _doubt_hours(lint, sentence, tallies[amount], int(tallies[jobs]), "node-hours missing")
     if tallies[machine.DELAYED]:
         lint.doubt(
-            "jobs needed more nodes than were free; they were delayed",
+            DELAYED,
             value=f"{hours[machine.DELAY_US] / int(tallies[machine.DELAYED]):,.2f} hours on average",
             n=int(tallies[machine.DELAYED]),
+            node_hours=float(hours[machine.DELAY_NODE_US]),
         )
-    if survey.sweep.never_began:
-        lint.doubt("delayed jobs never found enough nodes; they were left out", n=survey.sweep.never_began)
+    if sweep.never_began:
+        _doubt_hours(lint, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
+    if sweep.never_began or tallies[[machine.CLIPPED, machine.LEFT_OUT, machine.DELAYED]].any():
+        by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
+        facts.update({} if by_rule is None else {IDLE_BY_RULE: by_rule})
+
+
+def _doubt_hours(lint: Lint, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
+    """Doubt ``n`` cases of which the node-time that may be wrongly idle or busy is known, in node-microseconds."""
+    hours = float(node_us) / HOUR_US
+    lint.doubt(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
 
 
 def _report_empty(lint: Lint, plan: Plan, survey: Survey) -> None:
@@ -109,6 +136,4 @@ def _report_empty(lint: Lint, plan: Plan, survey: Survey) -> None:
     }
     left_idle = tallies[machine.LEFT_IDLE_NODE_US]
     if left_idle and plan.rules.empty_machine == "auto" and not plan.outages_known:
-        lint.doubt(
-            LEFT_IDLE, value=f"{hours[machine.LEFT_IDLE_NODE_US]:,.1f} node-hours", n=int(tallies[machine.LONG_EMPTY])
-        )
+        _doubt_hours(lint, LEFT_IDLE, left_idle, int(tallies[machine.LONG_EMPTY]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES, Lint
 from bfreplay.datasets.occupancy.node_use import NodeUse
-from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord
+from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, one_name
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.window import Window
@@ -35,8 +35,18 @@ NAMED_OTHERWISE = (
     "one job only names this node, and no other name is like it but for its numbers: it may be misspelt, or no node"
 )
 FEW_ALIKE = 3
+TWO_SPELLINGS = (
+    "names of nodes differ in their domain or in upper and lower case only: is it one node? It counts as several, idle "
+    "while jobs name it otherwise (--node-names makes one of them)"
+)
+MERGED = "names of nodes in different domains became one (--node-names): are they one node?"
 _DIGITS = re.compile(r"\d+")
+LEFT_OUT = "nodes left out"
 ABSENT = "nodes assumed absent"
+ABSENT_DOUBT = (
+    "no job used this node for long at an edge of the window (--absent-after): it is assumed absent then, and would be "
+    "idle if it was there (--inventory says which nodes there are)"
+)
 HOUR_US = 3_600 * 1_000_000
 
 
@@ -77,6 +87,37 @@ def _doubt_strange_names(record: ScheduleRecord, use: NodeUse, lint: Lint) -> No
             lint.doubt(NAMED_OTHERWISE, value=name)
 
 
+def doubt_spellings(
+    record: ScheduleRecord, absent: Sequence[Outage], left_out: NDArray[np.bool_], window: Window, lint: Lint
+) -> None:
+    """Doubt nodes that have several names, and names in several domains that ``--node-names`` made one node.
+
+    Of the names of one node all but one are too many: the node-hours are those for which they are there.
+    """
+    names = record.nodes
+    alike: dict[str, list[int]] = {}
+    for node in np.flatnonzero(~left_out[: len(names)]).tolist():
+        alike.setdefault(one_name(names[node], "short-lower"), []).append(node)
+    there_us = dict.fromkeys(range(len(names)), window.end_us - window.start_us)
+    for outage in absent:
+        for node in [] if outage.nodes is None else outage.nodes.tolist():
+            there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
+    for short, nodes in alike.items():
+        lower = {names[node].lower() for node in nodes}
+        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):  # two domains alone may be two nodes
+            surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
+            lint.doubt(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
+    domains: dict[int, dict[str, str]] = {}
+    for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
+        domain = spelling.lower().removeprefix(names[node].lower())
+        domains.setdefault(node, {}).setdefault(domain, spelling)
+    for of in domains.values():
+        if len(of.keys() - {""}) > 1:
+            lint.doubt(MERGED, value=", ".join(of.values()))
+    if len(record.spellings) > len(names):
+        lint.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
+
+
 def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
     """Refuse an inventory that has no name in common with the jobs.
 
@@ -104,18 +145,25 @@ def doubt_unused_nodes(record: ScheduleRecord, use: NodeUse, rules: OccupancyRul
     if not record.inventory_known or record.n_counted or states_known:
         return
     n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
+    is_wanted = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)
     length_us = window.end_us - window.start_us
     until_us = np.where(use.is_used, np.minimum(use.first_us, window.end_us), window.end_us)
     behind_us = np.where(use.is_used, np.clip(use.last_us, window.start_us, window.end_us), window.end_us)
     before = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
     after = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
     never = ~use.is_used & (before > min(after_us, length_us // 2))
-    for sentence, which in ((NEVER_USED, never), (LONG_UNUSED, use.is_used & (np.maximum(before, after) > after_us))):
+    after = np.where(use.is_used, after, 0)
+    unused_us = np.where(before > after_us, before, 0) + np.where(after > after_us, after, 0)
+    for sentence, which, idle_us in (
+        (NEVER_USED, never & is_wanted, before),
+        (LONG_UNUSED, use.is_used & (unused_us > 0) & is_wanted, unused_us),
+    ):
         found = np.flatnonzero(which)
         names = record.nodes
         for node in found[:MOST_EXAMPLES].tolist():
-            lint.doubt(sentence, value=names[node])
-        lint.doubt(sentence, n=max(0, len(found) - MOST_EXAMPLES))
+            lint.doubt(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
+        rest = found[MOST_EXAMPLES:]
+        lint.doubt(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
 
 
 def _without_outages(
@@ -138,6 +186,16 @@ def absences(
     Nodes that only records of outages name belong to the second: nobody says that they were in use.
     """
     left_out = np.zeros(n_nodes, np.bool_)
+    if record.is_restricted:
+        left_out[record.n_given :] = True
+        others = record.nodes[record.n_given :]
+        if others:
+            uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
+            facts[LEFT_OUT] = (
+                f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
+                f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
+            )
+        return [], left_out
     if inventory_known(record) or not record.nodes:
         return [], left_out
     after_us = microseconds(rules.absent_after_s)
@@ -146,7 +204,7 @@ def absences(
     left_out[:] = ~use.is_used | gone | to_come
     if left_out.any():
         such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
-        facts["nodes left out"] = (
+        facts[LEFT_OUT] = (
             f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )

@@ -3,6 +3,10 @@
 Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then every node that was
 touched is looked at, and a row is written for those in another state than before. A node may be under several intervals
 (shared nodes, an outage on a busy node): it is idle when none is left.
+
+Jobs first get the nodes that the log lists for them. Free nodes then go to the jobs that lack some, in order of their
+start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
+until it has them all or ends.
 """
 
 from __future__ import annotations
@@ -23,20 +27,29 @@ DONE, ROWS_FULL, HOLDINGS_FULL = range(3)
 
 (
     NOW, TOUCHED, ACTIVE, FREE, ENDS, SPARE_SLOTS, SPARE_HOLDING, EMPTY, LOWEST, NEXT_JOB, NEXT_OUTAGE, QUEUE_FIRST,
-    QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, UNUSED_SINCE, N_SCALARS,
-) = range(17)  # fmt: skip
+    QUEUE_END, NEXT_CHANCE, HOLDINGS_LEFT, UNUSED_SINCE, LACKING, FIRST_LACKING, LAST_LACKING, N_SCALARS,
+) = range(20)  # fmt: skip
 """Positions in the machine's ``scalars (N_SCALARS,) int64``: counts, but ``NOW`` a time, ``SPARE_HOLDING`` the first of
 the spare holdings, ``EMPTY`` whether the machine is without jobs, ``UNUSED_SINCE`` since when most of it is idle then,
-``LOWEST`` a node below which none is free."""
+``LOWEST`` a node below which none is free, ``LACKING`` the nodes that running jobs lack, ``FIRST_LACKING`` and
+``LAST_LACKING`` the slots of the first and the last of these jobs (-1: none)."""
 
 (
-    OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, LONG_EMPTY, LONG_EMPTY_US,
-    EMPTY_US, LEFT_IDLE_NODE_US, UNUSED_NODE_US, N_TALLIES,
-) = range(13)  # fmt: skip
+    OVERLAPS, CLIPPED, CLIPPED_NODE_US, LEFT_OUT, LEFT_OUT_NODE_US, DELAYED, DELAY_US, DELAY_NODE_US, LONG_EMPTY,
+    LONG_EMPTY_US, EMPTY_US, LEFT_IDLE_NODE_US, UNUSED_NODE_US, N_TALLIES,
+) = range(14)  # fmt: skip
 """Positions in ``tallies (N_TALLIES,) float64``: what the rules did, in jobs, node-microseconds and microseconds."""
 
 IN_USE, EMPTY_AND_IDLE, TAKEN_FOR_DOWN = range(3)
 """What ``scalars[EMPTY]`` says: there are jobs; there are none, and the machine is idle; or is taken for down."""
+
+AMOUNT, BEFORE, AFTER, IS_COUNTED = range(4)
+"""Rows of ``lacks (4, S)``: nodes that the job in a slot lacks, the slots of its neighbours in the order of jobs that
+lack nodes (-1: none), and whether the job is in ``CLIPPED``."""
+
+_Ints = NDArray[np.int32]
+Covering = tuple[NDArray[np.int64], _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, NDArray[np.bool_]]
+"""``scalars, cover, total, slot_first, holding, free, dense, touched, is_touched`` of ``advance``."""
 
 JOB_KIND = 0
 """What a slot says of a job; other slots have the ``NodeState`` of their outage."""
@@ -46,7 +59,8 @@ CLIP, DROP, DELAY = range(3)
 
 
 @compiled
-def _sift_up(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], at: int) -> None:
+def sift_up(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], at: int) -> None:
+    """Restore the order of a heap of ends after an entry was put at ``at``."""
     while at > 0:
         parent = (at - 1) // 2
         if heap_end[parent] <= heap_end[at]:
@@ -57,7 +71,8 @@ def _sift_up(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], at: int)
 
 
 @compiled
-def _sift_down(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], size: int) -> None:
+def sift_down(heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32], size: int) -> None:
+    """Restore the order of a heap of ends of ``size`` entries after the first was replaced."""
     at = 0
     while True:
         child = 2 * at + 1
@@ -101,12 +116,9 @@ def _touch(node: int, scalars: NDArray[np.int64], touched: NDArray[np.int32], is
 
 
 @compiled
-def _cover(
-    node: int, kind: int, slot: int, scalars: NDArray[np.int64], cover: NDArray[np.int32], total: NDArray[np.int32],
-    slot_first: NDArray[np.int32], holding: NDArray[np.int32], free: NDArray[np.int32], dense: NDArray[np.int32],
-    touched: NDArray[np.int32], is_touched: NDArray[np.bool_],
-) -> None:  # fmt: skip
+def _cover(node: int, kind: int, slot: int, covering: Covering) -> None:
     """Put a node under the interval in ``slot``."""
+    scalars, cover, total, slot_first, holding, free, dense, touched, is_touched = covering
     entry = scalars[SPARE_HOLDING]
     scalars[SPARE_HOLDING] = holding[1, entry]
     holding[0, entry] = node
@@ -133,8 +145,67 @@ def _begin(
     heap_end[at] = end_us
     heap_slot[at] = slot
     scalars[ENDS] += 1
-    _sift_up(heap_end, heap_slot, at)
+    sift_up(heap_end, heap_slot, at)
     return int(slot)
+
+
+@compiled
+def _take(n: int, slot: int, rule: int, chances: NDArray[np.float64], covering: Covering) -> None:
+    """Put ``n`` free nodes, chosen by rule, under the job in ``slot``."""
+    scalars, free, dense = covering[0], covering[5], covering[6]
+    for _ in range(n):
+        chance = chances[scalars[NEXT_CHANCE]] if rule == RANDOM else 0.0
+        node = next_free(rule, scalars[LOWEST], chance, scalars[FREE], free, dense)
+        scalars[NEXT_CHANCE] += 1
+        scalars[HOLDINGS_LEFT] -= 1
+        scalars[LOWEST] = node if rule == LOWEST_ID else 0
+        _cover(node, BUSY, slot, covering)
+
+
+@compiled
+def _lack(slot: int, n: int, scalars: NDArray[np.int64], lacks: NDArray[np.int64]) -> None:
+    """The job in ``slot`` lacks ``n`` nodes: it goes to the end of the order."""
+    last = scalars[LAST_LACKING]
+    lacks[AMOUNT, slot], lacks[BEFORE, slot], lacks[AFTER, slot], lacks[IS_COUNTED, slot] = n, last, -1, 0
+    if last >= 0:
+        lacks[AFTER, last] = slot
+    else:
+        scalars[FIRST_LACKING] = slot
+    scalars[LAST_LACKING] = slot
+    scalars[LACKING] += n
+
+
+@compiled
+def _lack_no_more(slot: int, scalars: NDArray[np.int64], lacks: NDArray[np.int64]) -> None:
+    """The job in ``slot`` ends, or has all of its nodes: it leaves the order."""
+    before, after = lacks[BEFORE, slot], lacks[AFTER, slot]
+    if before >= 0:
+        lacks[AFTER, before] = after
+    else:
+        scalars[FIRST_LACKING] = after
+    if after >= 0:
+        lacks[BEFORE, after] = before
+    else:
+        scalars[LAST_LACKING] = before
+    scalars[LACKING] -= lacks[AMOUNT, slot]
+    lacks[AMOUNT, slot] = 0
+
+
+@compiled
+def _count_lacking(
+    now: int, window_start_us: int, window_end_us: int, scalars: NDArray[np.int64], tallies: NDArray[np.float64],
+    lacks: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Add up what jobs lacked from the instant before to ``now`` within the window, and count those jobs once each."""
+    passed_us = max(min(now, window_end_us) - max(scalars[NOW], window_start_us), 0)
+    if scalars[LACKING] == 0 or passed_us == 0:
+        return
+    tallies[CLIPPED_NODE_US] += float(passed_us) * scalars[LACKING]
+    slot = scalars[LAST_LACKING]
+    while slot >= 0 and lacks[IS_COUNTED, slot] == 0:  # jobs join at the end: all before a counted one are counted
+        tallies[CLIPPED] += 1
+        lacks[IS_COUNTED, slot] = 1
+        slot = lacks[BEFORE, slot]
 
 
 @compiled
@@ -158,8 +229,8 @@ def _end_unused(
 
 @compiled
 def advance(
-    until_us: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int, window_end_us: int,
-    rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
+    until_us: int, n_kept: int, log_end_us: int, empty_after_us: int, empty_is_down: bool, window_start_us: int,
+    window_end_us: int, rule: int, over_capacity: int, release_us: int, chances: NDArray[np.float64],
     start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64], first_node: NDArray[np.int64],
     nodes: NDArray[np.int32],
     outage_start_us: NDArray[np.int64], outage_end_us: NDArray[np.int64], outage_kind: NDArray[np.int8],
@@ -169,7 +240,7 @@ def advance(
     shown: NDArray[np.int8], held_until: NDArray[np.int64], touched: NDArray[np.int32], is_touched: NDArray[np.bool_],
     free: NDArray[np.int32], dense: NDArray[np.int32], heap_end: NDArray[np.int64], heap_slot: NDArray[np.int32],
     slot_kind: NDArray[np.int8], slot_first: NDArray[np.int32], spare_slots: NDArray[np.int32],
-    holding: NDArray[np.int32],
+    holding: NDArray[np.int32], lacks: NDArray[np.int64],
     row_time: NDArray[np.int64], row_node: NDArray[np.int32], row_state: NDArray[np.int8],
 ) -> tuple[int, int]:  # fmt: skip
     """Go on through all instants before ``until_us``; returns why it stopped, and how many rows were written.
@@ -178,6 +249,8 @@ def advance(
     ----------
     until_us
         Where this slice of jobs ends: the first start after it.
+    n_kept
+        Nodes in the inventory: those after them are left out.
     log_end_us
         When the log ends: an empty machine is looked at up to there.
     empty_after_us, empty_is_down
@@ -193,13 +266,14 @@ def advance(
         All outages by start; ``scalars[NEXT_OUTAGE]`` is the next of them.
     queue
         Delayed jobs, ``(3, Q)``: start, end, count; from ``scalars[QUEUE_FIRST]`` to ``scalars[QUEUE_END]``.
-    scalars ... holding
+    scalars ... lacks
         The machine (see ``Machine``), changed in place.
     row_time, row_node, row_state
         Where rows go.
     """
     n_nodes = len(shown)
     n_rows = 0
+    covering = (scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
     while True:
         now = NEVER
         if scalars[ENDS] > 0:
@@ -210,6 +284,7 @@ def advance(
             now = outage_start_us[scalars[NEXT_OUTAGE]]
         if now >= until_us:
             if until_us == NEVER:
+                _count_lacking(NEVER, window_start_us, window_end_us, scalars, tallies, lacks)
                 _end_unused(log_end_us, empty_after_us, window_start_us, window_end_us, scalars, tallies)
             return DONE, n_rows
         if n_rows + n_nodes > len(row_time):
@@ -231,6 +306,7 @@ def advance(
         if scalars[UNUSED_SINCE] != NEVER:
             passed_us = max(min(now, window_end_us) - max(scalars[NOW], window_start_us), 0)
             tallies[UNUSED_NODE_US] += float(passed_us) * scalars[FREE]
+        _count_lacking(now, window_start_us, window_end_us, scalars, tallies, lacks)
         scalars[NOW] = now
 
         while scalars[ENDS] > 0 and heap_end[0] == now:
@@ -238,11 +314,13 @@ def advance(
             scalars[ENDS] -= 1
             heap_end[0] = heap_end[scalars[ENDS]]
             heap_slot[0] = heap_slot[scalars[ENDS]]
-            _sift_down(heap_end, heap_slot, scalars[ENDS])
+            sift_down(heap_end, heap_slot, scalars[ENDS])
             kind = slot_kind[slot]
             if kind == JOB_KIND:
                 scalars[ACTIVE] -= 1
                 kind = BUSY
+                if lacks[AMOUNT, slot] > 0:
+                    _lack_no_more(slot, scalars, lacks)
             entry = slot_first[slot]
             while entry >= 0:
                 node = holding[0, entry]
@@ -268,10 +346,36 @@ def advance(
             slot = _begin(kind, outage_end_us[o], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
             for i in range(outage_first[o], outage_first[o + 1]):
                 scalars[HOLDINGS_LEFT] -= 1
-                _cover(
-                    outage_nodes[i], kind, slot, scalars, cover, total, slot_first, holding, free, dense, touched,
-                    is_touched,
-                )  # fmt: skip
+                _cover(outage_nodes[i], kind, slot, covering)
+
+        # listed nodes before chosen ones: nobody is given a node that a job of this instant names
+        ahead = scalars[NEXT_JOB]
+        while ahead < len(start_us) and start_us[ahead] == now:
+            j = ahead
+            ahead += 1
+            if first_node[j] == first_node[j + 1]:
+                continue
+            inside = min(end_us[j], window_end_us) > max(now, window_start_us)
+            slot = _begin(JOB_KIND, end_us[j], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
+            scalars[ACTIVE] += 1
+            for i in range(first_node[j], first_node[j + 1]):
+                node = nodes[i]
+                if cover[BUSY, node] > 0 and now < held_until[node] and now >= window_start_us and inside:
+                    tallies[OVERLAPS] += 1
+                held_until[node] = max(held_until[node], end_us[j] if end_us[j] == NEVER else end_us[j] - release_us)
+                scalars[HOLDINGS_LEFT] -= 1
+                _cover(node, BUSY, slot, covering)
+            if count[j] > first_node[j + 1] - first_node[j]:
+                _lack(slot, count[j] - (first_node[j + 1] - first_node[j]), scalars, lacks)
+
+        while scalars[FIRST_LACKING] >= 0 and scalars[FREE] > 0:
+            slot = scalars[FIRST_LACKING]
+            n_taken = min(lacks[AMOUNT, slot], scalars[FREE])
+            _take(n_taken, slot, rule, chances, covering)
+            lacks[AMOUNT, slot] -= n_taken
+            scalars[LACKING] -= n_taken
+            if lacks[AMOUNT, slot] == 0:
+                _lack_no_more(slot, scalars, lacks)
 
         while scalars[QUEUE_FIRST] < scalars[QUEUE_END] and queue[2, scalars[QUEUE_FIRST]] <= scalars[FREE]:
             q = scalars[QUEUE_FIRST]
@@ -283,25 +387,18 @@ def advance(
             if queue[0, q] < window_end_us and queue[1, q] > window_start_us:
                 tallies[DELAYED] += 1
                 tallies[DELAY_US] += late
-            for _ in range(queue[2, q]):
-                chance = chances[scalars[NEXT_CHANCE]] if rule == RANDOM else 0.0
-                node = next_free(rule, scalars[LOWEST], chance, scalars[FREE], free, dense)
-                scalars[NEXT_CHANCE] += 1
-                scalars[HOLDINGS_LEFT] -= 1
-                scalars[LOWEST] = node if rule == LOWEST_ID else 0
-                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
+                tallies[DELAY_NODE_US] += float(min(late, window_end_us - queue[0, q])) * queue[2, q]
+            _take(queue[2, q], slot, rule, chances, covering)
 
         is_refused = False
         while scalars[NEXT_JOB] < len(start_us) and start_us[scalars[NEXT_JOB]] == now:
             j = scalars[NEXT_JOB]
             scalars[NEXT_JOB] += 1
-            listed = first_node[j + 1] - first_node[j]
-            chosen = count[j] - listed
-            inside = float(max(min(end_us[j], window_end_us) - max(now, window_start_us), 0))
+            if first_node[j] < first_node[j + 1]:
+                continue
+            chosen = count[j]
             if (
-                chosen > 0
-                and listed == 0
-                and over_capacity == DELAY
+                over_capacity == DELAY
                 and (chosen > scalars[FREE] or scalars[QUEUE_FIRST] < scalars[QUEUE_END])
                 and chosen <= n_nodes
             ):
@@ -310,33 +407,19 @@ def advance(
                 queue[2, scalars[QUEUE_END]] = chosen
                 scalars[QUEUE_END] += 1
                 continue
-            if chosen > 0 and listed == 0 and over_capacity != CLIP and chosen > scalars[FREE]:
-                if inside > 0:
+            if over_capacity != CLIP and chosen > scalars[FREE]:
+                inside_us = max(min(end_us[j], window_end_us) - max(now, window_start_us), 0)
+                if inside_us > 0:
                     tallies[LEFT_OUT] += 1
-                    tallies[LEFT_OUT_NODE_US] += inside * chosen
+                    tallies[LEFT_OUT_NODE_US] += float(inside_us) * chosen
                 is_refused = True
                 continue
             slot = _begin(JOB_KIND, end_us[j], scalars, heap_end, heap_slot, slot_kind, slot_first, spare_slots)
             scalars[ACTIVE] += 1
-            for i in range(first_node[j], first_node[j + 1]):
-                node = nodes[i]
-                if cover[BUSY, node] > 0 and now < held_until[node] and now >= window_start_us and inside > 0:
-                    tallies[OVERLAPS] += 1
-                held_until[node] = max(held_until[node], end_us[j] if end_us[j] == NEVER else end_us[j] - release_us)
-                scalars[HOLDINGS_LEFT] -= 1
-                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
-            if chosen > scalars[FREE]:
-                if inside > 0:
-                    tallies[CLIPPED] += 1
-                    tallies[CLIPPED_NODE_US] += inside * (chosen - scalars[FREE])
-                chosen = scalars[FREE]
-            for _ in range(chosen):
-                chance = chances[scalars[NEXT_CHANCE]] if rule == RANDOM else 0.0
-                node = next_free(rule, scalars[LOWEST], chance, scalars[FREE], free, dense)
-                scalars[NEXT_CHANCE] += 1
-                scalars[HOLDINGS_LEFT] -= 1
-                scalars[LOWEST] = node if rule == LOWEST_ID else 0
-                _cover(node, BUSY, slot, scalars, cover, total, slot_first, holding, free, dense, touched, is_touched)
+            n_taken = min(chosen, scalars[FREE])
+            _take(n_taken, slot, rule, chances, covering)
+            if chosen > n_taken:
+                _lack(slot, chosen - n_taken, scalars, lacks)
 
         is_empty = scalars[ACTIVE] == 0 and scalars[QUEUE_FIRST] == scalars[QUEUE_END]
         if is_refused or not is_empty:  # after a job that was refused, what an empty machine means is decided anew
@@ -356,7 +439,7 @@ def advance(
                 scalars[EMPTY] = TAKEN_FOR_DOWN
                 for node in range(n_nodes):
                     _touch(node, scalars, touched, is_touched)
-        if scalars[EMPTY] == EMPTY_AND_IDLE and 2 * scalars[FREE] > n_nodes:
+        if scalars[EMPTY] == EMPTY_AND_IDLE and 2 * scalars[FREE] > n_kept:
             if scalars[UNUSED_SINCE] == NEVER:
                 scalars[UNUSED_SINCE] = now
         elif scalars[UNUSED_SINCE] != NEVER:

@@ -49,3 +49,13 @@ def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[
     limit_us = np.minimum(jobs.limit_end_us, OPEN_END - grace_us) + grace_us
     is_runaway = (jobs.end_us == OPEN_END) & (limit_us < log_end_us)
     return np.where(is_runaway, limit_us, jobs.end_us)
+
+
+def free_again_us(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
+    """When the nodes of each job are free: after its end and the release delay, or its limit and grace."""
+    is_open = jobs.end_us == OPEN_END
+    end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
+    if is_open.any():
+        # without an end it runs beyond the end of the log, and its nodes are never free in it
+        end_us[is_open] = ends(jobs, rules, log_end_us)[is_open]
+    return end_us

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,8 @@ MISMATCH = "the log gives another number of nodes than it lists; the listed node
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
+NODE_NAMES = ("as-is", "short", "lower", "short-lower")
+"""How names in logs become names of nodes: unchanged, without the domain, in lower case, or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,16 @@ class ScheduleRecord:
         Name of the machine, if the log has it.
     n_open, n_counted
         Jobs without an end, and jobs that hold more nodes than the log lists.
-    n_given
-        Nodes of the inventory that was given, the first in the order of indices; 0 without one.
+    n_given, is_restricted
+        Nodes of the inventory that was given, the first in the order of indices; 0 without one. And whether the machine
+        has no others: those that jobs and outages name are left out.
     outages_known
         Whether ``outages`` are all that there were: an empty machine is then idle, not assumed down.
     """
 
-    def __init__(self, lint: Lint | None = None, spool: JobSpool | None = None) -> None:
+    def __init__(
+        self, lint: Lint | None = None, spool: JobSpool | None = None, node_names: str = NODE_NAMES[0]
+    ) -> None:
         self.lint = Lint() if lint is None else lint
         self.jobs = JobSpool() if spool is None else spool
         self.outages: list[Outage] = []
@@ -83,8 +88,11 @@ class ScheduleRecord:
         self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
         self.longest_us = 0
         self.n_open = self.n_counted = 0
+        self.node_names = node_names
         self._index: dict[str, int] = {}
+        self._of_spelling: dict[str, int] = {}
         self.n_given = 0
+        self.is_restricted = False
 
     # ---- nodes -------------------------------------------------------------------------------------------------
 
@@ -92,6 +100,11 @@ class ScheduleRecord:
     def nodes(self) -> tuple[str, ...]:
         """Names of all nodes met so far; their position is their index."""
         return tuple(self._index)
+
+    @property
+    def spellings(self) -> Mapping[str, int]:
+        """Index of the node of each name as the log spells it (see ``one_name``)."""
+        return self._of_spelling
 
     def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
@@ -101,14 +114,14 @@ class ScheduleRecord:
         InputError
             A name that no node can have (empty, unprintable, spaces around it).
         """
-        index = self._index
+        index = self._of_spelling
         found: dict[int, None] = {}
         for name in names:
             i = index.get(name)
             if i is None:
                 if not is_usable_name(name):
                     raise unusable_name(name, None)
-                i = index[name] = len(index)
+                i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
             found[i] = None
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
@@ -117,10 +130,13 @@ class ScheduleRecord:
         self.node_ids(names)
         self.inventory_known = True
 
-    def give_inventory(self, names: Iterable[str]) -> None:
-        """All nodes of the machine, as somebody said before anything was read: a job on another one is a doubt."""
+    def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
+        """All nodes of the machine, as somebody said before anything was read.
+
+        A job on another one is a doubt; with ``is_restricted`` other nodes are left out, and jobs hold them unseen.
+        """
         self.add_inventory(names)
-        self.n_given = len(self._index)
+        self.n_given, self.is_restricted = len(self._index), is_restricted
 
     def set_machine_size(self, n_nodes: int) -> None:
         """How many nodes the machine has, where the log lists none or not all of them.
@@ -191,7 +207,13 @@ class ScheduleRecord:
             self._ended(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.lint.keep("job intervals")
-        if nodes is not None and self.n_given and listed and int(nodes.max()) >= self.n_given:
+        if (
+            nodes is not None
+            and self.n_given
+            and not self.is_restricted
+            and listed
+            and int(nodes.max()) >= self.n_given
+        ):
             names = self.nodes
             strange = [names[i] for i in nodes[nodes >= self.n_given][:5].tolist()]
             self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange)}")
@@ -292,6 +314,13 @@ def job_key(job: str | int) -> int:
         return int(job)
     digest = hashlib.sha256(job.encode("utf-8", "surrogateescape")).digest()
     return -int.from_bytes(digest[:8], "big") // 2
+
+
+def one_name(name: str, rule: str) -> str:
+    """Return the name of a node after a rule of ``NODE_NAMES``: without its domain, in lower case, or as it is."""
+    if rule in ("short", "short-lower") and not name.replace(".", "").isdigit():  # an address has no domain
+        name = name.split(".", 1)[0] or name
+    return name.lower() if rule in ("lower", "short-lower") else name
 
 
 def machine_nodes(record: ScheduleRecord) -> Sequence[str]:

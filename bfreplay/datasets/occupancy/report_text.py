@@ -9,6 +9,8 @@ from typing import Any
 from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.occupancy import findings
 from bfreplay.datasets.occupancy.build import BuiltLog
+from bfreplay.datasets.occupancy.inventory import ABSENT
+from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.wording import amount, count
 
@@ -90,20 +92,28 @@ def _cut(fact: Mapping[str, float]) -> str:
     return f"{jobs} cut by the window's edges ({fact['share_of_job_node_time']:.1%} of jobs' node-hours{open_share})"
 
 
+def _by_rule(fact: Mapping[str, float]) -> str:
+    hours = ", ".join(f"{amount(value)} ({rule})" for rule, value in fact.items())
+    return (
+        f"idle node-hours depend on how jobs that need more nodes than are free are treated (--over-capacity): {hours}"
+    )
+
+
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.NODE_HOURS: _node_hours,
     findings.CENSORED: _cut,
     findings.SHORT_HOLES: _closed,
     findings.EMPTY_MACHINE: _empty,
+    IDLE_BY_RULE: _by_rule,
 }
-_SHOWN_ABOVE = frozenset({findings.NODES, findings.ROWS})
+_SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the doubts
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What to say of each fact, under which label."""
     said = []
     for name, value in facts.items():
-        if name in _SHOWN_ABOVE:
+        if name in _SHOWN_ELSEWHERE:
             continue
         sentence = _SENTENCES.get(name)
         label = "node-hours" if name == findings.NODE_HOURS else "noted"

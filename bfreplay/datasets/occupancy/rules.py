@@ -11,6 +11,9 @@ ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random
 """Who gets which node where the log has only counts; the position in this tuple is the rule's code in the sweep."""
 
 OVER_CAPACITY = ("clip", "drop", "delay")
+IDLE_BY_RULE = "idle node-hours by --over-capacity"
+"""Fact of an import: idle node-hours of the window under each rule of ``OVER_CAPACITY``."""
+
 SHARED_NODES = ("count", "refuse")
 EMPTY_MACHINE = ("auto", "down", "idle")
 WINDOWS = ("estimate", "full")
@@ -29,8 +32,9 @@ class OccupancyRules:
         Where the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), those that
         became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
     over_capacity
-        A job that needs more nodes than are free gets those that are (``clip``), is left out (``drop``), or starts when
-        enough are free, first come first served (``delay``).
+        A job that needs more nodes than are free gets those that are, and the others as they become free, the job that
+        started first before the next (``clip``); or it is left out (``drop``), or starts when enough are free, first
+        come first served (``delay``).
     shared_nodes
         A node is idle when no job is left on it (``count``); ``refuse``: jobs that share a node are an error.
     empty_machine, empty_after_s

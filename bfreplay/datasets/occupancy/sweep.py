@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import free_nodes, machine
 from bfreplay.datasets.occupancy.free_nodes import RANDOM, add_free, no_nodes
-from bfreplay.datasets.occupancy.node_use import ends
+from bfreplay.datasets.occupancy.node_use import free_again_us
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals
@@ -79,8 +79,8 @@ class Sweep:
         What the rules did, ``(N_TALLIES,) float64``; complete after the pass.
     ended_open
         Jobs without an end that were ended at the end of the log, and at their time limit (runaway jobs).
-    never_began
-        Delayed jobs of the window for which there were not enough nodes in it.
+    never_began, never_began_us
+        Delayed jobs of the window for which there were not enough nodes in it, and their node-microseconds in it.
     n_cut
         Jobs that an edge of the window cuts.
     n_lasting, lasting_us
@@ -88,6 +88,8 @@ class Sweep:
         node-microseconds in the window.
     held_us, cut_us, open_us
         Node-microseconds of jobs in the window: of all, of those that an edge cuts, of those without an end.
+    runaway_us
+        Node-microseconds in the window after the ends of runaway jobs: busy if they did run on.
     """
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
@@ -101,8 +103,10 @@ class Sweep:
         self.ended_open = [0, 0]
         self.never_began = self.n_cut = self.n_lasting = 0
         self.held_us = self.cut_us = self.open_us = self.lasting_us = 0.0
+        self.runaway_us = self.never_began_us = 0.0
         self._scalars = np.zeros(machine.N_SCALARS, np.int64)
         self._scalars[machine.UNUSED_SINCE] = machine.NEVER
+        self._scalars[machine.FIRST_LACKING] = self._scalars[machine.LAST_LACKING] = -1
         self._cover = np.zeros((len(NodeState), n), np.int32)
         self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
         self._is_touched = np.zeros(n, np.bool_)
@@ -121,6 +125,7 @@ class Sweep:
         self._heap_slot, self._slot_first, self._spare_slots = (np.zeros(0, np.int32) for _ in range(3))
         self._slot_kind = np.zeros(0, np.int8)
         self._holding = np.full((2, 0), -1, np.int32)
+        self._lacks = np.zeros((4, 0), np.int64)
         self._scalars[machine.SPARE_HOLDING] = -1
         self._grow(FIRST_SLOTS, max(FIRST_SLOTS, 2 * n))
         self.initial = np.full(n, NodeState.IDLE, np.int8)
@@ -141,7 +146,9 @@ class Sweep:
             pass
         waiting = self._queue[:, self._scalars[machine.QUEUE_FIRST] : self._scalars[machine.QUEUE_END]]
         start_us, stop_us = self._plan.window_us
-        self.never_began = int(np.count_nonzero((waiting[0] < stop_us) & (waiting[1] > start_us)))
+        inside_us = np.maximum(np.minimum(waiting[1], stop_us) - np.maximum(waiting[0], start_us), 0)
+        self.never_began = int(np.count_nonzero(inside_us))
+        self.never_began_us = float((inside_us.astype(np.float64) * waiting[2]).sum())
 
     def _begin_empty(self) -> None:
         """Before its first job the machine is empty: decide what that means, as the sweep does later."""
@@ -165,10 +172,8 @@ class Sweep:
         """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
         rules, (start_us, stop_us) = self._plan.rules, self._plan.window_us
         is_open = jobs.end_us == OPEN_END
-        end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
+        end_us = free_again_us(jobs, rules, self._plan.log_end_us)
         if is_open.any():
-            # without an end it runs beyond the end of the log, and its nodes are never free in it
-            end_us[is_open] = ends(jobs, rules, self._plan.log_end_us)[is_open]
             is_runaway = is_open & (end_us != OPEN_END)
             is_inside = is_open & (jobs.start_us < stop_us) & (end_us > start_us)
             self.ended_open[0] += int(np.count_nonzero(is_inside & ~is_runaway))
@@ -176,8 +181,11 @@ class Sweep:
             lasting_us = self._plan.log_end_us - jobs.start_us
             longer = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
             self.n_lasting += int(np.count_nonzero(longer))
-            inside_us = np.minimum(stop_us, self._plan.log_end_us) - np.maximum(jobs.start_us, start_us)
-            self.lasting_us += float((np.maximum(inside_us, 0).astype(np.float64) * jobs.count)[longer].sum())
+            seen_end_us = min(stop_us, self._plan.log_end_us)
+            inside_us = np.maximum(seen_end_us - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
+            self.lasting_us += float((inside_us * jobs.count)[longer].sum())
+            after_us = np.maximum(seen_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
+            self.runaway_us += float((after_us * jobs.count)[is_runaway].sum())
         self._count_cut(jobs, end_us, is_open)
         return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
 
@@ -198,20 +206,23 @@ class Sweep:
         self._make_room_in_queue(len(jobs))
         chances = np.empty(0)
         if self._rule == RANDOM:
+            n = len(plan.position)
             waiting = self._queue[2, : self._scalars[machine.QUEUE_END]].sum()
-            wanted = np.minimum(jobs.count - np.diff(jobs.first_node), len(plan.position))
-            chances = self._rng.random(int(wanted.sum() + waiting))
+            lacking = np.minimum(self._lacks[machine.AMOUNT], n).sum()
+            wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n)
+            chances = self._rng.random(int(wanted.sum() + waiting + lacking))
         empty_after_us = microseconds(plan.rules.empty_after_s)
         while True:
             why, n_rows = machine.advance(
-                until_us, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
+                until_us, plan.n_kept, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
                 self._rule, self._over_capacity, microseconds(plan.rules.release_delay_s), chances,
                 jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes,
                 out.start_us, out.end_us, out.kind, out.first_node, out.nodes,
                 self._queue,
                 self._scalars, self.tallies, self._cover, self._total, self._shown, self._held_until, self._touched,
                 self._is_touched, self._free, self._dense, self._heap_end, self._heap_slot, self._slot_kind,
-                self._slot_first, self._spare_slots, self._holding, self._row_time, self._row_node, self._row_state,
+                self._slot_first, self._spare_slots, self._holding, self._lacks, self._row_time, self._row_node,
+                self._row_state,
             )  # fmt: skip
             if n_rows:
                 yield self._row_time[:n_rows].copy(), self._row_node[:n_rows].copy(), self._row_state[:n_rows].copy()
@@ -233,6 +244,7 @@ class Sweep:
         more = slots - before
         self._heap_end = np.concatenate([self._heap_end, np.zeros(more, np.int64)])
         self._slot_kind = np.concatenate([self._slot_kind, np.zeros(more, np.int8)])
+        self._lacks = np.concatenate([self._lacks, np.zeros((4, more), np.int64)], axis=1)
         self._heap_slot, self._slot_first, self._spare_slots = (
             np.concatenate([each, np.zeros(more, np.int32)])
             for each in (self._heap_slot, self._slot_first, self._spare_slots)

@@ -68,6 +68,7 @@ def read_log(
     options: ReadOptions | None = None,
     *,
     inventory: Path | None = None,
+    inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
     progress: Progress | None = None,
 ) -> ReadLog:
@@ -83,6 +84,8 @@ def read_log(
         What the log does not say.
     inventory
         A file with the names of all nodes, used or not.
+    inventory_only
+        Whether only these nodes are wanted: others that the log names are left out, and jobs hold them unseen.
     outages
         Tables of when nodes were out of use (columns node, start, end, state), beside the log of any scheduler.
     progress
@@ -104,9 +107,11 @@ def read_log(
         if progress is not None:
             progress(min(done, total), total)
 
-    record = ScheduleRecord()
+    if inventory_only and inventory is None:
+        raise InputError("--inventory-only needs the names of the nodes that are wanted", fix="give --inventory FILE")
+    record = ScheduleRecord(node_names=options.node_names)
     if inventory is not None:
-        record.give_inventory(read_inventory(inventory))
+        record.give_inventory(read_inventory(inventory), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
     with (
@@ -154,6 +159,7 @@ def ingest(
     rules: OccupancyRules | None = None,
     *,
     inventory: Path | None = None,
+    inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
     strict: bool = False,
     progress: Progress | None = None,
@@ -162,7 +168,7 @@ def ingest(
 
     Parameters
     ----------
-    paths, reader, options, inventory, outages, progress
+    paths, reader, options, inventory, inventory_only, outages, progress
         As ``read_log``.
     rules
         How intervals become states; ``None``: the defaults.
@@ -174,7 +180,10 @@ def ingest(
     InputError
         A file cannot be used, or (``strict``) there are doubts.
     """
-    built = read_log(paths, reader, options, inventory=inventory, outages=outages, progress=progress).built(rules)
+    log = read_log(
+        paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages, progress=progress
+    )
+    built = log.built(rules)
     if strict:
         built.lint.refuse_doubts()
     return built.events, built.lint

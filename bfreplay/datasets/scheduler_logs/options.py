@@ -32,6 +32,9 @@ class ReadOptions:
         How times in such tables are written, in the terms of ``datetime.strptime``, where they are not ISO-8601.
     missing_wait_is_zero
         SWF: a job without a waiting time started when it was submitted.
+    node_names
+        How names of nodes are read, in jobs, outages and inventory: ``"as-is"``, ``"short"`` (without the domain),
+        ``"lower"`` or ``"short-lower"``. A log that spells nodes in several ways has them several times otherwise.
     reservations
         Whether reservations other than for maintenance take nodes away: ``"idle"`` (no) or ``"reserved"`` (yes).
     """
@@ -46,4 +49,5 @@ class ReadOptions:
     time_unit: str = "s"
     time_format: str | None = None
     missing_wait_is_zero: bool = False
+    node_names: str = "as-is"
     reservations: str = "idle"

@@ -62,9 +62,80 @@ def test_a_job_wider_than_the_machine_is_left_out(rule):
 def test_a_wider_job_is_clipped_to_the_machine():
     record = counted([(0, 2 * HOUR, 7), (3 * HOUR, 4 * HOUR, 1)])
     built = build_events(record, plain())
-    doubt = tally(built, "those that were")
+    doubt = tally(built, "got the nodes that were free")
     assert (doubt.count, doubt.examples[0].value) == (1, "6.0 node-hours missing")
     assert built.lint.facts["node_hours"] == {"busy": 9.0, "idle": 7.0}
+
+
+def by_demand(jobs, n_nodes, seconds):
+    """Nodes busy and nodes missing in each second, for jobs of start, end and count: no allocator needed."""
+    demand = [sum(count for start, end, count in jobs if start <= t < end) for t in seconds]
+    return [min(n_nodes, n) for n in demand], [max(0, n - n_nodes) for n in demand]
+
+
+times = st.tuples(st.integers(0, 12), st.integers(1, 20))
+
+
+@given(
+    st.lists(st.tuples(times, st.integers(1, 7)), min_size=1, max_size=15), st.sampled_from(ASSIGNMENTS),
+    st.integers(0, 30), st.integers(1, 30),
+)  # fmt: skip
+def test_clipped_jobs_hold_every_node_that_is_free_while_they_lack_some(job_list, assignment, first, length):
+    spans = [(start, start + n, count) for (start, n), count in job_list]
+    log = range(min(start for start, *_ in spans), max(end for _, end, _ in spans))
+    seconds = log[first : first + length]
+    if not seconds:
+        return
+    window = (seconds[0] * S, (seconds[-1] + 1) * S)
+    record = counted([(start * S, end * S, count) for start, end, count in spans], run_rows=4)
+    built, busy = busy_nodes(record, plain(assignment=assignment, window=window))
+    expected, missing = by_demand(spans, 4, seconds)
+    assert busy == expected
+    doubt = tally(built, "got the nodes that were free")
+    assert (doubt.node_hours if doubt else 0.0) == pytest.approx(sum(missing) / 3_600)
+    if len(job_list) == 1:
+        assert (doubt.count if doubt else 0) == (max(missing) > 0)
+
+
+def test_a_free_node_goes_to_the_job_that_lacks_some_and_started_first():
+    # four nodes; the jobs of 1 s and 2 s lack 2 and 1 when the first gives back 3 at 10 s; at 20 s two more are free
+    jobs = [(0, 10 * S, 3), (0, 20 * S, 1), (1 * S, 60 * S, 2), (2 * S, 40 * S, 3)]
+    built, busy = busy_nodes(counted(jobs), plain())
+    assert busy == [4] * 40 + [2] * 20
+    left = [node for node, line in events_by_the_second(built.events).items() if line[50] == NodeState.BUSY]
+    assert left == ["n0001", "n0002"]  # the job of 1 s took the two lowest at 10 s, the other one the third
+    doubt = tally(built, "got the nodes that were free")
+    assert doubt.count == 2
+    assert doubt.node_hours == pytest.approx((9 * 2 + 8 * 3 + 10 * 2 + 20 * 1) / 3_600)
+
+
+def test_a_node_back_from_an_outage_goes_to_a_job_that_lacks_nodes():
+    record = counted([(0, 30 * S, 4)])
+    record.add_outage(NodeState.DOWN, 0, 10 * S, None)
+    _, busy = busy_nodes(record, plain())
+    assert busy == [0] * 10 + [4] * 20
+
+
+def test_a_clipped_job_is_not_given_a_node_that_a_job_of_the_same_instant_names():
+    record = ScheduleRecord()
+    record.add_inventory("abc")
+    for i, (start, end, names, count) in enumerate(
+        [(0, 10, "a", 1), (0, 10, "b", 1), (0, 40, "c", 1), (5, 20, "", 1), (10, 30, "a", 1)]
+    ):
+        record.add_job(i, start * S, end * S, record.node_ids(names), count)
+    _, busy = busy_nodes(record, plain())
+    assert busy == [3] * 20 + [2] * 10 + [1] * 10  # b at 10 s, not a: each of the three is held by one job
+
+
+def test_a_job_counts_as_clipped_only_where_it_lacks_nodes_in_the_window():
+    jobs = [(0, 2 * HOUR, 3), (HOUR, 8 * HOUR, 2)]  # lacks one node from 1 to 2 h
+    inside = build_events(counted(jobs), plain(window=(0, 6 * HOUR)))
+    assert tally(inside, "got the nodes that were free").count == 1
+    after = build_events(counted(jobs), plain(window=(2 * HOUR, 6 * HOUR)))
+    assert tally(after, "got the nodes that were free") is None
+    across = build_events(counted(jobs), plain(window=(90 * MIN, 6 * HOUR)))
+    doubt = tally(across, "got the nodes that were free")
+    assert (doubt.count, doubt.node_hours) == (1, pytest.approx(0.5))
 
 
 def test_a_dropped_job_is_missing_with_all_its_nodes():
@@ -114,14 +185,13 @@ def test_a_job_that_lists_its_nodes_never_waits():
     record.add_job(2, 0, 10 * S, record.node_ids("b"))
     record.add_job(3, 5 * S, 20 * S, record.node_ids("a"), 2)
     built, busy = busy_nodes(record, plain(over_capacity="delay"))
-    assert busy == [2] * 10 + [1] * 10
-    assert tally(built, "those that were").count == 1
+    assert busy == [2] * 20  # it gets its second node when the first job on that one ends
+    assert tally(built, "got the nodes that were free").count == 1
 
 
 # ---- room for what happens at one time ------------------------------------------------------------------------------
 
 
-times = st.tuples(st.integers(0, 12), st.integers(1, 20))
 names = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6, unique=True).map(tuple)
 held = st.builds(lambda t, nodes: Held(t[0], t[0] + t[1], nodes), times, names)
 out = st.builds(lambda t, nodes: Held(t[0], t[0] + t[1], nodes, NodeState.DRAIN), times, names)
