@@ -17,12 +17,13 @@ from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, SCORE_KEYS, PartsOf
 from bfreplay.campaigns.retries import CHECKPOINT, Retries
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
-from bfreplay.campaigns.toml_table import TomlTable, read_toml, with_place
+from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.checks import near_name
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
-from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
+from bfreplay.documents import check_toml_size
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -43,6 +44,7 @@ def is_campaign(path: str | PathLike[str]) -> bool:
     file = Path(path)
     if file.suffix.lower() != ".toml" or not file.is_file():
         return False
+    check_toml_size(file)
     return _IS_CAMPAIGN.search(file.read_text(encoding="utf-8", errors="replace")) is not None
 
 

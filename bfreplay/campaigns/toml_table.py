@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bfreplay import checks
-from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.located import located
-from bfreplay.datasets.registry import check_is_file
 from bfreplay.errors import InputError
 
 _Made = TypeVar("_Made")
-
-
-def read_toml(file: Path) -> dict[str, Any]:
-    """Return what a TOML file holds.
-
-    Raises
-    ------
-    InputError
-        No such file, no UTF-8, or no TOML.
-    """
-    check_is_file(file)
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise not_utf8(file) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"the file cannot be read as TOML: {error}",
-            file=file,
-            expected="tables such as [campaign], and lines such as trials = 20",
-            fix="correct the line; text stands in double quotes, numbers do not",
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

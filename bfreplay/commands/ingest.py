@@ -37,8 +37,8 @@ def ingest(
     """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
 
     FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, or table (any CSV or Parquet of jobs); 'auto' looks at the
-    files and says why; or package.module:Class of your own. FILES may be compressed (gz, bz2, xz, zst), tar archives,
-    or folders, in any order.
+    files and says why; or package.module:Class of your own. FILES may be compressed (gz, bz2, xz, zst), tar or zip
+    archives, or folders, in any order.
 
     \b
     Examples:

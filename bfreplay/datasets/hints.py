@@ -1,11 +1,9 @@
-"""What a header or an encoding that cannot be used was probably meant to be."""
+"""What a header that cannot be used was probably meant to be."""
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
@@ -56,33 +54,3 @@ def refuse_other_separators(columns: Sequence[str], file: Path) -> None:
                 expected="columns separated by commas",
                 fix="use commas (and a point in decimal numbers): save it as comma-separated CSV",
             )
-
-
-def not_utf8(file: Path) -> InputError:
-    """Return the error for a text file that is not UTF-8; it is searched for the first line that is not."""
-    opened: Callable[..., Any] = gzip.open if file.suffix.lower() == ".gz" else open
-    number, line = 0, b""
-    try:
-        with opened(file, "rb") as stream:
-            for number, line in enumerate(stream, start=1):  # noqa: B007
-                try:
-                    text = line.decode()
-                except UnicodeDecodeError:
-                    break
-                if "\0" in text:
-                    break
-    except (OSError, EOFError):
-        pass  # damaged further on: what was found so far has to do
-    is_utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line
-    source, name = ("utf-16", "UTF-16") if is_utf16 else ("latin1", "Latin-1 or another 8-bit encoding")
-    command = f"iconv -f {source} -t utf-8 IN > OUT"
-    if file.suffix.lower() == ".gz":
-        command = f"zcat IN | iconv -f {source} -t utf-8 | gzip > OUT"
-    return InputError(
-        f"the file is not UTF-8; it looks like {name}",
-        file=file,
-        row=f"line {max(number, 1)}",
-        value=line.rstrip(b"\r\n"),
-        expected="UTF-8 text",
-        fix=f"save the file as UTF-8, e.g. {command}",
-    )

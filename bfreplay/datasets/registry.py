@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 
 EVENT_READERS: Mapping[str, str] = {
@@ -29,6 +30,7 @@ JOB_TABLE_READERS: Mapping[str, str] = {
     ".toml": "bfreplay.datasets.job_files.tables:read_toml_table",
 }
 
+_START_BYTES = 65_536
 _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))
 
 
@@ -53,12 +55,16 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
     check_is_file(path)
     ending = ending_of(path, readers)
     if ending is None:
-        looks = _looks_like(path)
+        expected = "a name ending in " + ", ".join((*readers, *other_endings))
+        with path.open("rb") as stream:
+            start = stream.read(_START_BYTES)
+        refuse_other_kind(start, path, expected)
+        looks = next((kind for signature, kind in _SIGNATURES if start.startswith(signature)), None)
         raise InputError(
             "no reader for this kind of file",
             file=path,
             value=path.name,
-            expected="a name ending in " + ", ".join((*readers, *other_endings)),
+            expected=expected,
             fix=f"a scheduler's log is made into events by: bfreplay ingest auto {path.name} -o events.parquet; "
             "another file may need another name"
             if looks is None
@@ -111,9 +117,3 @@ def ending_of(path: Path, endings: Iterable[str]) -> str | None:
     name = path.name.lower()
     fitting = [ending for ending in endings if name.endswith(ending)]
     return max(fitting, key=len, default=None)
-
-
-def _looks_like(path: Path) -> str | None:
-    with path.open("rb") as stream:
-        start = stream.read(4)
-    return next((kind for signature, kind in _SIGNATURES if start.startswith(signature)), None)

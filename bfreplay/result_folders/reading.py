@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bfreplay.documents import parse_json
 from bfreplay.errors import InputError
 from bfreplay.result_folders.kinds import ResultKind
 
@@ -42,15 +42,13 @@ def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
 def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
     try:
         text = (folder / name).read_text(encoding="utf-8")
-        document = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        document = parse_json(text, parse_constant=_refused, parse_float=_finite)
     except FileNotFoundError:
         why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
     except OSError as error:
         why = f"{name}: {error.strerror or error}"
     except ValueError as error:
         why = f"{name} is no JSON document ({error})"
-    except RecursionError:
-        why = f"{name} is nested too deep to be read"
     else:
         if isinstance(document, dict):
             return document

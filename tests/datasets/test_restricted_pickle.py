@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.published.pickled_frames import cell_list, load_frame
 from bfreplay.datasets.published.restricted_pickle import ALLOWED, Record
 from bfreplay.errors import InputError
+from tests.refusals import refusal_of
 
 FILE = Path("given.pkl")
 
@@ -187,3 +188,48 @@ def test_a_pickle_with_any_bytes_changed_is_read_or_refused_cleanly(data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     with suppress(InputError):  # anything else fails the test
         load(bytes(content))
+
+
+CLAIM = struct.pack("<Q", 3 << 30)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x05\x96" + CLAIM,  # bytearray
+        b"\x80\x05\x8e" + CLAIM,  # bytes
+        b"\x80\x05\x8d" + CLAIM,  # text
+        b"\x80\x05\x95" + CLAIM,  # frame
+        b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1),  # number
+        b"\x80\x02B" + struct.pack("<I", 2**32 - 1),  # bytes, older
+        b"\x80\x02X" + struct.pack("<I", 2**32 - 1),  # text, older
+        b"\x80\x02T" + struct.pack("<i", 2**31 - 1),  # bytes, of Python 2
+    ],
+)
+def test_a_claim_of_more_bytes_than_there_are_takes_no_memory(tmp_path, content):
+    path = tmp_path / "x.pkl"
+    path.write_bytes(content + b"abc.")
+    found = refusal_of("bfreplay.datasets:load_events", path)
+    assert "bytes where 4 are left" in found.problem
+    assert found.file == str(path)
+
+
+def test_a_bytearray_is_as_good_as_bytes():
+    array = array_of(b"i8", PLAIN, b"\x96" + struct.pack("<Q", 8) + EIGHT[2:])
+    assert load(frame_around(array)).blocks[0][1].tolist() == [[1]]
+
+
+@pytest.mark.parametrize("shape", [b"K\x00J\xff\xff\xff\x7f\x86", b"J\xff\xff\xff\x7fK\x00\x86"])
+def test_an_array_without_values_may_not_claim_long_axes(tmp_path, shape):
+    array = array_of(b"i8", PLAIN, b"C\x00", shape)
+    path = tmp_path / "x.pkl"
+    long_axis = b"X\x04\x00\x00\x00stopJ\xff\xff\xff\x7f"
+    path.write_bytes(frame_around(array).replace(b"X\x04\x00\x00\x00stopK\x01", long_axis))
+    assert "absurd shape" in refusal_of("bfreplay.datasets:load_events", path).problem
+
+
+def test_an_axis_may_not_claim_more_columns_than_there_are(tmp_path):
+    path = tmp_path / "x.pkl"
+    long_axis = b"X\x04\x00\x00\x00stopJ\xff\xff\xff\x7f"
+    path.write_bytes(frame_around(array_of(b"i8", PLAIN, EIGHT)).replace(b"X\x04\x00\x00\x00stopK\x01", long_axis))
+    assert "a column is missing" in refusal_of("bfreplay.datasets:load_events", path).problem

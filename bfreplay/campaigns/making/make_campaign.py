@@ -18,6 +18,7 @@ from bfreplay.datasets.job_files.curve_points import inline_text, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
+from bfreplay.documents import parse_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 
@@ -94,7 +95,7 @@ def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Any]:
                 fix="write it like eta=4",
             )
         try:
-            table[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+            table[key.strip()] = parse_toml(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             table[key.strip()] = value.strip()
     return table

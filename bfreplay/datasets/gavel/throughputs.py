@@ -13,9 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
+from bfreplay.documents import not_utf8, parse_json
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation
@@ -23,6 +23,7 @@ from bfreplay.workload import Colocation
 REFERENCE_TYPE = "v100"
 """Node type on which Gavel says how long a job takes."""
 
+_MOST_BYTES = 1 << 26
 _ALONE = "null"
 _APART = "_unconsolidated"
 _KEY = re.compile(r"""\((['"])(?P<job_type>.+)\1, ?(?P<gang>[1-9]\d{0,5})\)""")
@@ -231,11 +232,16 @@ def _pairs(
 
 
 def _document(file: Path) -> dict[str, Any]:
-    content = file.read_bytes()
     try:
-        if content.startswith(b"\x1f\x8b"):
-            content = gzip.decompress(content)
-        document = json.loads(content.decode("utf-8"))
+        with file.open("rb") as raw:
+            stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(b"\x1f\x8b") else raw
+            content = stream.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise InputError(
+                "the throughput file is too large", file=file, expected=f"at most {_MOST_BYTES:,} bytes, unpacked",
+                fix="give Gavel's throughput file here, such as simulation_throughputs.json",
+            )  # fmt: skip
+        document = parse_json(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
     except (OSError, EOFError, zlib.error) as error:
@@ -243,9 +249,9 @@ def _document(file: Path) -> dict[str, Any]:
             f"the throughput file cannot be unpacked: {error}", file=file, expected="JSON, or JSON packed by gzip",
             fix="fetch or make the file again",
         ) from error  # fmt: skip
-    except (json.JSONDecodeError, RecursionError) as error:
+    except ValueError as error:
         row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
-        what = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(
             f"the throughput file is no JSON: {what}", file=file, row=row, expected=_FORM,
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",

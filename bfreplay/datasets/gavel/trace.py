@@ -10,11 +10,11 @@ from pathlib import Path
 
 from bfreplay.datasets.gavel.throughputs import ThroughputTable
 from bfreplay.datasets.gavel.typed_curves import TypedCurves
-from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
 from bfreplay.datasets.times import seconds_to_us
+from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError
 from bfreplay.workload import JobSet
 
@@ -28,6 +28,7 @@ OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "tot
 NO_SLO = -1.0
 _TRACE_SUFFIX = ".trace"
 _FIRST_BYTES = 65_536
+_MOST_DIGITS = 16
 _LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
 
 
@@ -179,7 +180,7 @@ class _Line:
 
     def _whole(self, column: str) -> int:
         text = self._cells[column]
-        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _LARGEST):
+        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
             raise self._refused(
                 f"the {column} {'are' if column.endswith('s') else 'is'} no whole number of at least 1", column, text,
                 "a whole number >= 1, in digits", None,

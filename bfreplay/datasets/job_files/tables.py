@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.hints import did_you_mean, kind_of_table, not_utf8, refuse_other_separators
+from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import is_law, law_of
 from bfreplay.datasets.located import located
-from bfreplay.datasets.registry import JOB_TABLE_READERS, reader_for
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.documents import check_toml_size, not_utf8, parse_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -53,7 +54,7 @@ def read_csv_table(file: Path) -> JobTable:
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            lines = [line for line in csv.reader(stream, strict=True) if line]
+            lines = [line for line in csv.reader(text_lines(stream, file), strict=True) if line]
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
     except (OSError, csv.Error) as error:
@@ -117,6 +118,29 @@ def read_parquet_table(file: Path) -> JobTable:
     return JobTable(file, rows, tuple(columns))
 
 
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        No such file, no UTF-8, no TOML, or one that is too large or nested too deeply.
+    """
+    check_is_file(file)
+    check_toml_size(file)
+    try:
+        return parse_toml(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"the file cannot be read as TOML: {error}",
+            file=file,
+            expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
+            fix="correct the line; text stands in double quotes, numbers do not",
+        ) from error
+
+
 def read_toml_table(file: Path) -> JobTable:
     """``[[job]]`` tables and ``[curves.NAME]`` tables of a TOML file.
 
@@ -125,12 +149,7 @@ def read_toml_table(file: Path) -> JobTable:
     InputError
         No TOML, or something else at its top level.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise not_utf8(file) from error
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise _unreadable(file, "TOML", error) from error
+    document = read_toml(file)
     jobs, curves = document.pop("job", []), document.pop("curves", {})
     if document:
         raise InputError(

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from bfreplay.datasets.hints import not_utf8
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS
 from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
 from bfreplay.datasets.log_files.header import LogHeader, sidecar_path
+from bfreplay.documents import endless_line, not_utf8, text_lines
 from bfreplay.errors import InputError
 
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
@@ -46,7 +46,7 @@ def _header(path: Path) -> list[str]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            columns = next(csv.reader(stream), [])
+            columns = next(csv.reader(text_lines(stream, path)), [])
     except FileNotFoundError as error:
         raise InputError("there is no such file", file=path, fix="check the path") from error
     except UnicodeDecodeError as error:
@@ -108,6 +108,8 @@ def _damaged(path: Path, error: Exception, rows: int) -> InputError:
     text = " ".join(str(error).split())
     if "Empty CSV" in text:
         return empty_log(path)
+    if "straddling object" in text:
+        return endless_line(path, b"", rows + 2, _BLOCK_BYTES)
     line = re.search(r"Row #(\d+): (Expected .*, got \d+): (.*)", text)
     if line is not None:
         return InputError(

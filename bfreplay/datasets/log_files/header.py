@@ -11,6 +11,7 @@ from typing import Any
 from bfreplay.datasets.log.events import NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.times import iso_utc, parse_time_us
+from bfreplay.documents import parse_json
 from bfreplay.errors import InputError
 
 PARQUET_KEY = b"bfreplay"
@@ -54,7 +55,7 @@ class LogHeader:
             The text is no JSON, or lacks the window or the nodes.
         """
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError as error:
             raise InputError(
                 f"the metadata of the log are no JSON: {error}", file=file, fix="write the log again"

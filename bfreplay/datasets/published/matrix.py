@@ -16,6 +16,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.published.pickled_frames import PickledFrame, load_frame
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import most_unpacked
 from bfreplay.errors import InputError
 
 MAX_MEMBER_BYTES = 4 << 30
@@ -83,15 +84,16 @@ def pickled_frame(file: Path) -> PickledFrame:
 def _archived_frame(file: Path) -> PickledFrame:
     found: str | None = None
     frame: PickledFrame | None = None
+    most_bytes = min(MAX_MEMBER_BYTES, most_unpacked(file))
     try:
         with tarfile.open(file, "r:gz") as archive:
             for member in archive:
-                if member.size > MAX_MEMBER_BYTES:
+                if member.size > most_bytes:
                     raise InputError(
                         f"the archive member {member.name!r} is too large",
                         file=file,
-                        value=f"{member.size} bytes",
-                        expected=f"at most {MAX_MEMBER_BYTES} bytes",
+                        value=f"{member.size:,} bytes",
+                        expected=f"at most {most_bytes:,} bytes, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself and give the .pkl",
                     )
                 if not (member.isfile() and member.name.endswith(".pkl")):

@@ -37,6 +37,7 @@ from bfreplay.datasets.published.restricted_pickle import (
 from bfreplay.errors import InputError
 
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
+_MOST_LABELS_OF_NOTHING = 1_000_000
 _TIME_UNITS = ("s", "ms", "us", "ns")
 
 
@@ -122,10 +123,13 @@ def _frame(tree: Any) -> PickledFrame:
         axes = content["axes"]
         blocks = [(part["values"], part["mgr_locs"]) for part in content["blocks"]]
     columns_axis, index_axis = axes
+    arrays = [_array(values) for values, _ in blocks]
     n_columns = _length(columns_axis)
+    if n_columns > sum(array.shape[0] for array in arrays):
+        raise _NotAFrameError("a column is missing or there twice")
     read = []
-    for values, placement in blocks:
-        array, columns = _array(values), _placement(placement, n_columns)
+    for array, (_, placement) in zip(arrays, blocks, strict=True):
+        columns = _placement(placement, n_columns)
         if array.ndim == 1 and len(columns) == 1:  # pandas keeps a column of text so
             array = array[np.newaxis]
         if array.ndim != 2 or array.shape[0] != len(columns):
@@ -203,6 +207,8 @@ def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if not isinstance(shape, tuple) or any(type(size) is not int or size < 0 for size in shape):
         raise _NotAFrameError("an array has no proper shape")
     size = math.prod(shape)
+    if not size and sum(shape) > _MOST_LABELS_OF_NOTHING:
+        raise _NotAFrameError("an array without values has an absurd shape")
     kind = _dtype(dtype)
     if kind == np.dtype(object):
         if not isinstance(data, list) or len(data) != size:

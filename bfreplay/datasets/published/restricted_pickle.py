@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from io import SEEK_END
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from pickle import BINBYTES8, BYTEARRAY8
+from typing import IO, Any, ClassVar, NoReturn
 
 from bfreplay.errors import InputError
 
@@ -178,10 +180,35 @@ EXPECTED_PICKLE = "a pickled pandas DataFrame of numbers, text and times without
 FIX_PICKLE = "export the table to Parquet or CSV where it was made, and give that file"
 
 
+class _ClaimedBytes:
+    """A stream that refuses to read more bytes than it has left, before memory is taken for them."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        start = stream.tell()
+        self._left = stream.seek(0, SEEK_END) - start
+        stream.seek(start)
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        if size > self._left:
+            raise pickle.UnpicklingError(f"it claims {size:,} bytes where {self._left:,} are left")
+        return self._count(self._stream.read(size))
+
+    def readline(self) -> bytes:
+        return self._count(self._stream.readline())
+
+    def _count(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        return data
+
+
 # The one in Python: ten bytes make the one in C allocate 32 GB for its memo.
 class _RecordUnpickler(pickle._Unpickler):
+    # pickle's own allocates and clears what a bytearray claims before it reads; bytes do as well here
+    dispatch: ClassVar = {**pickle._Unpickler.dispatch, BYTEARRAY8[0]: pickle._Unpickler.dispatch[BINBYTES8[0]]}
+
     def __init__(self, stream: IO[bytes], file: Path) -> None:
-        super().__init__(stream)
+        super().__init__(_ClaimedBytes(stream))
         self._file = file
 
     def find_class(self, module_name: str, global_name: str) -> type[Record]:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.reader import LogReader
+from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry
 
 AUTO = "auto"
+_LOG_EXPECTED = "a scheduler's log or a table of jobs, as text in UTF-8 or as Parquet"
 _PICKLE, _PARQUET = b"\x80", b"PAR1"
 
 READERS = Registry(
@@ -88,9 +90,18 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     """Return the files that a reader is to read: those that were named, and of the others those that it recognises.
 
     All of them, if it recognises none.
+
+    Raises
+    ------
+    InputError
+        One of them is no log at all, such as a spreadsheet or text in UTF-16.
     """
-    kept = [file for file in files if file.is_named or reader.recognise(file) is not None]
-    return kept or list(files)
+    is_known = {file: reader.recognise(file) is not None for file in files}
+    kept = [file for file in files if file.is_named or is_known[file]] or list(files)
+    for file in kept:
+        if not is_known[file]:
+            refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
+    return kept
 
 
 def refuse_events(file: LogFile) -> None:
@@ -137,6 +148,7 @@ def _reader_of(file: LogFile) -> tuple[LogReader, str]:
         reason = reader.recognise(file)
         if reason is not None:
             return reader, reason
+    refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
     raise InputError(
         "no reader knows this kind of log",
         file=file.name,

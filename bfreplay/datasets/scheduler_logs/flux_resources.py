@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
+from bfreplay.documents import parse_json
 
 UNREADABLE = "events of nodes that cannot be read were left out: nodes may look idle that were not usable"
 NO_NAMES = (
@@ -188,8 +188,8 @@ def _names_of(context: dict[str, Any]) -> dict[int, str]:
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        event = json.loads(text)
-    except (ValueError, RecursionError):
+        event = parse_json(text)
+    except ValueError:
         return None
     return event if isinstance(event, dict) else None
 

@@ -77,7 +77,7 @@ def read_log(
     Parameters
     ----------
     paths
-        Files, folders (the files in them) and tar archives, plain or compressed, in any order.
+        Files, folders (the files in them), tar and zip archives, plain or compressed, in any order.
     reader
         ``"slurm"``, ``"pbs"``, ...; ``"auto"`` looks at the files; or ``package.module:Class`` of your own.
     options

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.documents import DEEPEST, is_too_deep
 from bfreplay.errors import InputError
 
-DEEPEST = 64
 LONGEST_RECORD = 1 << 26
 """Characters: a record that does not end within is no record."""
 
@@ -176,7 +176,8 @@ class _Text:
             else:
                 if end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
                     self._at = end
-                    _check_depth(value)
+                    if is_too_deep(value):
+                        _too_deep()
                     return value
             self._more()
 
@@ -197,20 +198,6 @@ def _finite(text: str) -> float:
 
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
-
-
-def _check_depth(value: Any) -> None:
-    layer = [value]
-    for _ in range(DEEPEST):
-        layer = [
-            inner
-            for outer in layer
-            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
-            if type(inner) is dict or type(inner) is list
-        ]
-        if not layer:
-            return
-    _too_deep()
 
 
 def _too_deep() -> NoReturn:

@@ -1,4 +1,4 @@
-"""Files as sites have them: plain or compressed, alone, in folders or in tar archives, read as streams."""
+"""Files as sites have them: plain or compressed, alone, in folders, in tar or zip archives, read as streams."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import lzma
 import shutil
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from io import BufferedReader, RawIOBase
@@ -16,11 +17,11 @@ from typing import IO, Any, cast
 
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
+from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, most_unpacked, other_kind
 from bfreplay.errors import InputError
 from bfreplay.outputs import naming, scratch_prefix
 
 HEAD_BYTES = 65_536
-LONGEST_LINE = 1 << 24
 _BUFFER = 1 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _TAR_MAGIC_AT = 257
@@ -96,14 +97,7 @@ class LogFile:
                     return
                 number += 1
                 if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                    raise InputError(
-                        "a line does not end",
-                        file=self.name,
-                        row=f"line {number}",
-                        value=line[:60],
-                        expected="lines of text of at most 16 MiB",
-                        fix="check that this is the log, as text",
-                    )
+                    raise endless_line(self.name, line, number)
                 yield number, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
@@ -119,13 +113,7 @@ class LogFile:
                     yield rest + block[:cut]
                     rest = block[cut:]
                 elif len(rest) + len(block) > LONGEST_LINE:
-                    raise InputError(
-                        "a line does not end",
-                        file=self.name,
-                        value=block[:60],
-                        expected="lines of text of at most 16 MiB",
-                        fix="check that this is the log, as text",
-                    )
+                    raise endless_line(self.name, rest + block[:60])
                 else:
                     rest += block
             if rest:
@@ -273,25 +261,56 @@ class OpenedLog:
         file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
             raise InputError("the file is empty", file=path, expected="a log", fix="check the command that wrote it")
-        if file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] != b"ustar":
+        kind = other_kind(file.head())
+        if kind is not None and kind[0] == ZIP:
+            packed = _zip_members(file)
+        elif file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
+            packed = _tar_members(file)
+        else:
             return [file]
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))
         members: list[LogFile] = []
+        most_bytes = bytes_left = most_unpacked(path)
         try:
-            with LogFile(path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    content = archive.extractfile(member) if member.isfile() and member.size else None
-                    if content is None or Path(member.name).name.startswith("."):
-                        continue
-                    # a name of our own: what an archive calls its members decides nothing on this disk
-                    unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
-                    with naming(unpacked), unpacked.open("wb") as target:
-                        shutil.copyfileobj(content, target)
-                    members.append(LogFile(unpacked, f"{path}:{member.name}", self._progress, is_named=False))
-        except _DAMAGED as error:
+            for name, size, content in packed:
+                if Path(name).name.startswith("."):
+                    continue
+                bytes_left -= size
+                if bytes_left < 0:
+                    raise InputError(
+                        "the archive claims to unpack to far more than its size",
+                        file=path,
+                        value=f"{name}: {size:,} bytes",
+                        expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
+                        fix="do not trust this file; or unpack it yourself, and give the folder",
+                    )
+                # a name of our own: what an archive calls its members decides nothing on this disk
+                unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
+                with naming(unpacked), unpacked.open("wb") as target:
+                    shutil.copyfileobj(content, target)
+                members.append(LogFile(unpacked, f"{path}:{name}", self._progress, is_named=False))
+        except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             raise file._damaged(error) from error
         return sorted(members, key=lambda member: member.name)
+
+
+def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Name, claimed size and content of each file in a tar archive that is not empty."""
+    with LogFile(file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isfile() and member.size else None
+            if content is not None:
+                yield member.name, member.size, content
+
+
+def _zip_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Name, claimed size and content of each file in a zip archive that is not empty."""
+    with zipfile.ZipFile(file.path) as archive:
+        for member in archive.infolist():
+            if member.file_size:
+                with archive.open(member) as content:
+                    yield member.filename, member.file_size, content
 
 
 def _files_of(path: Path) -> list[Path]:

@@ -6,14 +6,14 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bfreplay import checks, defaults
-from bfreplay.campaigns.toml_table import read_toml
+from bfreplay.datasets.job_files.tables import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions, option_name
@@ -135,6 +135,7 @@ class _Reader:
 
     def spec(self) -> SweepSpec:
         self._check_keys(self._document, _TABLES, "a sweep", "the file")
+        self._check_size()
         self._checked(self._find_parameters, "the file")
         common = self._table(self._document.get("run", {}), "[run]")
         self._check_options(common, "[run]")
@@ -144,7 +145,6 @@ class _Reader:
         self._check_apart(axes)
         extra = self._extra(axes)
         if "vary" in self._document or not extra:
-            self._check_size(axes)
             combinations = list(itertools.product(*(range(len(axis.settings)) for axis in axes)))
         else:
             combinations = []
@@ -248,13 +248,16 @@ class _Reader:
                     "each option in one place of [vary]", "drop one of them",
                 )  # fmt: skip
 
-    def _check_size(self, axes: Sequence[_Axis]) -> None:
-        size = math.prod(len(axis.settings) for axis in axes)
+    def _check_size(self) -> None:
+        """Refuse too many runs before any of them is looked at."""
+        vary, runs = (self._document.get(name) for name in ("vary", "runs"))
+        given = vary.values() if isinstance(vary, Mapping) else ()
+        lengths = [len(values) for values in given if isinstance(values, Sized)]
+        size = (math.prod(lengths) if lengths else 0) + (len(runs) if isinstance(runs, Sized) else 0)
         if size > MOST_POINTS:
-            lengths = " x ".join(str(len(axis.settings)) for axis in axes)
             raise self._error(
-                f"the combinations of [vary] are {size:,} runs", "[vary]", None, lengths,
-                f"{MOST_POINTS:,} at most", "vary less at a time",
+                f"the sweep is {size:,} runs", "[vary]" if lengths else "[[runs]]", None,
+                " x ".join(map(str, lengths)) or size, f"{MOST_POINTS:,} at most", "vary less at a time",
             )  # fmt: skip
 
     def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from bfreplay.documents import parse_json
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import RUN, SWEEP, check_target, read_documents, record_json
@@ -122,7 +122,7 @@ class Store:
         """Why the run failed; ``None`` where it did not, or was not tried."""
         file = self._failures / f"{run_id}.json"
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
+            found = parse_json(file.read_text(encoding="utf-8"))
             return Failure(found["type"], found["problem"], found["message"])
         except FileNotFoundError:
             return None

@@ -1,13 +1,19 @@
 """For tests/datasets/scheduler_logs: what no test there would notice."""
 
+import gzip
 import io
 import tarfile
+import zipfile
 
 import pytest
 
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.scheduler_logs.ingest import NO_LOG_FILE, read_log
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, settled, wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
+from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.errors import InputError
+from tests.test_documents import OTHER_KINDS
 
 S = 10**6
 
@@ -86,3 +92,91 @@ def test_what_means_no_nodes_means_it_in_any_case(text):
 def test_names_from_ranges_are_names(text):
     with pytest.raises(ValueError, match="no name of a node"):
         expand_nodes(text)
+
+
+def test_the_files_of_a_zip_archive_are_read_like_those_of_a_tar_archive(tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("d")
+        for name, content in (("d/b.gz", gzip.compress(b"bb\n")), ("d/.x", b"hidden\n"), ("d/a", b"a\n"), ("e", b"")):
+            archive.writestr(name, content)
+    with OpenedLog([path]) as opened:
+        assert [file.name for file in opened.files] == [f"{path}:d/a", f"{path}:d/b.gz"]
+        assert [list(file.lines()) for file in opened.files] == [[(1, "a")], [(1, "bb")]]
+
+
+def test_a_zip_archive_that_cannot_be_unpacked_says_why(tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a", b"a\n" * 100)
+    whole = path.read_bytes()
+    encrypted = bytearray(whole)
+    for signature, flags_at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        encrypted[whole.index(signature) + flags_at] |= 1
+    for content, why in ((whole[:-30], "not a zip file"), (encrypted, "encrypted"), (whole[:40], "not a zip file")):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=f"cut or damaged: .*{why}") as caught:
+            OpenedLog([path])
+        assert caught.value.file == str(path)
+
+
+def bomb(path, kind):
+    """An archive of few bytes whose one file claims more than 256 MiB, and whether these are there."""
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a", "w") as stream:
+            for _ in range(257):
+                stream.write(bytes(1 << 20))
+        return
+    info = tarfile.TarInfo("a")
+    info.size = 1 << 40
+    if kind == "sparse tar":
+        info.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.map": "0,1", "GNU.sparse.size": str(info.size)}
+        info.size = 1
+    path.write_bytes(info.tobuf(tarfile.PAX_FORMAT) + b"x" * 512 + bytes(1024))
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "sparse tar"])
+def test_an_archive_that_claims_far_more_than_its_size_is_not_unpacked(tmp_path, kind, monkeypatch):
+    path = tmp_path / "log"
+    bomb(path, kind)
+    monkeypatch.setattr("shutil.copyfileobj", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="claims to unpack to far more") as caught:
+        OpenedLog([path])
+    assert caught.value.expected.startswith("at most 268,435,456 bytes in all")
+    assert caught.value.value == ("a: 269,484,032 bytes" if kind == "zip" else "a: 1,099,511,627,776 bytes")
+
+
+def test_what_all_files_of_an_archive_claim_counts_together(tmp_path, monkeypatch):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(name, "x" * 60)
+    monkeypatch.setattr("bfreplay.datasets.scheduler_logs.log_file.most_unpacked", lambda _: 120)
+    with OpenedLog([path]) as opened:
+        assert opened.n_bytes == 120
+    monkeypatch.setattr("bfreplay.datasets.scheduler_logs.log_file.most_unpacked", lambda _: 119)
+    with pytest.raises(InputError, match="claims to unpack") as caught:
+        OpenedLog([path])
+    assert caught.value.value == "b: 60 bytes"
+
+
+@pytest.mark.parametrize("reader", ["auto", "slurm", "pbs", "lsf", "swf", "cobalt", "flux", "batsim", "table"])
+@pytest.mark.parametrize("what", OTHER_KINDS)
+def test_every_reader_calls_a_file_of_another_kind_by_its_name(tmp_path, reader, what):
+    path = tmp_path / "jobs"
+    OTHER_KINDS[what][0](path)
+    with pytest.raises(InputError, match=f"this is {what}") as caught:
+        read_log([path], reader)
+    assert caught.value.file == str(path)
+    assert OTHER_KINDS[what][1] in caught.value.fix
+
+
+def test_a_file_of_another_kind_among_logs_of_a_folder_is_left_out_and_doubted(tmp_path):
+    OTHER_KINDS["a PDF document"][0](tmp_path / "manual.pdf")
+    (tmp_path / "jobs.psv").write_text(
+        "JobIDRaw|State|Start|End|NodeList\n1|COMPLETED|2024-05-01T00:00:00|2024-05-01T01:00:00|n[1-2]\n"
+    )
+    for reader in ("auto", "slurm"):
+        record = read_log([tmp_path], reader, ReadOptions(timezone="UTC")).record
+        assert record.nodes == ("n1", "n2")
+        assert record.lint.doubts[NO_LOG_FILE].count == 1

@@ -139,3 +139,18 @@ def test_a_slip_that_asks_for_millions_of_runs_is_refused():
 def test_a_spec_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="no such file"):
         read_spec(Path("nowhere.toml"))
+
+
+def test_a_sweep_of_too_many_runs_is_refused_before_any_is_looked_at(monkeypatch):
+    run = {"events": "sample", "jobs": "sample"}
+    monkeypatch.setattr("bfreplay.experiments.sweep.spec.RunOptions.from_mapping", lambda *_, **__: pytest.fail("read"))
+    for document, value in (
+        ({"vary": {"t-fwd": list(range(100_001))}}, "100001"),
+        ({"vary": {"t-fwd": list(range(1_000)), "max-parallel": list(range(1_000))}}, "1000 x 1000"),
+        ({"vary": {"t-fwd": list(range(1_000)), "w": {str(k): {} for k in range(1_000)}}}, "1000 x 1000"),
+        ({"runs": [{}] * 100_001}, 100_001),
+        ({"vary": {"t-fwd": list(range(50_000))}, "runs": [{}] * 50_001}, "50000"),
+    ):
+        with pytest.raises(InputError, match=r"the sweep is 1[\d,]{6,} runs") as caught:
+            spec_of({"run": run, **document})
+        assert (caught.value.value, caught.value.expected) == (value, "100,000 at most")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
+from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -15,7 +16,6 @@ MOST_LINES = 200
 """A quoted field that runs over more lines than this is a quote that somebody forgot to close."""
 
 _OPEN = "unexpected end of data"  # how the csv module says that a quote is still open
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,7 @@ def first_line(file: LogFile) -> str:
 def check_text(file: LogFile) -> None:
     """Raise ``InputError`` for what is no text in UTF-8."""
     head = file.head()
-    if head.startswith(_UTF16):
-        raise InputError(
-            "the file is written in UTF-16",
-            file=file.name,
-            expected="text in UTF-8",
-            fix="save it again as UTF-8, or: iconv -f UTF-16 -t UTF-8 FILE > jobs.csv",
-        )
+    refuse_other_kind(head, file.name, "CSV or TSV in UTF-8, or Parquet")
     if b"\x00" in head:
         raise InputError(
             "the file is no text",

@@ -1,0 +1,225 @@
+"""Text, TOML and JSON of files that may be hostile: limits on lines, keys and nesting, found before memory is spent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from bfreplay.errors import InputError
+
+LONGEST_LINE = 1 << 24
+"""Characters: a line that does not end within is no line of a table or a log."""
+
+DEEPEST = 64
+"""Lists and tables inside one another; parsers recurse for each."""
+
+LARGEST_TOML = 4 << 20
+"""Bytes: parsed TOML takes up to some hundred times the memory of its text."""
+
+_ALWAYS_UNPACKED, _MOST_PACKED = 1 << 28, 200
+_MOST_KEY_PARTS, _MOST_QUOTED = 16, 64
+_BARE_CHAIN = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{_MOST_KEY_PARTS}}}", re.ASCII)
+_QUOTED_JOINT = re.compile(r"[\"'][ \t]*+\.[ \t]*+[\w\"'-]", re.ASCII)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        It is no TOML, is nested more than 64 deep, or has a key of more than 16 parts joined by dots, of which each
+        costs the parser as much memory as all before it.
+    """
+    has_many_quoted = any(len(_QUOTED_JOINT.findall(line)) >= _MOST_QUOTED for line in text.split("\n"))
+    if has_many_quoted or _BARE_CHAIN.search(text):
+        raise tomllib.TOMLDecodeError(f"a key has more than {_MOST_KEY_PARTS} parts joined by dots")
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    if is_too_deep(tables):
+        raise tomllib.TOMLDecodeError(_TOO_DEEP)
+    return tables
+
+
+def check_toml_size(file: Path) -> None:
+    """Refuse a TOML file of more than 4 MiB.
+
+    Raises
+    ------
+    InputError
+        It is larger.
+    """
+    size = file.stat().st_size
+    if size > LARGEST_TOML:
+        raise InputError(
+            "the TOML file is too large",
+            file=file,
+            value=f"{size:,} bytes",
+            expected=f"at most {LARGEST_TOML:,} bytes",
+            fix="write a large set of jobs or curves as CSV or Parquet",
+        )
+
+
+def parse_json(text: str | bytes, **options: Any) -> Any:
+    """Return the value of a JSON text; ``options`` as for ``json.loads``.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, or is nested more than 64 deep.
+    """
+    try:
+        value = json.loads(text, **options)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
+_TOO_DEEP = f"nested more than {DEEPEST} deep"
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and tables lie more than 64 deep inside one another."""
+    layer = [value]
+    for _ in range(DEEPEST):
+        layer = [
+            inner
+            for outer in layer
+            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not layer:
+            return False
+    return True
+
+
+def text_lines(stream: IO[str], file: Path) -> Iterator[str]:
+    """Yield the lines of a stream with their ends.
+
+    Raises
+    ------
+    InputError
+        A line is longer than 16 Mi characters.
+    """
+    number = 0
+    while line := stream.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE and not line.endswith("\n"):
+            raise endless_line(file, line, number)
+        yield line
+
+
+def most_unpacked(file: Path) -> int:
+    """Bytes that an archive may claim to unpack to: 200 times its size (logs and tables reach some 100), or 256 MiB."""
+    return max(_ALWAYS_UNPACKED, _MOST_PACKED * file.stat().st_size)
+
+
+def endless_line(
+    file: str | Path, start: str | bytes, number: int | None = None, most: int = LONGEST_LINE
+) -> InputError:
+    """Return the error for a line of more than ``most`` characters, of which ``start`` is the beginning."""
+    return InputError(
+        "a line does not end",
+        file=file,
+        row=None if number is None else f"line {number}",
+        value=start[:60],
+        expected=f"lines of text of at most {most >> 20} MiB",
+        fix="check that this is the right file, as text",
+    )
+
+
+def not_utf8(file: Path) -> InputError:
+    """Return the error for a text file that is not UTF-8; it is searched for the first line that is not."""
+    opened: Callable[..., Any] = gzip.open if file.suffix.lower() == ".gz" else open
+    number, line = 0, b""
+    try:
+        with opened(file, "rb") as stream:
+            kind = other_kind(stream.peek(_START_BYTES))
+            if kind is not None and kind[0] != UTF16:
+                return InputError(f"this is {kind[0]}", file=file, expected="UTF-8 text", fix=kind[1])
+            while line := stream.readline(LONGEST_LINE):
+                number += 1
+                try:
+                    text = line.decode()
+                except UnicodeDecodeError:
+                    break
+                if "\0" in text:
+                    break
+    except (OSError, EOFError):
+        pass  # damaged further on: what was found so far has to do
+    is_utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line
+    source, name = ("utf-16", "UTF-16") if is_utf16 else ("latin1", "Latin-1 or another 8-bit encoding")
+    command = f"iconv -f {source} -t utf-8 IN > OUT"
+    if file.suffix.lower() == ".gz":
+        command = f"zcat IN | iconv -f {source} -t utf-8 | gzip > OUT"
+    return InputError(
+        f"the file is not UTF-8; it looks like {name}",
+        file=file,
+        row=f"line {max(number, 1)}",
+        value=line.rstrip(b"\r\n"),
+        expected="UTF-8 text",
+        fix=f"save the file as UTF-8, e.g. {command}",
+    )
+
+
+ZIP, UTF16 = "a zip archive", "text in UTF-16"
+_START_BYTES = 65_536
+_UNPACK = "unpack it, and give the files that are in it"
+_SPREADSHEET = ("a spreadsheet", "save the sheet as CSV in UTF-8, and give that file")
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+_SPREADSHEET_SIGNS = (b"[Content_Types].xml", b"xl/workbook", b"mimetypeapplication/vnd.oasis.opendocument")
+_UTF16_FIX = "convert it: iconv -f {} -t UTF-8 FILE > FILE.utf8"
+_OTHER_KINDS = (
+    (b"\xff\xfe", UTF16, _UTF16_FIX.format("UTF-16")),
+    (b"\xfe\xff", UTF16, _UTF16_FIX.format("UTF-16")),
+    (b"\xd0\xcf\x11\xe0", *_SPREADSHEET),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"%PDF-", "a PDF document", "export the table as CSV or text where it was made"),
+    (b"SQLite format 3\0", "an SQLite database", "export the table: sqlite3 -header -csv FILE 'SELECT ...' > jobs.csv"),
+)  # fmt: skip
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_SLURM_DAEMON = re.compile(rb"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] ")
+
+
+def other_kind(start: bytes) -> tuple[str, str] | None:
+    """Say what a file is that no reader takes, and what to do, from its first bytes; ``None`` for any other file."""
+    if start.startswith(_ZIP_MAGIC):
+        return _SPREADSHEET if any(sign in start for sign in _SPREADSHEET_SIGNS) else (ZIP, _UNPACK)
+    for signature, what, fix in _OTHER_KINDS:
+        if start.startswith(signature):
+            return what, fix
+    even, odd = start[:100:2], start[1:100:2]
+    for letters, zeros, name in ((even, odd, "UTF-16LE"), (odd, even, "UTF-16BE")):
+        if len(zeros) > 1 and all(letters) and not any(zeros):
+            return UTF16, _UTF16_FIX.format(name)
+    if _WEB_PAGE.match(start):
+        return "a web page", "fetch the file again: a log-in or an error page may have been saved in its place"
+    if _SLURM_DAEMON.match(start):
+        return (
+            "a log of Slurm's own daemons, such as slurmctld.log",
+            "export the accounting instead: `bfreplay ingest slurm --how` prints the sacct command for your cluster",
+        )
+    return None
+
+
+def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
+    """Refuse a file by its first bytes.
+
+    Raises
+    ------
+    InputError
+        It is of a kind that no reader takes; the message says which, and what to do.
+    """
+    kind = other_kind(start)
+    if kind is not None:
+        raise InputError(f"this is {kind[0]}", file=file, value=start[:20], expected=expected, fix=kind[1])
