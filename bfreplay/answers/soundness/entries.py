@@ -101,6 +101,8 @@ _RECORD = (
         {
             "fallback_examples": OBJECT,
             "n_jobs_wider_than_the_pool": COUNT,
+            "widest_job": or_null(OBJECT),
+            "log_warnings": OBJECT,
             "most_idle_nodes": COUNT,
             "deadlines": COUNTS,
             "job_times": OBJECT,
@@ -112,6 +114,7 @@ _RECORD = (
             "policy": or_null(OBJECT),
         },
     ),
+    _Part("summary.widest_job", {"name": TEXT, "min_nodes": COUNT}),
     _Part(
         "summary.scheduling",
         {

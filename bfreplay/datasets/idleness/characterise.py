@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from bfreplay.datasets.idleness.bursts import bursts
@@ -99,13 +95,5 @@ def _origin(metadata: EventsMetadata) -> Origin:
         cluster=metadata.cluster,
         time_origin=metadata.time_origin,
         node_inventory=metadata.node_inventory,
-        allocator=None if metadata.allocator is None else _rule(metadata.allocator),
+        log_warnings=metadata.log_warnings,
     )
-
-
-def _rule(allocator: Mapping[str, Any]) -> str:
-    """``first_fit (seed 3)``; all of it where it has no name."""
-    if "name" not in allocator:
-        return json.dumps(dict(allocator), sort_keys=True)
-    rest = ", ".join(f"{key} {value}" for key, value in allocator.items() if key != "name" and value is not None)
-    return f"{allocator['name']} ({rest})" if rest else str(allocator["name"])

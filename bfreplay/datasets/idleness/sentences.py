@@ -39,14 +39,6 @@ def sentences(it: Idleness) -> list[str]:
     return [*said, when] if when else said
 
 
-def simulated(rule: str) -> str:
-    """What to know of a log whose source had only counts."""
-    return (
-        f"Note: node assignment simulated: {rule}. The source of the log has only numbers of nodes, so which nodes are "
-        "idle, and with that the LENGTHS of the holes, are an artefact of that rule. How many nodes are idle is not."
-    )
-
-
 def _length(it: Idleness) -> str:
     by_length = {each.over_s: each for each in it.longer_holes}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]

@@ -81,7 +81,8 @@ def report_survey(lint: Lint, plan: Plan, survey: Survey) -> None:
         ("jobs needed more nodes than were free; they were left out", machine.LEFT_OUT, machine.LEFT_OUT_NODE_US),
     ):
         if tallies[jobs]:
-            lint.doubt(sentence, value=f"{hours[amount]:,.1f} node-hours missing", n=int(tallies[jobs]))
+            missing = float(hours[amount])
+            lint.doubt(sentence, value=f"{missing:,.1f} node-hours missing", n=int(tallies[jobs]), node_hours=missing)
     if tallies[machine.DELAYED]:
         lint.doubt(
             "jobs needed more nodes than were free; they were delayed",
