@@ -79,6 +79,7 @@ def explain(
     if t_fwd_s is not None and at is None:
         raise click.UsageError("--t-fwd poses one decision: give --job and --at as well.")
     from bfreplay.replay import RunResult
+    from bfreplay.replay.run_warnings import warning_lines
 
     if picture is not None:
         _check_picture(picture, force)  # better said before the run is read than after
@@ -90,7 +91,7 @@ def explain(
         text = _of_job(saved, job, inputs, most, picture, force, as_json)
     else:
         text = _of_decision(saved, job, at, inputs, t_fwd_s, as_json)
-    click.echo(text)
+    click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
 
 
 class _Inputs:
@@ -143,7 +144,7 @@ def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, 
         _draw_run(run, campaign, picture, force)
     if not as_json:
         return render_run(run, models, campaign)
-    return _json({"models": records(models), "campaign": campaign.to_dict(), "jobs": records(answers)})
+    return _json(run, {"models": records(models), "campaign": campaign.to_dict(), "jobs": records(answers)})
 
 
 def _of_job(
@@ -168,7 +169,7 @@ def _of_job(
         _draw_job(run, job, story.steps, picture, force)
     if not as_json:
         return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most)
-    return _json({**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
+    return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
 
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: float | None, as_json: bool) -> str:
@@ -177,11 +178,11 @@ def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: fl
 
     time_us = time_in_window(at, run.record["config"]["window_start_us"], "--at")
     answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s)
-    return _json(answer.to_dict()) if as_json else render_decision(answer)
+    return _json(run, answer.to_dict()) if as_json else render_decision(answer)
 
 
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, allow_nan=False)
+def _json(run: RunResult, document: dict[str, Any]) -> str:
+    return json.dumps({"warnings": run.warnings, **document}, indent=1, allow_nan=False)
 
 
 def _check_picture(file: Path, force: bool) -> None:

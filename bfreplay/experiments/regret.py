@@ -35,6 +35,8 @@ class Regret:
         What it processed.
     bound
         What nobody can exceed.
+    warnings
+        What could make the numbers of the run mislead, as sentences.
     """
 
     run: str
@@ -42,6 +44,7 @@ class Regret:
     max_parallel: int
     samples: float
     bound: UpperBound
+    warnings: tuple[str, ...] = ()
 
     @property
     def share(self) -> float | None:
@@ -55,7 +58,8 @@ class Regret:
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {**asdict(self), "bound": asdict(self.bound), "share": self.share, "regret": self.regret}
+        found = {"bound": asdict(self.bound), "share": self.share, "regret": self.regret}
+        return {**asdict(self), **found, "warnings": list(self.warnings)}
 
 
 def regret(
@@ -113,6 +117,7 @@ def regret(
             max_parallel=run.record["config"]["max_parallel"],
             samples=run.summary["ledger"]["samples"],
             bound=found[key],
+            warnings=tuple(run.warnings),
         )
         for run, key in zip(loaded, keys, strict=True)
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.regret import Regret
+from bfreplay.replay.run_warnings import distinct_warnings, warning_lines
 
 _KINDS = {
     "priced": "rescaling paid, the future known",
@@ -16,10 +17,15 @@ _KINDS = {
 
 
 def render(found: Sequence[Regret]) -> str:
-    """A line for each run, best first, and what the bounds take into account."""
+    """Warnings, a line for each run, best first, and what the bounds take into account."""
     ordered = sorted(found, key=lambda each: -(each.share or 0.0))
     width = max(len("run"), *(len(each.run) for each in found))
-    lines = [f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy"]
+    warnings = warning_lines(distinct_warnings([(each.run, each.warnings) for each in found]))
+    lines = [
+        *warnings,
+        *([""] if warnings else []),
+        f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy",
+    ]
     for each in ordered:
         share = "-" if each.share is None else f"{each.share:.2%}"
         left = "-" if each.regret is None else f"<= {_rounded_up(each.regret):.2%}"

@@ -122,6 +122,8 @@ def summary_of(
     duration_us = events.window_end_us - events.window_start_us
     log, warnings = engine.log, extrapolation_warnings(engine.feed.jobs)
     total = Total.of(engine, ledger.samples)
+    too_wide = [job for job in engine.feed.jobs if _never_fits(job, engine)]
+    widest = max(too_wide, key=lambda job: job.min_nodes, default=None)
     efficiency = learning = None
     if measured_by is not None:
         # a source may make and prune other jobs in another replay: its samples are then no measure of the nodes
@@ -142,7 +144,8 @@ def summary_of(
         "n_shrunk": log.n_shrunk,
         "equivalent_nodes": ledger.idle_node_us / duration_us,
         "jobs": engine.outcomes.by_status,
-        "n_jobs_wider_than_the_pool": sum(_never_fits(job, engine) for job in engine.feed.jobs),
+        "n_jobs_wider_than_the_pool": len(too_wide),
+        "widest_job": None if widest is None else {"name": widest.name, "min_nodes": widest.min_nodes},
         "most_idle_nodes": engine.most_idle,
         "job_times": engine.outcomes.times(),
         "deadlines": engine.outcomes.deadlines,
@@ -159,6 +162,7 @@ def summary_of(
         ),
         "policy": _own_summary(engine.policy),
         **({"extrapolation": warnings} if warnings else {}),
+        "log_warnings": events.metadata.log_warnings.to_json(),
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from bfreplay.replay.run_warnings import run_warnings
 from bfreplay.result_folders import RUN, ResultKind, ResultTables, read_documents
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class RunResult(ResultTables):
         """Totals of the run, JSON-ready."""
         summary: dict[str, Any] = self.record["summary"]
         return summary
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could make the numbers mislead, as sentences: about the log, and about jobs and deadlines."""
+        return run_warnings(self.record)
 
     @property
     def u(self) -> float | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.policies.objectives.own import OWN
-from bfreplay.replay.extrapolation import shown_warnings
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.replay.scheduling_text import (
     cluster_of,
     instant_words,
@@ -45,27 +43,19 @@ _NODE_HOURS = (
 
 
 def render(result: RunResult) -> str:
-    """Several lines: the window, where the node-hours went, training, decisions, seconds."""
-    return "\n".join(
-        [
-            *_header(result.record),
-            "",
-            *_node_hours(result.record),
-            "",
-            *_training(result.record),
-            "",
-            *_decisions(result),
-            *_session(result),
-        ]
-    )
+    """Several lines: warnings, the window, where the node-hours went, training, decisions, seconds."""
+    parts = [
+        warning_lines(result.warnings),
+        _header(result.record),
+        _node_hours(result.record),
+        _training(result.record),
+        [*_decisions(result), *_session(result)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
 def _line(label: str, text: str) -> str:
     return f"{label:<12}{text}"
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    return textwrap.wrap(_line(label, text), _WIDTH, subsequent_indent=" " * 12, break_on_hyphens=False)
 
 
 def policy_words(policy: Mapping[str, Any]) -> str:
@@ -95,7 +85,6 @@ def _header(record: dict[str, Any]) -> list[str]:
     seen = " seen in it" if record["inputs"]["events"]["metadata"]["node_inventory"] == "seen" else ""
     n_nodes = count(record["inputs"]["events"]["n_nodes"], "node") + seen
     idle = amount(summary["ledger"]["node_hours"]["idle"])
-    simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
     cluster = cluster_of(record)
     if cluster is None:
         of_nodes = [
@@ -109,8 +98,6 @@ def _header(record: dict[str, Any]) -> list[str]:
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
         *([] if source is None else [_line("Jobs from", source["name"])]),
         *of_nodes,
-        *([] if simulated is None else [_line("Nodes", simulated)]),
-        *(line for warning in shown_warnings(summary) for line in _wrapped("Warning", warning)),
     ]
 
 
@@ -128,11 +115,6 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
     if summary["jobs"]["not_submitted"]:
         many = summary["jobs"]["not_submitted"]
         lines.append(_line("", f"{count(many, 'job')} submitted only after the window's end"))
-    if summary["n_jobs_wider_than_the_pool"]:
-        many, most = summary["n_jobs_wider_than_the_pool"], summary["most_idle_nodes"]
-        of_a_type = "" if len(summary["scheduling"]["node_hours_by_type"]) == 1 else " of a type that they run on"
-        than = f"the {most:,} nodes ever idle at once" if not of_a_type else "the nodes ever idle at once"
-        lines.append(_line("", f"{count(many, 'job')} could never run: min_nodes above {than}{of_a_type}"))
     return lines
 
 

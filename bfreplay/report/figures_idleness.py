@@ -143,7 +143,7 @@ def draw_hole_lengths(idleness: Idleness) -> Figure:
         axes.yaxis.set_major_formatter(percent_tick)
         span_ticks(axes, "x")
         dress(axes)
-    simulated = "" if idleness.origin.allocator is None else ", node assignment simulated"
+    simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
     _title(spread, f"Holes by length{simulated}", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure

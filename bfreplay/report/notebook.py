@@ -39,7 +39,8 @@ _TABLE = """
 {% endfor -%}
 </tbody>
 </table>
-"""
+{% for each in warnings %}<p>Warning: {{ each }}</p>
+{% endfor %}"""
 
 
 class RunPlots:
@@ -88,7 +89,7 @@ class RunPlots:
 
 
 def run_html(run: RunResult) -> str:
-    """Table of the numbers that matter of ``run``, as HTML that needs nothing else."""
+    """Table of the numbers that matter of ``run`` with its warnings, as HTML that needs nothing else."""
     from jinja2 import Environment
 
     facts = facts_of(run)
@@ -103,7 +104,7 @@ def run_html(run: RunResult) -> str:
     )  # fmt: skip
     place = "in memory" if run.folder is None else str(run.folder)
     template = Environment(autoescape=True).from_string(_TABLE)
-    return template.render(title=title, place=place, rows=rows)
+    return template.render(title=title, place=place, rows=rows, warnings=run.warnings)
 
 
 def _attributes() -> dict[str, str]:

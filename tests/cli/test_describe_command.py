@@ -51,7 +51,8 @@ def test_json_keeps_the_keys_it_had_and_has_more():
         "mean_events_per_hour events_per_hour gap_s holes censored_holes join_bursts reclaim_bursts"
     )
     after = (
-        "cluster time_origin node_inventory node_assignment_simulated_by states longer_holes widths week longest_holes"
+        "cluster time_origin node_inventory node_assignment_simulated_by log_warnings states longer_holes widths week "
+        "longest_holes"
     )
     assert list(document) == [*before.split(), *after.split()]
     assert set(document["holes"]) == {"complete", "length_s", "bins"}
@@ -89,8 +90,8 @@ def test_relative_logs_have_no_hours_and_take_no_zone(small):
 
 def test_a_simulated_node_assignment_is_named(small):
     file = small(allocator={"name": "lowest_first", "seed": 0}, notes={"ingest": {"anything": [1, 2]}})
-    assert "node assignment simulated: lowest_first" in run(file).stdout
-    assert json.loads(run(file, "--json").stdout)["node_assignment_simulated_by"] == "lowest_first (seed 0)"
+    assert "a job had is simulated (lowest_first, seed 0)" in run(file).stdout
+    assert json.loads(run(file, "--json").stdout)["node_assignment_simulated_by"] == "lowest_first, seed 0"
 
 
 @pytest.mark.parametrize(("choice", "endings"), [((), ["png"]), (("--picture-format", "both"), ["png", "svg"])])

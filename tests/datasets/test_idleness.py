@@ -192,7 +192,7 @@ def test_the_rule_that_chose_the_nodes_goes_with_the_figures() -> None:
 
     assert rule(None)["node_assignment_simulated_by"] is None
     assert rule({"name": "lowest_first", "seed": None})["node_assignment_simulated_by"] == "lowest_first"
-    assert rule({"name": "random", "seed": 7})["node_assignment_simulated_by"] == "random (seed 7)"
+    assert rule({"name": "random", "seed": 7})["node_assignment_simulated_by"] == "random, seed 7"
     assert rule({"rule": "x"})["node_assignment_simulated_by"] == '{"rule": "x"}'
     assert (rule(None)["cluster"], rule(None)["node_inventory"], rule(None)["time_origin"]) == ("tiny", "seen", "epoch")
 

@@ -185,9 +185,9 @@ def test_a_log_with_relative_times_says_that_it_has_no_hours() -> None:
 
 def test_a_simulated_assignment_of_nodes_is_said_with_the_name_of_the_rule() -> None:
     text = text_of(TWO_HOLES, allocator={"name": "lowest_first", "seed": 3})
-    note = block(text, "Note")
-    assert note[0].startswith("Note: node assignment simulated: lowest_first (seed 3).")
-    assert "LENGTHS of the holes, are an artefact" in " ".join(note)
+    note = " ".join(block(text, "Warning"))
+    assert note.startswith("Warning: Which node a job had is simulated (lowest_first, seed 3): ")
+    assert note.endswith("how long each node stays idle depends on the rule.")
     assert "simulated" not in text_of(TWO_HOLES)
 
 

@@ -245,4 +245,5 @@ def test_json_has_the_bound_and_the_share():
     assert found.to_json() == {
         "run": "run", "policy": "some policy", "max_parallel": 3, "samples": 500.0, "share": 0.5, "regret": 0.5,
         "bound": {"samples": 1000.0, "kind": "work", "free_rescaling_samples": None, "earliest_finish_us": 7},
+        "warnings": [],
     }  # fmt: skip

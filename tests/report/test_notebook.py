@@ -133,3 +133,13 @@ def test_the_table_is_the_same_of_a_run_in_memory_and_of_its_folder(tmp_path):
     jobs = JobSet([job("a"), job("b", submit_s=5), job("late", submit_s=100)])
     made = replay_log(log(2, [], 60, idle_first=[0]), jobs, EqualSharePolicy(), out=tmp_path / "run")
     assert made._repr_html_() == RunResult.load(tmp_path / "run")._repr_html_()
+
+
+def test_warnings_of_the_run_stand_below_the_table_as_text(run):
+    wide = job("<i>wide</i>", rates=(0.0, 0.0, 0.0, 1.0), min_nodes=3)
+    html = replay_log(log(2, [], 60, idle_first=[0]), JobSet([job("a"), wide]), EqualSharePolicy())._repr_html_()
+    assert html.rstrip().endswith(
+        "<p>Warning: 1 of 2 jobs could never run: &lt;i&gt;wide&lt;/i&gt; needs 3 nodes, and at most 1 of 2 were ever "
+        "idle at once.</p>"
+    )
+    assert "Warning" not in run._repr_html_()

@@ -108,6 +108,8 @@ _RECORD = (
         {
             "fallback_examples": OBJECT,
             "n_jobs_wider_than_the_pool": COUNT,
+            "widest_job": or_null(OBJECT),
+            "log_warnings": OBJECT,
             "most_idle_nodes": COUNT,
             "deadlines": COUNTS,
             "job_times": OBJECT,
@@ -121,6 +123,7 @@ _RECORD = (
             "extrapolation": NAMES,
         },
     ),
+    _Part("summary.widest_job", {"name": TEXT, "min_nodes": COUNT}),
     _Part(
         "summary.scheduling",
         {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -101,7 +99,7 @@ def _origin(events: NodeEvents) -> Origin:
         cluster=metadata.cluster,
         time_origin=metadata.time_origin,
         node_inventory=metadata.node_inventory,
-        allocator=None if metadata.allocator is None else _rule(metadata.allocator),
+        log_warnings=metadata.log_warnings,
         idle_hours_by_rule=_idle_hours_by_rule(events),
     )
 
@@ -119,11 +117,3 @@ def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     if not isinstance(by_rule, Mapping) or [window.get("start"), window.get("end")] != edges:
         return ()
     return tuple(sorted((str(rule), float(hours)) for rule, hours in by_rule.items()))
-
-
-def _rule(allocator: Mapping[str, Any]) -> str:
-    """``first_fit (seed 3)``; all of it where it has no name."""
-    if "name" not in allocator:
-        return json.dumps(dict(allocator), sort_keys=True)
-    rest = ", ".join(f"{key} {value}" for key, value in allocator.items() if key != "name" and value is not None)
-    return f"{allocator['name']} ({rest})" if rest else str(allocator["name"])

@@ -17,6 +17,7 @@ from bfreplay.datasets.idleness.pool import Timeline
 from bfreplay.datasets.idleness.quantiles import Quantiles, named
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.idleness.widths import Width
+from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import iso_utc
 
 _US = 1_000_000
@@ -31,8 +32,9 @@ class Origin:
     ----------
     cluster, time_origin, node_inventory
         As in ``EventsMetadata``.
-    allocator
-        The rule that chose the nodes, where the source gave only counts; lengths of holes then follow from the rule.
+    log_warnings
+        Warnings about the log, and the rule that chose the nodes where the source gave only counts: lengths of holes
+        then follow from the rule.
     idle_hours_by_rule
         Idle node-hours of the window under each treatment of jobs that need more nodes than are free, in order of their
         names; empty where there are none, or where the import could not tell.
@@ -41,7 +43,7 @@ class Origin:
     cluster: str | None
     time_origin: str
     node_inventory: str
-    allocator: str | None
+    log_warnings: LogWarnings
     idle_hours_by_rule: tuple[tuple[str, float], ...] = ()
 
 
@@ -205,7 +207,8 @@ class Idleness:
             "cluster": self.origin.cluster,
             "time_origin": self.origin.time_origin,
             "node_inventory": self.origin.node_inventory,
-            "node_assignment_simulated_by": self.origin.allocator,
+            "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
+            "log_warnings": self.origin.log_warnings.to_json(),
             "idle_node_hours_by_over_capacity": dict(self.origin.idle_hours_by_rule),
             "states": [
                 {"state": each.state, "node_us": each.node_us, "node_hours": each.node_hours, "share": each.share}

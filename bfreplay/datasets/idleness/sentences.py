@@ -40,14 +40,6 @@ def sentences(it: Idleness) -> list[str]:
     return [*said, when] if when else said
 
 
-def simulated(rule: str) -> str:
-    """What to know of a log whose source had only counts."""
-    return (
-        f"Note: node assignment simulated: {rule}. The source of the log has only numbers of nodes, so which nodes are "
-        "idle, and with that the LENGTHS of the holes, are an artefact of that rule. How many nodes are idle is not."
-    )
-
-
 def _oversubscribed(it: Idleness) -> list[str]:
     """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
     hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.quantiles import PERCENTS
-from bfreplay.datasets.idleness.sentences import cell, days, hours, sentences, simulated, span
+from bfreplay.datasets.idleness.sentences import cell, days, hours, sentences, span
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
 from bfreplay.wording import count
@@ -28,13 +28,14 @@ def render(idleness: Idleness) -> str:
     of: a quantile of no values, an hour that the window does not cover.
     """
     it = idleness
-    paragraphs = [" ".join(sentences(it))]
-    if it.origin.allocator is not None:
-        paragraphs.append(simulated(it.origin.allocator))
-    blocks = [textwrap.wrap(each, WIDTH, break_on_hyphens=False) for each in paragraphs]
+    warnings = [f"Warning: {each}" for each in it.origin.log_warnings.sentences(most=None)]
+    blocks = [
+        [line for each in paragraphs for line in textwrap.wrap(each, WIDTH, break_on_hyphens=False)]
+        for paragraphs in (warnings, [" ".join(sentences(it))])
+    ]
     blocks += [_facts(it), _longer_table(it), *_longest_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
     blocks += [_quantile_table(it), _hole_table(it)]
-    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
 def _facts(it: Idleness) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bfreplay.datasets.log.log_warnings import LogWarnings, assignment_words
 from bfreplay.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -84,6 +85,11 @@ class EventsMetadata:
         """``"lowest-id"``, ``"random, seed 3"``: the rule that chose nodes; ``None`` where the source says them all."""
         return assignment_words(self.allocator)
 
+    @property
+    def log_warnings(self) -> LogWarnings:
+        """Everything to bear in mind about the log; InputError where the report of its import is damaged."""
+        return LogWarnings.of_metadata({"notes": self.notes, "allocator": self.allocator})
+
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
@@ -113,6 +119,7 @@ class EventsMetadata:
             )
         known = {item.name for item in fields(cls)}
         values = {key: value for key, value in document.items() if key in known}
+        LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(
                 SourceFile(str(source["name"]), str(source["sha256"])) for source in values.get("source_files", ())
@@ -138,22 +145,3 @@ def _check_types(node_types: Any, file: Path | None) -> None:
             "the node types of the log are no lists of nodes", file=file, column="node_types", value=node_types,
             expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}', fix="write the log again",
         )  # fmt: skip
-
-
-def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:
-    """Name the rule that chose nodes, with its seed if it has one; ``None`` for no allocator."""
-    if not allocator:
-        return None
-    seed = allocator.get("seed")
-    return str(allocator.get("name")) + ("" if seed is None else f", seed {seed}")
-
-
-def simulated_nodes(metadata: Mapping[str, Any]) -> str | None:
-    """What every result made from such a log has to say, from the metadata as JSON; ``None`` where nodes are known."""
-    words = assignment_words(metadata.get("allocator"))
-    if words is None:
-        return None
-    return (
-        f"simulated ({words}): the log has only counts. Each job is taken to have its nodes for itself (where nodes "
-        "are shared, too much is busy), and how long each node stays idle depends on the rule"
-    )

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bfreplay.datasets.log.metadata import simulated_nodes
+from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.occupancy import findings
 from bfreplay.datasets.occupancy.build import BuiltLog
 from bfreplay.datasets.occupancy.inventory import ABSENT
@@ -41,9 +41,7 @@ def render(built: BuiltLog, reader: str) -> str:
         ),
         _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
     ]
-    simulated = simulated_nodes({"allocator": metadata.allocator})
-    if simulated is not None:
-        lines.append(_line("assignment", simulated))
+    lines += [_line("assignment", each) for each in LogWarnings(node_assignment=metadata.assignment).sentences()]
     lines += [_line(label, text) for label, text in _facts(lint.facts)]
     for sentence, tally in lint.doubts.items():
         lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))

@@ -27,6 +27,7 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
+from bfreplay.replay.run_warnings import log_warnings_of
 from bfreplay.result_folders import FAILURES, LAB, new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -191,6 +192,7 @@ def _record(
             "window_end_us": replayed["window_end_us"],
         },
         "inputs": sample.record["inputs"],
+        "warnings": log_warnings_of(sample.record).sentences(),
         "sampling": {
             "asked": sample.asked,
             "available": sample.available,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bfreplay.datasets.log.metadata import simulated_nodes
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
+from bfreplay.replay.run_warnings import log_warnings_of, warning_lines
 from bfreplay.wording import count, duration
 
 _OUTCOMES = (
@@ -26,6 +26,7 @@ def render(result: LabResult) -> str:
     """Several lines: what was compared, a table of the pairs by time, who wins, what went wrong, where it lies."""
     record = result.record
     parts = [
+        warning_lines(log_warnings_of(record).sentences()),
         _header(record),
         _table(record),
         [_winner(record), *_failures(record), *_losses(record)],
@@ -58,12 +59,10 @@ def _header(record: dict[str, Any]) -> list[str]:
     if taken == available:
         chosen = f"all {available:,} that need a solver ({sampling['asked']:,} were asked for)"
     limit = f"{config['time_limit_s']:g} s a decision, {count(config['threads'], 'thread')}"
-    simulated = simulated_nodes(record["inputs"]["events"]["metadata"])
     return [
         _line("Window", f"{window} ({duration((config['window_end_us'] - config['window_start_us']) / 1e6)})"),
         _line("Decisions", chosen),
         _line("Solvers", f"{count(len(record['pairs']), 'pair')}, {limit}, relative gap {config['relative_gap']:g}"),
-        *([] if simulated is None else [_line("Nodes", simulated)]),
     ]
 
 

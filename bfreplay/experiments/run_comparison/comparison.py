@@ -41,6 +41,7 @@ from bfreplay.experiments.run_comparison.jobs import job_differences, jobs_table
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.experiments.run_comparison.result import RunComparison
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_warnings import distinct_warnings
 from bfreplay.result_folders import COMPARISON, new_folder, record_json
 from bfreplay.versions import versions
 
@@ -140,6 +141,7 @@ def compare_runs(
                 {"run": label, "name": None if run.folder is None else run.folder.name, "policy": _policy(run)}
                 for label, run in zip(labels, loaded, strict=True)
             ],
+            "warnings": distinct_warnings([(label, run.warnings) for label, run in zip(labels, loaded, strict=True)]),
             "options": differing_options(loaded),
             "pairs": pairs,
             "session": {

@@ -11,6 +11,7 @@ from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.run_comparison.answer import signed_percent
 from bfreplay.experiments.run_comparison.causes import PARTS
 from bfreplay.experiments.run_comparison.result import RunComparison
+from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import amount, count, duration
 
 _TOTALS = {
@@ -37,9 +38,9 @@ _ROUNDING = 1e-9
 
 
 def render(comparison: RunComparison) -> str:
-    """The answers, in what the runs differ, and for each run but the baseline: hours, causes, jobs, campaign."""
+    """Warnings, answers, in what the runs differ, and for each run but the baseline: hours, causes, jobs, campaign."""
     record = comparison.record
-    parts = [comparison.answers, _runs(record)]
+    parts = [warning_lines(record.get("warnings", [])), comparison.answers, _runs(record)]
     for pair in record["pairs"]:
         bins = round(record["config"]["bin_s"])
         parts += [_hours(pair, bins), _causes(pair), _totals(pair), _jobs(pair), _models(pair), _campaign(pair)]

@@ -57,8 +57,10 @@ OF_SUMMARY: Mapping[str, tuple[str, Take]] = {
     "median_submit_to_start_s": ("double", _at("job_times", "submit_to_start", "median_s")),
     "median_submit_to_finish_s": ("double", _at("job_times", "submit_to_finish", "median_s")),
     "last_finish": ("timestamp", _at("last_finish_us")),
+    "log_verdict": ("string", _at("log_warnings", "verdict")),
+    "warnings": ("strings", _at("warnings")),
 }
-"""Column to its type and where its value stands in the summary of a run."""
+"""Column to its type and where its value stands in the summary of a run with its warnings."""
 
 OF_STATE = ("id", "status", "error")
 

@@ -11,6 +11,7 @@ from typing import Any
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for, settings_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
@@ -43,12 +44,15 @@ class SweepPlan:
         Id to options, each run once, paths absolute.
     contents
         Id to what it stands for.
+    log_warnings
+        Id to the warnings about its log.
     """
 
     spec: SweepSpec
     ids: tuple[str, ...]
     options: Mapping[str, RunOptions]
     contents: Mapping[str, Mapping[str, Any]]
+    log_warnings: Mapping[str, LogWarnings]
     _is_set: Mapping[str, bool]
 
     def task(self, run_id: str, folder: Path) -> RunTask:
@@ -73,7 +77,12 @@ class SweepPlan:
                 for run_id, point in zip(self.ids, self.spec.points, strict=True)
             ],
             "runs": {
-                run_id: {"paths": files_of(self.options[run_id]), **self.contents[run_id]} for run_id in self.options
+                run_id: {
+                    "paths": files_of(self.options[run_id]),
+                    **self.contents[run_id],
+                    "log_warnings": self.log_warnings[run_id].to_json(),
+                }
+                for run_id in self.options
             },
         }
 
@@ -89,12 +98,14 @@ def planned(spec: SweepSpec) -> SweepPlan:
     inputs = _Inputs()
     every = [_absolute(point.options) for point in spec.points]
     contents: list[dict[str, Any] | None] = [None] * len(every)
+    warnings = [LogWarnings()] * len(every)
     are_sets = [False] * len(every)
     # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
     first: dict[Any, int] = {}
     for position in sorted(range(len(every)), key=lambda k: first.setdefault((every[k].jobs, every[k].curves), k)):
         log, jobs = inputs.checked(every[position])
         contents[position] = content_of(every[position], log, jobs)
+        warnings[position] = log.metadata.log_warnings
         are_sets[position] = isinstance(jobs, JobSet)
     known = [content for content in contents if content is not None]
     ids = tuple(map(id_of, known))
@@ -105,7 +116,7 @@ def planned(spec: SweepSpec) -> SweepPlan:
         options.setdefault(run_id, found)
         content_by_id.setdefault(run_id, content)
         is_set.setdefault(run_id, is_one)
-    return SweepPlan(spec, ids, options, content_by_id, is_set)
+    return SweepPlan(spec, ids, options, content_by_id, dict(zip(ids, warnings, strict=True)), is_set)
 
 
 class _Inputs:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.errors import InputError
 from bfreplay.replay import RunResult
+from bfreplay.replay.run_warnings import distinct_warnings
 from bfreplay.result_folders import RUN, SWEEP, ResultTables, read_documents
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class SweepResult:
     def timings(self) -> pd.DataFrame:
         """What was measured of each finished run."""
         return self._tables.frame("timings")
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it."""
+        rows = {row["id"]: row["warnings"] for row in self.results.select(["id", "warnings"]).to_pylist()}
+        return distinct_warnings([(run_id, each) for run_id, each in rows.items() if each is not None], most_named=0)
 
     @cached_property
     def runs(self) -> Mapping[str, RunResult]:

@@ -13,11 +13,13 @@ from bfreplay.experiments.sweep.columns import OF_SUMMARY, TIMINGS
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.store import Store
 from bfreplay.outputs import written_whole
+from bfreplay.replay.run_warnings import log_warnings_of, run_warnings
 
 FINISHED, FAILED = "finished", "failed"
 
 _TYPES = {
     "double": pa.float64(), "int64": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", tz="UTC"),
+    "strings": pa.list_(pa.string()),
 }  # fmt: skip
 
 
@@ -32,7 +34,8 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
     for run_id in plan.options:
         if store.has(run_id):
             record, sessions[run_id] = store.documents(run_id)
-            summaries[run_id] = record["summary"]
+            warned = {"warnings": run_warnings(record), "log_warnings": log_warnings_of(record).to_json()}
+            summaries[run_id] = {**record["summary"], **warned}  # runs of earlier versions have none in their summary
         else:
             failure = store.failure(run_id)
             problems[run_id] = "" if failure is None else failure.problem

@@ -12,6 +12,7 @@ from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import Outlook
 from bfreplay.experiments.sweep.table import FAILED
+from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import count
 
 _DEADLINES = ["deadlines_met", "deadlines_missed"]
@@ -31,7 +32,7 @@ _TITLES = {
 
 
 def render(result: SweepResult) -> str:
-    """What was done, the table where it is short, the first error, and where all of it lies."""
+    """Warnings, what was done, the table where it is short, the first error, and where all of it lies."""
     results = result.results
     n_runs, n_failed = len(result.ids), result.n_failed
     said = [count(n_runs, "run")]
@@ -40,7 +41,7 @@ def render(result: SweepResult) -> str:
     if result.n_reused:
         said.append(f"{result.n_reused:,} of them there before")
     said.append(f"{n_failed:,} failed" if n_failed else "none failed")
-    lines = [", ".join(said) + "."]
+    lines = [*warning_lines(result.warnings), ", ".join(said) + "."]
     if results.num_rows <= MOST_ROWS:
         lines += ["", *_table(results, result.record["columns"], _shown(result))]
     if n_failed:

@@ -137,7 +137,7 @@ def tune(
             "parts": {name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
             "validation": None if validation is None else asdict(validation),
             "answer": answer_of(grid, found, validation, surfaces),
-            "warnings": cautions(grid, found, parts, surfaces, tolerance),
+            "warnings": [*swept.warnings, *cautions(grid, found, parts, surfaces, tolerance)],
             "notes": [*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
         }  # fmt: skip
         text = record_json(record, "the tuning")

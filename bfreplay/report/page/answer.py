@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_warnings import log_warnings_of
 from bfreplay.replay.scheduling_text import cluster_of, is_about_scheduling
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
 from bfreplay.report.page.facts import Fact
@@ -15,7 +17,14 @@ from bfreplay.report.page.numbers import counted, is_one, number, shown
 
 def answer(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
     """How much was used, what that was worth, what it was to those who wait for jobs, and how sure decisions are."""
-    return [_used(run, facts), _worth(run, facts), *_waited(run, facts), _decided(run, facts)]
+    return [*not_credible([run]), _used(run, facts), _worth(run, facts), *_waited(run, facts), _decided(run, facts)]
+
+
+def not_credible(runs: Sequence[RunResult]) -> list[Markup]:
+    """Why the idle nodes cannot be believed, where that is so: whatever the page answers rests on them."""
+    logs = [log_warnings_of(run.record) for run in runs]
+    wrong = dict.fromkeys(log.verdict_sentence() for log in logs if log.verdict is Verdict.NOT_CREDIBLE)
+    return [Markup("<strong data-verbatim>{}</strong>").format(each) for each in wrong]
 
 
 def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:

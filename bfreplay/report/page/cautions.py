@@ -9,8 +9,6 @@ from markupsafe import Markup
 from bfreplay import __version__
 from bfreplay.answers.saved import allocations_of, jobs_frame
 from bfreplay.answers.soundness import Sum
-from bfreplay.datasets.log.metadata import simulated_nodes
-from bfreplay.replay.extrapolation import shown_warnings
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling_text import cluster_of
 from bfreplay.report.page.facts import Fact
@@ -28,8 +26,9 @@ _SOON = 0.5
 
 
 def cautions(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
-    """One entry a caution: about the log, the window, the jobs, and the decisions."""
-    return [*_of_log(run), *_of_window(run), *_of_jobs(run, facts), *_of_decisions(run), *_of_version(run)]
+    """One entry a caution: the warnings, then about the log, the window, the jobs, and the decisions."""
+    warnings = [Markup("<span data-verbatim>{}</span>").format(each) for each in run.warnings]
+    return [*warnings, *_of_log(run), *_of_window(run), *_of_jobs(run, facts), *_of_decisions(run), *_of_version(run)]
 
 
 def books(sums: list[Sum]) -> Markup:
@@ -42,9 +41,6 @@ def books(sums: list[Sum]) -> Markup:
 
 def _of_log(run: RunResult) -> Iterator[Markup]:
     metadata = run.record["inputs"]["events"]["metadata"]
-    simulated = simulated_nodes(metadata)
-    if simulated is not None:
-        yield Markup("Which node a job had is <span data-verbatim>{}</span>.").format(simulated)
     if metadata["node_inventory"] == "seen":
         yield Markup("The log does not list the nodes of the machine: a node that never changed is not in it.")
     dropped = {reason: n for reason, n in (metadata.get("dropped") or {}).items() if n}
@@ -91,8 +87,6 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
 
 
 def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
-    for warning in shown_warnings(run.summary):
-        yield Markup("<span data-verbatim>{}</span>").format(warning)
     if run.record["config"].get("measured"):
         yield Markup(
             "Means, makespan and fairness are of {} of {}; the others only kept the machine busy, and the run ended "
@@ -102,12 +96,6 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
         yield Markup("Two jobs had the same nodes at times: of their node time each has half.")
     if reason := run.summary.get("reason_without_baselines"):
         yield Markup("Neither U nor an upper bound is told: {}.").format(reason)
-    wide = run.summary.get("n_jobs_wider_than_the_pool")
-    if wide:
-        they_need = "it needs" if is_one(wide, "count") else "they need"
-        yield Markup("{} of the jobs could never run: {} more nodes than were ever idle at once.").format(
-            number("jobs.too_wide", wide, "count"), they_need
-        )
     done_s, duration_s = facts["done_s"].value, facts["window.duration_s"].value
     if done_s is not None and done_s < _SOON * duration_s and run.record["inputs"]["jobs"].get("source") is None:
         yield Markup(

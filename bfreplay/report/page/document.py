@@ -15,9 +15,10 @@ from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_warnings import labels_by_text
 from bfreplay.replay.scheduling_text import cluster_of
 from bfreplay.report.look import DARK, LIGHT
-from bfreplay.report.page.answer import answer
+from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable
 from bfreplay.report.page.facts import Fact, facts_of
@@ -151,7 +152,7 @@ def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> P
     facts = {label: facts_of(run) for label, run in by_label.items()}
     return Page(
         title=_title(runs),
-        answer=comparison_answer(comparison),
+        answer=[*not_credible(runs), *comparison_answer(comparison)],
         figures_table=_key_figures(facts),
         cautions=_together((label, each) for label, run in by_label.items() for each in cautions(run, facts[label])),
         books=_together((label, books(sums[label])) for label in labels),
@@ -208,10 +209,7 @@ def _write(page: Page, file: Path, *, overwrite: bool) -> None:
 
 def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
     """What is said of several runs alike is said once: ``A, B``."""
-    labels: dict[Markup, list[str]] = {}
-    for label, each in said:
-        labels.setdefault(each, []).append(label)
-    return [(", ".join(of_each), each) for each, of_each in labels.items()]
+    return [(", ".join(labels), each) for each, labels in labels_by_text(said).items()]
 
 
 def _key_figures(facts: Mapping[str, Mapping[str, Fact]]) -> PageTable:

@@ -76,7 +76,7 @@ def test_nodes_that_a_rule_chose_are_said_to_be_simulated():
     record.set_machine_size(4)
     record.add_job(3, T, T + HOUR, None, 2)
     text = unwrapped(rendered(record, assignment="least-recently-used"))
-    assert "assignment simulated (least-recently-used)" in text
+    assert "assignment Which node a job had is simulated (least-recently-used): the log has only counts." in text
     assert "assignment" not in rendered(small_log())
 
 

@@ -1,0 +1,183 @@
+"""Warnings about a log, which every result made from the log repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from bfreplay.errors import InputError
+from bfreplay.wording import amount, count
+
+NOT_CREDIBLE_SHARE = 0.5
+"""Share of the idle node-hours from which one warning alone makes the idle nodes useless."""
+SMALL_SHARE = 0.1
+"""Share of the idle node-hours below which all warnings together have a small effect."""
+MOST_SHOWN = 3
+"""Warnings that a result shows one by one; ``bfreplay describe`` shows all."""
+
+
+class Verdict(StrEnum):
+    """How far the idle nodes of a log can be believed, worst first."""
+
+    NOT_CREDIBLE = "cannot be believed"
+    UNCERTAIN = "may be wrong"
+    UNKNOWN = "effect not known"
+    SMALL = "small effect"
+
+
+@dataclass(frozen=True, slots=True)
+class LogWarning:
+    """One kind of finding of an import that may make the idle nodes wrong.
+
+    Parameters
+    ----------
+    sentence, count
+        The finding, and how many rows, jobs or nodes it concerns.
+    node_hours
+        Idle time that may be wrong because of it, in node-hours; ``None`` where that is not known.
+    share
+        The same as a share of the idle node-hours of the whole log, above 1 where they are more; ``None`` likewise.
+    """
+
+    sentence: str
+    count: int
+    node_hours: float | None
+    share: float | None
+
+    def __str__(self) -> str:
+        extent = "amount not known" if self.node_hours is None else f"{amount(self.node_hours)} node-hours"
+        share = "" if self.share is None else f", {_share_words(self.share)} the idle ones"
+        return f"{self.count:,} x {self.sentence} ({extent}{share})"
+
+
+@dataclass(frozen=True, slots=True)
+class LogWarnings:
+    """Everything to bear in mind about a log.
+
+    Parameters
+    ----------
+    warnings
+        Largest first; those of unknown amount last. They may overlap, as the same node-hours can be in doubt for two
+        reasons: their sum is an upper limit.
+    idle_node_hours
+        Idle node-hours of the whole log, whatever part of it is replayed; ``None`` where they are not known.
+    node_assignment
+        The rule that chose nodes where the source gave only counts, with its seed; ``None`` where the source has them.
+    """
+
+    warnings: tuple[LogWarning, ...] = ()
+    idle_node_hours: float | None = None
+    node_assignment: str | None = None
+
+    @classmethod
+    def of_metadata(cls, metadata: Mapping[str, Any], file: Path | None = None) -> LogWarnings:
+        """Read the metadata of a log as JSON has it; logs of earlier versions have warnings without amounts.
+
+        Raises
+        ------
+        InputError
+            The report of the import in it is not as ``bfreplay ingest`` writes it.
+        """
+        try:
+            report = metadata.get("notes", {}).get("ingest", {})
+            hours = report.get("facts", {}).get("node_hours")
+            idle = None if hours is None else float(hours.get("idle", 0.0))
+            warnings = [
+                LogWarning(sentence, int(tally["count"]), *_amounts(tally.get("node_hours"), idle))
+                for sentence, tally in report.get("doubts", {}).items()
+            ]
+            assignment = assignment_words(metadata.get("allocator"))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the metadata of the log cannot be understood: {error}", file=file, column="notes.ingest, allocator",
+                expected="the report of an import as 'bfreplay ingest' writes it", fix="import the log again",
+            ) from error  # fmt: skip
+        warnings.sort(key=lambda each: (-1.0 if each.node_hours is None else each.node_hours, each.count), reverse=True)
+        return cls(tuple(warnings), idle, assignment)
+
+    @property
+    def most_node_hours(self) -> float:
+        """Sum of the known amounts: no more node-hours than that are in doubt because of them."""
+        return sum(each.node_hours or 0.0 for each in self.warnings)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How far the idle nodes can be believed; ``None`` without warnings.
+
+        They cannot be believed if one warning alone concerns half of the idle node-hours, or all together as many as
+        there are. They may be wrong if all together concern a tenth. Otherwise the effect is small, or not known where
+        a warning has no amount.
+        """
+        if not self.warnings:
+            return None
+        largest, most, idle = self.warnings[0].node_hours, self.most_node_hours, self.idle_node_hours
+        if idle is not None and largest:
+            if largest >= NOT_CREDIBLE_SHARE * idle or most >= idle:
+                return Verdict.NOT_CREDIBLE
+            if most >= SMALL_SHARE * idle:
+                return Verdict.UNCERTAIN
+        return Verdict.UNKNOWN if idle is None or self._n_unknown else Verdict.SMALL
+
+    @property
+    def _n_unknown(self) -> int:
+        return sum(each.node_hours is None for each in self.warnings)
+
+    def verdict_sentence(self) -> str:
+        """The verdict with its reason; empty without warnings."""
+        most, idle = self.most_node_hours, self.idle_node_hours
+        extent = f"warnings of its import concern at most {amount(most)} node-hours"
+        if idle:
+            extent += f", {_share_words(most / idle)} the idle ones of the whole log"
+        if self._n_unknown:
+            extent = f"{extent}; " if most else ""
+            extent += f"the amount of {count(self._n_unknown, 'warning')} of its import is not known"
+        return {
+            None: "",
+            Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
+            Verdict.UNCERTAIN: f"The idle nodes of this log may be wrong by up to {most / (idle or 1):.1%}: {extent}.",
+            Verdict.UNKNOWN: f"How wrong the idle nodes of this log are is not known: {extent}.",
+            Verdict.SMALL: f"What may be wrong with the idle nodes of this log has a small effect: {extent}.",
+        }[self.verdict]
+
+    def sentences(self, most: int | None = MOST_SHOWN) -> list[str]:
+        """The verdict, the ``most`` largest warnings (``None``: all), and how nodes were assigned; empty if nothing."""
+        sentences = [self.verdict_sentence(), *map(str, self.warnings[:most])] if self.warnings else []
+        if most is not None and len(self.warnings) > most:
+            sentences.append(f"and {len(self.warnings) - most:,} more: 'bfreplay describe' lists all")
+        if self.node_assignment is not None:
+            sentences.append(
+                f"Which node a job had is simulated ({self.node_assignment}): the log has only counts. Each job is "
+                "taken to have its nodes for itself (where nodes are shared, too much is busy), and how long each node "
+                "stays idle depends on the rule."
+            )
+        return sentences
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours of the log."""
+        verdict = None if self.verdict is None else str(self.verdict)
+        return {"verdict": verdict, **asdict(self), "warnings": [asdict(each) for each in self.warnings]}
+
+
+def _amounts(node_hours: float | None, idle: float | None) -> tuple[float | None, float | None]:
+    if node_hours is None:
+        return None, None
+    return float(node_hours), float(node_hours) / idle if idle else None
+
+
+def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:
+    """Name the rule that chose nodes, with its seed if it has one; ``None`` for no allocator."""
+    if not allocator:
+        return None
+    seed = allocator.get("seed")
+    name = str(allocator["name"]) if "name" in allocator else json.dumps(dict(allocator), sort_keys=True)
+    return name + ("" if seed is None else f", seed {seed}")
+
+
+def _share_words(share: float) -> str:
+    if share >= 1:
+        return f"{amount(share)} times"
+    return f"{'less than 0.1%' if 0 < share < 0.0005 else f'{share:.1%}'} of"
