@@ -19,7 +19,6 @@ from bfreplay.replay.scheduling_text import (
 from bfreplay.wording import amount, count, duration
 
 _BAR_WIDTH = 30
-_WIDTH = 110
 _SOON = 0.5
 DECISION_WORDS = {
     "proven": "proven optimal",
