@@ -54,7 +54,9 @@ def _wide_jobs(record: Mapping[str, Any]) -> Iterator[str]:
     if n_wide:
         why = "too few nodes were ever idle at once"
         if widest is not None:  # not recorded by earlier versions
-            needed = f"{widest['name']} needs {count(widest['min_nodes'], 'node')}"
+            needed = (
+                f"{widest['name']}{', the widest,' if n_wide > 1 else ''} needs {count(widest['min_nodes'], 'node')}"
+            )
             idle = f"{summary['most_idle_nodes']:,} of {record['inputs']['events']['n_nodes']:,}"
             why = f"{needed}, and at most {idle} were ever idle at once"
             if record["inputs"]["events"]["metadata"].get("node_types"):
