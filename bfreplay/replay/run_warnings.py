@@ -58,7 +58,9 @@ def _wide_jobs(record: Mapping[str, Any]) -> Iterator[str]:
     if n_wide:
         why = "too few nodes were ever idle at once"
         if widest is not None:  # not recorded by earlier versions
-            needed = f"{widest['name']} needs {count(widest['min_nodes'], 'node')}"
+            needed = (
+                f"{widest['name']}{', the widest,' if n_wide > 1 else ''} needs {count(widest['min_nodes'], 'node')}"
+            )
             idle = f"{summary['most_idle_nodes']:,} of {record['inputs']['events']['n_nodes']:,}"
             why = f"{needed}, and at most {idle} were ever idle at once"
             if record["inputs"]["events"]["metadata"].get("node_types"):
@@ -69,7 +71,9 @@ def _wide_jobs(record: Mapping[str, Any]) -> Iterator[str]:
 def _no_deadlines(record: Mapping[str, Any]) -> Iterator[str]:
     policy, summary = record["config"]["policy"], record["summary"]
     objective = policy.get("objective", {})
-    if any(isinstance(term, Mapping) and term.get("name") == DEADLINE_OBJECTIVE for term in objective.get("terms", ())):
+    terms = objective.get("terms")  # an objective from outside may say anything here
+    names = [term.get("name") for term in terms if isinstance(term, Mapping)] if isinstance(terms, list) else []
+    if DEADLINE_OBJECTIVE in names:
         goes_by_them = f"The objective {objective['spec']}"
     elif policy["name"].endswith(DEADLINE_POLICIES):
         goes_by_them = f"The policy {policy['name']}"

@@ -66,7 +66,7 @@ def test_a_job_that_could_never_run_is_named_with_what_it_needs():
     ]
     run = replay_log(events, JobSet([job(), wide("b", 200), wide("c")]))
     assert run.summary["widest_job"] == {"name": "c", "min_nodes": 300}
-    assert render(run).startswith("Warning: 2 of 3 jobs could never run: c needs 300 nodes, and")
+    assert render(run).startswith("Warning: 2 of 3 jobs could never run: c, the widest, needs 300 nodes, and")
     assert replay_log(events, JobSet([job(), wide(n_nodes=190)])).warnings == []
     assert replay_log(events, JobSet([job()])).summary["widest_job"] is None
 

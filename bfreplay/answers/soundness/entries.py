@@ -25,6 +25,7 @@ from bfreplay.answers.soundness.kinds import (
     one_of,
     or_null,
 )
+from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.errors import InputError
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.result import RunResult
@@ -239,6 +240,7 @@ def check_record(run: RunResult) -> None:
     """Raise ``InputError`` unless the record has every entry that it must have, each of its kind."""
     file = run.kind.record_file
     _check(run, file, run.record, _RECORD)
+    LogWarnings.of_metadata(run.record["inputs"]["events"]["metadata"], run.folder and run.folder / file)
     policy = run.record["config"]["policy"]
     for path, kind in _OF_A_POLICY.items():
         if path[0] in policy and not kind.holds(found := _found(policy, path)):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +86,13 @@ class LogWarnings:
         try:
             report = metadata.get("notes", {}).get("ingest", {})
             hours = report.get("facts", {}).get("node_hours")
-            idle = None if hours is None else float(hours.get("idle", 0.0))
+            idle = None if hours is None else _amount(hours.get("idle", 0.0))
             warnings = [
-                LogWarning(sentence, int(tally["count"]), *_amounts(tally.get("node_hours"), idle))
+                LogWarning(sentence, int(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle))
                 for sentence, tally in report.get("doubts", {}).items()
             ]
             assignment = assignment_words(metadata.get("allocator"))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the metadata of the log cannot be understood: {error}", file=file, column="notes.ingest, allocator",
                 expected="the report of an import as 'bfreplay ingest' writes it", fix="import the log again",
@@ -162,10 +163,17 @@ class LogWarnings:
         return {"verdict": verdict, **asdict(self), "warnings": [asdict(each) for each in self.warnings]}
 
 
-def _amounts(node_hours: float | None, idle: float | None) -> tuple[float | None, float | None]:
-    if node_hours is None:
+def _amount(value: Any) -> float:
+    node_hours = float(value)
+    if not 0 <= node_hours < inf:
+        raise ValueError(f"{node_hours} node-hours")
+    return node_hours
+
+
+def _amount_and_share(value: Any, idle: float | None) -> tuple[float | None, float | None]:
+    if value is None:
         return None, None
-    return float(node_hours), float(node_hours) / idle if idle else None
+    return _amount(value), _amount(value) / idle if idle else None
 
 
 def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:
