@@ -53,7 +53,8 @@ def test_each_decision_counts_as_what_stands_behind_it():
     found = decision_times(run)
     kinds = {kind: (times.tolist(), n) for kind, (times, n) in found.by_kind.items()}
     assert kinds == {
-        "proven": ([0.5], 0), "proven_by_fallback": ([4.0], 0), "feasible": ([0.25], 0), "unproven_by_design": ([0.125], 0),
+        "proven": ([0.5], 0), "proven_by_fallback": ([4.0], 0), "feasible": ([0.25], 0),
+        "unproven_by_design": ([0.125], 0),
         "proven_trivially": ([], 1), "not_asked": ([], 1), "none": ([2.0], 0),
     }  # fmt: skip
 
