@@ -67,12 +67,13 @@ compare.add_command(runs)
 @click.option("--force", is_flag=True, help="Replace the lab folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Draw no pictures into the lab folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (lab.json) instead of the summary.")
+@click.option("--strict", is_flag=True, help="Exit with code 1, after writing everything, when any answer was wrong.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
     events: Path, jobs_file: Path, curves_file: Path | None, sample: int, seed: int, formulations: str | None,
     backends: str | None, more_formulations: tuple[str, ...], more_backends: tuple[str, ...], t_fwd_s: float,
     max_parallel: int, window: tuple[str, str] | None, unlimited_work: bool, out: Path | None, force: bool,
-    no_pictures: bool, as_json: bool, quiet: bool, **of_backend: Any,
+    no_pictures: bool, as_json: bool, strict: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
     """Tell which formulation on which solver wins on real decisions, by how much, and whether any answer was wrong.
 
@@ -120,6 +121,8 @@ def formulations(
         click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
     else:
         click.echo(render(result))
+    if strict and any(row["wrong"] for row in result.record["summary"]):
+        sys.exit(1)
 
 
 def _names(listed: str | None) -> list[str] | None:

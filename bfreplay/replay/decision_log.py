@@ -102,7 +102,9 @@ class DecisionLog:
     def _of_solution(self, solution: Solution) -> tuple[float | str | None, ...]:
         """Columns ``objective`` to ``message``."""
         rejected = solution.rejected
-        self.by_kind[solution.quality.value] += 1
+        rejected_by = None if rejected is None else rejected.solver
+        of_answer = solution.process_status.value, solution.solver_status.value, solution.quality.value
+        self.by_kind[kind_of(*of_answer, rejected_by)] += 1
         if rejected is not None or solution.counts is None:
             reason = reason_of(rejected or solution)
             self.fallbacks[reason] += 1
@@ -112,10 +114,8 @@ class DecisionLog:
             None if math.isinf(solution.bound) else solution.bound,
             None if math.isinf(solution.gap) else solution.gap,
             solution.solver,
-            solution.process_status.value,
-            solution.solver_status.value,
-            solution.quality.value,
-            None if rejected is None else rejected.solver,
+            *of_answer,
+            rejected_by,
             None if rejected is None else rejected.process_status.value,
             None if rejected is None else rejected.solver_status.value,
             None if rejected is None else rejected.quality.value,
@@ -124,13 +124,25 @@ class DecisionLog:
 
     def _without_solution(self, at: Situation, decision: Decision | None) -> tuple[float | str | None, ...]:
         if decision is not None:  # a policy without a solver, or the first map: nothing to prove
-            process, quality, kind = ProcessStatus.OK, Quality.FEASIBLE, "unproven_by_design"
+            process, quality = ProcessStatus.OK, Quality.FEASIBLE
         elif at.n_jobs and at.n_idle:
-            process, quality, kind = ProcessStatus.NOT_NEEDED, Quality.FEASIBLE, "not_asked"
+            process, quality = ProcessStatus.NOT_NEEDED, Quality.FEASIBLE
         else:  # no job or no node: zero is the one feasible answer
-            process, quality, kind = ProcessStatus.NOT_NEEDED, Quality.PROVEN, "proven_trivially"
-        self.by_kind[kind] += 1
+            process, quality = ProcessStatus.NOT_NEEDED, Quality.PROVEN
+        self.by_kind[kind_of(process.value, None, quality.value, None)] += 1
         return (None, None, None, self._policy_name, process.value, None, quality.value, *([None] * 5))
+
+
+def kind_of(process: str, solver: str | None, quality: str, fell_back_from: str | None) -> str:
+    """Key of ``summary["decisions"]`` that a row of the decision table counts under, from its columns.
+
+    A proof belongs to the solver that gave it: that of a fallback does not count as ``proven``.
+    """
+    if solver is None:  # no solution: a rule or the first map, or nobody was asked
+        if process == "ok":
+            return "unproven_by_design"
+        return "proven_trivially" if quality == "proven" else "not_asked"
+    return "proven_by_fallback" if quality == "proven" and fell_back_from is not None else quality
 
 
 def reason_of(failed: Solution) -> str:

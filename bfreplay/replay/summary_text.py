@@ -22,6 +22,7 @@ _BAR_WIDTH = 30
 _SOON = 0.5
 DECISION_WORDS = {
     "proven": "proven optimal",
+    "proven_by_fallback": "proven optimal by the fallback",
     "proven_trivially": "no job or no node to decide on",
     "feasible": "feasible, not proven optimal",
     "wrong": "kept as it was although that breaks a bound",
@@ -95,6 +96,7 @@ def _header(record: dict[str, Any]) -> list[str]:
     return [
         _line("Policy", policy_words(config["policy"])),
         _line("Replay", f"{config['semantics']} time, at most {count(config['max_parallel'], 'job')} at once{work}"),
+        *([] if (fell_back := fallback_words(record)) is None else [_line("Fallback", fell_back)]),
         *([] if source is None else [_line("Jobs from", source["name"])]),
         *of_nodes,
     ]
@@ -115,6 +117,16 @@ def _job_times(summary: dict[str, Any]) -> list[str]:
         many = summary["jobs"]["not_submitted"]
         lines.append(_line("", f"{count(many, 'job')} submitted only after the window's end"))
     return lines
+
+
+def fallback_words(record: Mapping[str, Any]) -> str | None:
+    """Say how many decisions the solver of the run did not answer itself; ``None`` where it answered all."""
+    solver = record["config"]["policy"].get("solver") or {}
+    n = sum(record["summary"]["fallbacks"].values())
+    by = "answered by the fallback" + (f" ({solver['fallback']})" if "fallback" in solver else "")
+    if solver.get("fallback") == "none":
+        by = "without an answer, and there is no fallback"
+    return f"{count(n, 'decision')} {by}, of {record['summary']['n_decisions']:,}" if n else None
 
 
 def _node_hours(record: dict[str, Any]) -> list[str]:

@@ -222,3 +222,17 @@ def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
     assert refused.exit_code == 2
     assert "holds what bfreplay did not write" in refused.stderr
     assert (files / "lab" / "mine").is_dir()
+
+
+@pytest.mark.parametrize(("strict", "exit_code"), [(["--strict"], 1), ([], 0)])
+def test_a_wrong_answer_fails_the_command_where_it_is_to_after_everything_is_written(files, strict, exit_code):
+    options = ["--backend", f"{FAULTY}CallsSuboptimalOptimal", "--no-pictures", "--out", str(files / "lab"), *strict]
+    result = _compare(files, *options)
+    assert result.exit_code == exit_code
+    assert "answers wrong" in result.stdout
+    outcomes = {row["pair"]: row["wrong"] for row in LabResult.load(files / "lab").record["summary"]}
+    assert outcomes["choices on CallsSuboptimalOptimal"] > 0 == outcomes["choices on cbc"]
+
+
+def test_without_a_wrong_answer_the_strict_command_succeeds(files):
+    assert _compare(files, "--strict").exit_code == 0

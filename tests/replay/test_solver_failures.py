@@ -42,7 +42,10 @@ def test_every_decision_of_a_bad_solver_falls_back_to_the_exact_one(backend, rea
     result = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0, _solver(FAULTY + backend, **options)))
     reference = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0))
     assert result.summary["fallbacks"] == {reason: result.summary["n_decisions"]}
-    assert result.summary["decisions"] == {"proven": result.summary["n_decisions"]}
+    assert result.summary["decisions"] == {"proven_by_fallback": result.summary["n_decisions"]}
+    top = render(result).split("Where the idle")[0]
+    assert f"{result.summary['n_decisions']} decisions answered by the fallback (exact), of" in top
+    assert "Fallback" not in render(reference)
     assert result.summary["ledger"] == reference.summary["ledger"]
     assert f"fell back: {result.summary['n_decisions']} {reason.replace('_', ' ')}" in render(result)
     row = result.decisions.iloc[0]
@@ -68,7 +71,9 @@ def test_a_worker_that_is_killed_from_outside_costs_one_decision_a_fallback():
     result = replay_log(EVENTS, JOBS, Murderer(60.0, solver))
     # a dead worker is noticed in time and replaced, or by the next decision, which then falls back
     assert result.summary["fallbacks"] in ({"crashed": 1}, {})
-    assert result.summary["decisions"] == {"proven": result.summary["n_decisions"]}
+    n_fell_back = result.summary["fallbacks"].get("crashed", 0)
+    kinds = {"proven": result.summary["n_decisions"] - n_fell_back, "proven_by_fallback": n_fell_back}
+    assert result.summary["decisions"] == {kind: n for kind, n in kinds.items() if n}
     assert result.summary["ledger"]["samples"] == replay_log(EVENTS, JOBS).summary["ledger"]["samples"]
     assert solver._runner.worker_pid is None  # closed with the policy
 
@@ -77,6 +82,7 @@ def test_a_solver_that_crashes_every_second_time_falls_back_every_second_time():
     result = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0, _solver(FAULTY + "CrashesEverySecondTime")))
     n = result.summary["n_decisions"]
     assert result.summary["fallbacks"] == {"crashed": n // 2}
+    assert result.summary["decisions"] == {"proven": n - n // 2, "proven_by_fallback": n // 2}
 
 
 def test_an_answer_without_proof_is_used_and_labelled():

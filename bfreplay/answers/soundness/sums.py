@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
 from bfreplay.answers.soundness.damage import damaged
+from bfreplay.replay.decision_log import kind_of
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
 
@@ -77,6 +78,8 @@ def _of_decisions(run: RunResult) -> Iterator[Sum]:
     yield Sum("decisions", "rows of the table of decisions", table.num_rows, summary["n_decisions"])
     yield Sum("timings", "rows of the table of timings", run.table("timings").num_rows, summary["n_decisions"])
     kinds, fallbacks = _tally(table)
+    if "proven_by_fallback" not in summary["decisions"]:  # older versions did not tell them apart
+        kinds["proven"] += kinds.pop("proven_by_fallback", 0)
     for kind in sorted(kinds.keys() | summary["decisions"].keys()):
         told = summary["decisions"].get(kind, 0)
         yield Sum("decisions", f"decisions that are {kind!r}", kinds[kind], told, "quality")
@@ -108,20 +111,12 @@ def _tally(table: pa.Table) -> tuple[Counter[str], Counter[str]]:
     fallbacks: Counter[str] = Counter()
     for row in words.group_by(words.column_names).aggregate([([], "count_all")]).to_pylist():
         n = row["count_all"]
-        kinds[_kind(row["process_status"], row["solver_status"], row["quality"])] += n
+        kinds[kind_of(row["process_status"], row["solver_status"], row["quality"], row["fell_back_from"])] += n
         if row["fell_back_from"] is not None:
             fallbacks[_reason(*(row.get(f"rejected_{name}") for name in names[:3]))] += n
         elif row["solver_status"] is not None and row["quality"] == "none":
             fallbacks[_reason(*(row[name] for name in names[:3]))] += n
     return kinds, fallbacks
-
-
-def _kind(process: str, solver: str | None, quality: str) -> str:
-    if solver is not None:
-        return quality
-    if process == "ok":  # a rule, or the first map
-        return "unproven_by_design"
-    return "proven_trivially" if quality == "proven" else "not_asked"
 
 
 def _reason(process: str | None, solver: str | None, quality: str | None) -> str:

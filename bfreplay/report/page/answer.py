@@ -165,7 +165,7 @@ def _decided(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
         sentence += Markup("{} {} there was no job or no idle node to decide on").format(
             " and" if proven.value else ",", counted(trivial, "time")
         )
-    sentence += Markup("; {} fell back on another solver").format(counted(facts["fallbacks"], "decision"))
+    sentence += Markup("; {} answered by the fallback").format(counted(facts["fallbacks"], "decision"))
     if facts["decisions.slowest_s"].value is not None:
         sentence += Markup("; the slowest took {decisions_slowest_s}").format(**told)
     if facts["seconds"].value is not None:

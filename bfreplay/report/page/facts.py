@@ -25,7 +25,11 @@ _DEADLINES = (
     ("open", "deadlines that may still be met at the end of the window"),
     ("void", "deadlines of jobs that the source ended before"),
 )
-_DECISIONS = {"proven": "decisions proven optimal", "proven_trivially": "decisions with no job or no idle node"}
+_DECISIONS = {
+    "proven": "decisions proven optimal",
+    "proven_by_fallback": "decisions proven optimal by the fallback",
+    "proven_trivially": "decisions with no job or no idle node",
+}
 
 
 @dataclass(frozen=True, slots=True)

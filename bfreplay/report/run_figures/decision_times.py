@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.replay.decision_log import kind_of
 from bfreplay.replay.summary_text import DECISION_WORDS
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -200,24 +201,11 @@ def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
 
 
 def _kinds(run: RunResult) -> list[str]:
-    """What stands behind each decision, as ``summary["decisions"]`` counts it.
-
-    A row without a status of a solver has no solution: a rule decided, the policy was not asked, or zero was the one
-    answer.
-    """
+    """What stands behind each decision, as ``summary["decisions"]`` counts it."""
     table = run.table("decisions")
-    status, process, quality = (
-        table[name].cast("string").to_pylist() for name in ("solver_status", "process_status", "quality")
-    )
-    kinds = []
-    for of_solver, of_process, of_answer in zip(status, process, quality, strict=True):
-        if of_solver is not None:
-            kinds.append(of_answer)
-        elif of_process == "ok":
-            kinds.append("unproven_by_design")
-        else:
-            kinds.append("proven_trivially" if of_answer == "proven" else "not_asked")
-    return kinds
+    names = ("process_status", "solver_status", "quality", "fell_back_from")
+    columns = (table[name].cast("string").to_pylist() for name in names)
+    return [kind_of(*row) for row in zip(*columns, strict=True)]
 
 
 def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:

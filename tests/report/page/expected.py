@@ -55,7 +55,8 @@ def expected_facts(folder):
         "rescales.shrunk": int(jobs["n_shrunk"].sum()),
         "preemptions": int(jobs["n_preempted"].sum()),
         "decisions": len(decisions),
-        "decisions.proven": int((proven & ~trivial).sum()),
+        "decisions.proven": int((proven & ~trivial & decisions["fell_back_from"].isna()).sum()),
+        "decisions.proven_by_fallback": int((proven & ~trivial & decisions["fell_back_from"].notna()).sum()),
         "decisions.proven_trivially": int((proven & trivial).sum()),
         "decisions.feasible": int((feasible & decisions["solver_status"].notna()).sum()),
         "decisions.unproven_by_design": int(

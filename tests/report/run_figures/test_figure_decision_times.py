@@ -16,13 +16,14 @@ from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.run_figures.drawn import check_page
 
-BEHIND = (  # solver's status, of the process, of the answer; what that counts as
-    ("optimal", "ok", "proven", "proven"),
-    ("feasible", "ok", "feasible", "feasible"),
-    (None, "ok", "feasible", "unproven_by_design"),
-    (None, "not_needed", "proven", "proven_trivially"),
-    (None, "not_needed", "feasible", "not_asked"),
-    ("error", "crashed", "none", "none"),
+BEHIND = (  # solver's status, of the process, of the answer, what was rejected; what that counts as
+    ("optimal", "ok", "proven", None, "proven"),
+    ("optimal", "ok", "proven", "choices on cbc", "proven_by_fallback"),
+    ("feasible", "ok", "feasible", None, "feasible"),
+    (None, "ok", "feasible", None, "unproven_by_design"),
+    (None, "not_needed", "proven", None, "proven_trivially"),
+    (None, "not_needed", "feasible", None, "not_asked"),
+    ("error", "crashed", "none", None, "none"),
 )
 
 
@@ -30,8 +31,8 @@ def times_run(decide_s, behind=None, fallbacks=None) -> RunResult:
     """Decisions that took so long, proven optimal unless told otherwise."""
     rows = behind or [BEHIND[0]] * len(decide_s)
     decisions = {
-        name: pa.array([row[k] for row in rows]).dictionary_encode()
-        for k, name in enumerate(("solver_status", "process_status", "quality"))
+        name: pa.array([row[k] for row in rows], pa.string()).dictionary_encode()
+        for k, name in enumerate(("solver_status", "process_status", "quality", "fell_back_from"))
     }
     tables = {"timings": pa.table({"decide_s": pa.array(decide_s, pa.float64())}), "decisions": pa.table(decisions)}
     return RunResult({"summary": {"fallbacks": fallbacks or {}}}, {}, None, tables)
@@ -48,11 +49,12 @@ def test_quantiles_are_measured_times_and_zeros_are_counted_apart():
 
 
 def test_each_decision_counts_as_what_stands_behind_it():
-    run = times_run([0.5, 0.25, 0.125, 0.0, 0.0, 2.0], BEHIND)
+    run = times_run([0.5, 4.0, 0.25, 0.125, 0.0, 0.0, 2.0], BEHIND)
     found = decision_times(run)
     kinds = {kind: (times.tolist(), n) for kind, (times, n) in found.by_kind.items()}
     assert kinds == {
-        "proven": ([0.5], 0), "feasible": ([0.25], 0), "unproven_by_design": ([0.125], 0),
+        "proven": ([0.5], 0), "proven_by_fallback": ([4.0], 0), "feasible": ([0.25], 0),
+        "unproven_by_design": ([0.125], 0),
         "proven_trivially": ([], 1), "not_asked": ([], 1), "none": ([2.0], 0),
     }  # fmt: skip
 
