@@ -89,6 +89,9 @@ def test_a_claim_that_is_wrong_is_called_so_with_what_is_wrong(claim, says):
 def test_an_unproven_answer_may_be_worth_more_than_it_claims_and_columns_may_be_off_by_a_little():
     assert judged(FEASIBLE, objective=11.0).quality is Quality.FEASIBLE
     assert judged(x=columns(3, 2) + 9e-6).quality is Quality.PROVEN
+    continuous = replace(MODEL, is_integer=np.zeros(MODEL.n_columns, dtype=bool))
+    found = judge(PROBLEM, CHOICES, continuous, BackendAnswer(OPTIMAL, columns(3, 2) + 1e-3, 12.0, 12.0))
+    assert found.quality is Quality.PROVEN
 
 
 @pytest.mark.parametrize("status", [SolverStatus.NO_SOLUTION, SolverStatus.INFEASIBLE, SolverStatus.UNKNOWN])

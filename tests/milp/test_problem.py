@@ -24,6 +24,10 @@ def test_a_sound_problem_is_solved():
     assert solve(AllocationProblem(**_GOOD)).objective == 4.0
 
 
+def test_jobs_may_hold_all_nodes_that_there_are():
+    assert solve(AllocationProblem(**{**_GOOD, "current": np.array([2, 1])})).objective == 4.0
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -167,6 +167,15 @@ def test_a_job_that_stays_paused_is_told_so_and_its_node_time_is_in_the_books():
     assert run.summary["ledger"]["useful_node_us"] == 4 * SECOND
 
 
+def test_a_job_that_is_resumed_and_still_waits_for_a_place_when_the_window_ends_is_paused_and_counted_once():
+    submit = (reporting("waits", 40.0), reporting("other", work=1e9))
+    source = Scripted([Orders(submit), Orders(resume=("waits",))], {("waits", 40.0): Verdict(pause=True)})
+    run = replayed(idle_for(60), source, max_parallel=1)
+    row = by_name(run)["waits"]
+    assert (row["status"], row["done_samples"], row["useful_node_us"]) == ("paused", 40, 4 * SECOND)
+    assert {status: n for status, n in run.summary["jobs"].items() if n} == {"paused": 1, "running": 1}
+
+
 def test_a_source_stops_active_paused_queued_and_future_jobs():
     submit = (reporting("paused", 40.0), reporting("active"), reporting("queued"), reporting("future", submit_s=50))
     endings = {"paused": Ending.PRUNED, "active": Ending.STOPPED, "queued": Ending.FAILED, "future": Ending.STOPPED}
