@@ -193,6 +193,24 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
     ]  # fmt: skip
 
 
+def test_a_job_that_was_stopped_in_the_queue_is_passed_over_when_its_turn_comes():
+    submit = tuple(reporting(name) for name in "abcd")  # one at a time, 10 s each
+    orders = [Orders(submit, ask_again_us=3 * SECOND), Orders(stop={"c": Ending.STOPPED})]
+    run = replayed(idle_for(60), Scripted(orders), max_parallel=1)
+    assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
+        "a": ("finished", 10), "b": ("finished", 20), "c": ("stopped", 3), "d": ("finished", 30),
+    }  # fmt: skip
+
+
+def test_a_job_cannot_be_resumed_twice():
+    source = Scripted(
+        [Orders((reporting("waits", 40.0),)), Orders(resume=("waits", "waits"))],
+        {("waits", 40.0): Verdict(pause=True)},
+    )
+    with pytest.raises(InputError, match="resumes a job that is not paused"):
+        replayed(idle_for(60), source)
+
+
 def test_nothing_is_over_while_the_source_has_jobs_to_come():
     orders = [Orders((reporting("a"),)), Orders(ask_again_us=50 * SECOND), Orders((reporting("b", submit_s=70),))]
     assert replayed(idle_for(40), Scripted(orders)).summary["last_finish_us"] is None  # it wants to be asked at 50 s
