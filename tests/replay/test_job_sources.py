@@ -108,6 +108,21 @@ def test_the_best_score_of_all_may_be_another_than_the_best_last_score_of_a_fini
     assert "the best last score of a finished one: 0.7 by b" in render(run)
 
 
+@pytest.mark.parametrize(
+    ("is_higher", "best", "best_finished", "best_of_a"),
+    [(True, (0.9, "a"), (0.7, "b"), 0.9), (False, (0.5, "a"), (0.5, "a"), 0.5)],
+)
+def test_the_best_score_is_the_highest_or_the_lowest_as_the_source_says(is_higher, best, best_finished, best_of_a):
+    verdicts = {("a", 100.0): Verdict(0.9), ("a", 400.0): Verdict(0.5), ("b", 400.0): Verdict(0.7)}
+    source = Scripted([Orders((reporting("a", 100.0), reporting("b")))], verdicts)
+    source.higher_is_better = is_higher
+    run = replayed(idle_for(60), source)
+    scores, row = run.summary["scores"], by_name(run)["a"]
+    assert (scores["best_score"], scores["best_job"]) == best
+    assert (scores["best_finished_score"], scores["best_finished_job"]) == best_finished
+    assert (row["best_score"], row["last_score"]) == (best_of_a, 0.5)
+
+
 def test_a_sources_jobs_on_dedicated_nodes_are_told_and_not_divided_by():
     orders = [Orders((reporting("a", 100.0), reporting("b", 100.0)))]
     source = Scripted(orders, {("b", 100.0): Verdict(0.1, Ending.PRUNED), ("a", 400.0): Verdict(0.5)})
