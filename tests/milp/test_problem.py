@@ -24,6 +24,10 @@ def test_a_sound_problem_is_solved():
     assert solve(AllocationProblem(**_GOOD)).objective == 4.0
 
 
+def test_jobs_may_hold_all_nodes_that_there_are():
+    assert solve(AllocationProblem(**{**_GOOD, "current": np.array([2, 1])})).objective == 4.0
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -48,6 +52,41 @@ def test_a_sound_problem_is_solved():
 def test_an_unsound_problem_is_refused_with_what_is_wrong(changes, says):
     with pytest.raises(InputError, match=says):
         solve(AllocationProblem(**{**_GOOD, **changes}))
+
+
+_NO = -np.inf
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({}, [-2, 8, 18, 30, 39, 49, _NO]),
+        ({"capacity": 9}, [-2, 8, 18, 30, 39, 49, 59]),
+        ({"min_nodes": np.array([2])}, [-2, _NO, 18, 30, 39, 49, _NO]),
+        ({"max_nodes": np.array([4])}, [-2, 8, 18, 30, 39, _NO, _NO]),
+        ({"current": np.array([0])}, [0, 9, 19, 29, 39, 49, _NO]),
+        ({"change_limit": 3}, [-2, 8, 18, 30, 39, 49, _NO]),
+        ({"change_limit": 2}, [_NO, 8, 18, 30, 39, 49, _NO]),
+        ({"change_limit": 1}, [_NO, _NO, 18, 30, 39, _NO, _NO]),
+        ({"change_limit": 0}, [_NO, _NO, _NO, 30, _NO, _NO, _NO]),
+        ({"change_limit": 1, "min_nodes": np.array([5])}, [_NO] * 7),
+    ],
+)
+def test_the_value_of_each_count_is_its_gain_less_the_loss_and_what_is_forbidden_has_none(changes, value):
+    # three nodes held; 10 a node, less 1 for growing and 2 for shrinking
+    fields = {
+        "current": np.array([3]), "min_nodes": np.array([1]), "max_nodes": np.array([6]),
+        "gain": 10.0 * np.arange(7)[None, :], "scale_up_loss": np.ones(1), "scale_down_loss": np.full(1, 2.0),
+        "capacity": 5,
+    }  # fmt: skip
+    assert AllocationProblem(**{**fields, **changes}).value.tolist() == [value]
+
+
+def test_the_published_limit_and_one_that_is_there_both_hold():
+    problem = AllocationProblem(**{**_GOOD, "capacity": 9})
+    limits = [AllocationProblem(**{**_GOOD, "capacity": 9, "change_limit": n}) for n in (4, 6)]
+    assert problem.held_to_published_limit().change_limit == 5
+    assert [each.held_to_published_limit().change_limit for each in limits] == [4, 5]
 
 
 def test_changing_a_field_does_not_keep_the_old_value_table():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.replay.accounting import advance, charge_preemption, predict_finish, settle
+from bfreplay.errors import LedgerError
+from bfreplay.replay.accounting import advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
 from tests.replay.tiny import SECOND as ONE_S
 from tests.replay.tiny import job
@@ -141,6 +142,36 @@ def test_nodes_that_two_jobs_share_count_once(sharing, n_nodes):
     active = holding(3)
     active.records[0]["sharing"] = sharing
     assert settle(active.records, np.array([3]), active.throughput, 0, False)[5] == n_nodes
+
+
+def test_under_the_published_clock_a_job_that_makes_nothing_pays_for_its_rescale_all_the_same():
+    active = holding(3, down_s=2)
+    active.records[0]["progress"] = 100
+    decided(active, 0, is_published=True)
+    assert advance(active.records, 1, ONE_S, ONE_S, True) == (-60, 0)
+    record = active.records[0]
+    assert (record["progress"], record["rescale_paid"], record["rescale_cost"]) == (40, 60, 0)
+
+
+def test_the_time_between_the_end_of_a_job_and_the_event_that_shows_it_is_stalled_on_the_nodes_held_then():
+    active = holding(2, work=100)
+    advance(active.records, 1, 8 * ONE_S, 8 * ONE_S, True)  # done after 5 s at 20 samples/s
+    reclaimed(active, 1, is_published=True)  # at this instant: it does not matter any more
+    record = active.records[0]
+    assert trim(record, True) == 60
+    assert (record["progress"], record["useful"], record["stalled"]) == (100, 10 * ONE_S, 6 * ONE_S)
+
+
+def test_a_job_may_complete_a_microsecond_s_samples_early_and_no_more():
+    active = holding(2, work=100)  # 20 samples/s
+    advance(active.records, 1, ONE_S, ONE_S, False)
+    active.records[0]["progress"] = 100 - 1.5e-5
+    assert trim(active.records[0], False) == pytest.approx(-1.5e-5)
+    for name, amount in (("progress", 100 - 3e-5), ("rescale_debt", 3e-5), ("preempt_debt", 3e-5)):
+        record = active.records[0].copy()
+        record[name] = amount
+        with pytest.raises(LedgerError, match="job 0 completes with"):
+            trim(record, False)
 
 
 def test_a_job_is_expected_to_finish_when_debts_and_work_are_done():

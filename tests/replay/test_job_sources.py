@@ -108,6 +108,21 @@ def test_the_best_score_of_all_may_be_another_than_the_best_last_score_of_a_fini
     assert "the best last score of a finished one: 0.7 by b" in render(run)
 
 
+@pytest.mark.parametrize(
+    ("is_higher", "best", "best_finished", "best_of_a"),
+    [(True, (0.9, "a"), (0.7, "b"), 0.9), (False, (0.5, "a"), (0.5, "a"), 0.5)],
+)
+def test_the_best_score_is_the_highest_or_the_lowest_as_the_source_says(is_higher, best, best_finished, best_of_a):
+    verdicts = {("a", 100.0): Verdict(0.9), ("a", 400.0): Verdict(0.5), ("b", 400.0): Verdict(0.7)}
+    source = Scripted([Orders((reporting("a", 100.0), reporting("b")))], verdicts)
+    source.higher_is_better = is_higher
+    run = replayed(idle_for(60), source)
+    scores, row = run.summary["scores"], by_name(run)["a"]
+    assert (scores["best_score"], scores["best_job"]) == best
+    assert (scores["best_finished_score"], scores["best_finished_job"]) == best_finished
+    assert (row["best_score"], row["last_score"]) == (best_of_a, 0.5)
+
+
 def test_a_sources_jobs_on_dedicated_nodes_are_told_and_not_divided_by():
     orders = [Orders((reporting("a", 100.0), reporting("b", 100.0)))]
     source = Scripted(orders, {("b", 100.0): Verdict(0.1, Ending.PRUNED), ("a", 400.0): Verdict(0.5)})
@@ -167,6 +182,15 @@ def test_a_job_that_stays_paused_is_told_so_and_its_node_time_is_in_the_books():
     assert run.summary["ledger"]["useful_node_us"] == 4 * SECOND
 
 
+def test_a_job_that_is_resumed_and_still_waits_for_a_place_when_the_window_ends_is_paused_and_counted_once():
+    submit = (reporting("waits", 40.0), reporting("other", work=1e9))
+    source = Scripted([Orders(submit), Orders(resume=("waits",))], {("waits", 40.0): Verdict(pause=True)})
+    run = replayed(idle_for(60), source, max_parallel=1)
+    row = by_name(run)["waits"]
+    assert (row["status"], row["done_samples"], row["useful_node_us"]) == ("paused", 40, 4 * SECOND)
+    assert {status: n for status, n in run.summary["jobs"].items() if n} == {"paused": 1, "running": 1}
+
+
 def test_a_source_stops_active_paused_queued_and_future_jobs():
     submit = (reporting("paused", 40.0), reporting("active"), reporting("queued"), reporting("future", submit_s=50))
     endings = {"paused": Ending.PRUNED, "active": Ending.STOPPED, "queued": Ending.FAILED, "future": Ending.STOPPED}
@@ -182,6 +206,24 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
         (3, "paused", 40, "pruned"), (3, "active", 80, "stopped"), (3, "queued", 0, "failed"),
         (3, "future", 0, "stopped"),
     ]  # fmt: skip
+
+
+def test_a_job_that_was_stopped_in_the_queue_is_passed_over_when_its_turn_comes():
+    submit = tuple(reporting(name) for name in "abcd")  # one at a time, 10 s each
+    orders = [Orders(submit, ask_again_us=3 * SECOND), Orders(stop={"c": Ending.STOPPED})]
+    run = replayed(idle_for(60), Scripted(orders), max_parallel=1)
+    assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
+        "a": ("finished", 10), "b": ("finished", 20), "c": ("stopped", 3), "d": ("finished", 30),
+    }  # fmt: skip
+
+
+def test_a_job_cannot_be_resumed_twice():
+    source = Scripted(
+        [Orders((reporting("waits", 40.0),)), Orders(resume=("waits", "waits"))],
+        {("waits", 40.0): Verdict(pause=True)},
+    )
+    with pytest.raises(InputError, match="resumes a job that is not paused"):
+        replayed(idle_for(60), source)
 
 
 def test_nothing_is_over_while_the_source_has_jobs_to_come():

@@ -14,7 +14,7 @@ from bfreplay.experiments.run_comparison.hours import (
 )
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import Semantics
-from bfreplay.workload import JobSet
+from bfreplay.workload import Colocation, JobSet
 from tests.experiments.run_comparison.little_runs import (
     HOUR,
     PAIRS,
@@ -24,6 +24,7 @@ from tests.experiments.run_comparison.little_runs import (
     run,
     two_hours,
 )
+from tests.replay import placed
 from tests.replay.tiny import job, log
 
 
@@ -58,6 +59,16 @@ def test_what_happens_when_the_window_ends_lies_in_the_last_bin():
     assert values["held_node_hours"].tolist() == pytest.approx([2.0, 2.0])
 
 
+def test_nodes_that_two_jobs_share_are_held_once():
+    both = placed.Scripted(placed.Step({0: [0], 1: [0]}, pairs=((0, 1),)))
+    jobs = [placed.typed_job("a"), placed.typed_job("b")]
+    together = Colocation({("a", "b", 1, "v100"): (6.0, 3.0)})
+    values = _hours(placed.run(placed.typed_log("v100", 2 * HOUR), jobs, both, colocation=together))
+    assert values["held_node_hours"].tolist() == [1.0, 1.0]
+    assert values["free_node_hours"].tolist() == [0.0, 0.0]
+    assert values["samples"].tolist() == pytest.approx([32_400.0, 32_400.0])
+
+
 def test_progress_between_two_decisions_is_split_in_proportion_to_time():
     # from 0:30 to 1:30 one node; bins of 40 minutes: 30 x 20 + 10 x 10, 40 x 10, 10 x 10 + 30 x 20
     values = _hours(run(two_hours(), JobSet([job()])), 2_400.0)
@@ -68,6 +79,7 @@ def test_time_after_the_last_decision_is_counted_to_the_end_of_the_window():
     # one decision only, at the start
     values = _hours(run(log(1, [], 3 * HOUR, [0]), JobSet([job()])))
     assert values["samples"].tolist() == pytest.approx([36_000.0] * 3)
+    assert values["n_grown"].tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_last_bin_may_be_shorter():

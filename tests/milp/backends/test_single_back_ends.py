@@ -173,6 +173,20 @@ class TestHighs:
         assert (answer.solver_status, answer.message) == (status, "HiGHS says kTimeLimit")
         assert (None if answer.x is None else answer.x.tolist()) == (start if status is SolverStatus.FEASIBLE else None)
 
+    def test_a_point_that_highs_itself_calls_infeasible_is_no_answer(self, monkeypatch):
+        present("highs")
+        import highspy
+
+        def infeasible(highs):
+            info = getInfo(highs)
+            info.primal_solution_status = 1
+            return info
+
+        getInfo = highspy.Highs.getInfo
+        monkeypatch.setattr(highspy.Highs, "getInfo", infeasible)
+        answer = backend_of("highs").solve(replace(SIMPLE, start=np.array([2.0, 1.0])), SolveOptions(1e-9))
+        assert (answer.solver_status, answer.x) == (SolverStatus.NO_SOLUTION, None)
+
 
 class TestCpSat:
     @pytest.mark.parametrize(
