@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -52,12 +51,17 @@ def test_the_pins_are_plain_and_name_no_address():
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.]+", line), line
 
 
-@pytest.mark.parametrize(
-    ("package", "sound"),
-    [
-        ("highspy", highs.SOUND),
-        *((one.name, str(one.specifier)) for one in map(Requirement, re.findall(r"'(.*?)'", cbc_mip.REQUIREMENT))),
-    ],
-)
-def test_a_back_end_asks_for_the_versions_that_the_package_declares(package, sound):
-    assert Requirement(package + sound).specifier == declared()[package].specifier
+ASKED = [
+    *re.findall(
+        r'unmet\("(\w+)", "([^"]+)"', "".join(each.read_text() for each in (REPOSITORY / "bfreplay").rglob("*.py"))
+    ),
+    ("highspy", highs.SOUND),
+]
+
+
+def test_requirements_in_the_code_are_those_of_the_project_file():
+    extras = declared(*PROJECT["optional-dependencies"])
+    assert {package for package, _ in ASKED} >= {"mip", "cbcbox", "pulp", "gurobipy", "pyscipopt", "ortools", "optuna"}
+    assert [asked for asked in ASKED if Requirement("".join(asked)).specifier != extras[asked[0]].specifier] == []
+    for asked in map(Requirement, re.findall(r"'(.*?)'", cbc_mip.REQUIREMENT)):
+        assert asked.specifier == declared()[asked.name].specifier

@@ -115,7 +115,7 @@ def load_optuna(file: Path) -> ModuleType:
         It is not installed, or not in a version that is known to be good; the message says what to install.
     """
     fix = "pip install 'bfreplay[hpo]'"
-    problem = unmet("optuna", ">=4,<6", why="others are untried", fix=fix)
+    problem = unmet("optuna", ">=4.1,<6", why="others are untried", fix=fix)
     if not problem:
         try:
             return importlib.import_module("optuna")

@@ -54,7 +54,7 @@ class CpSat:
     def available(self) -> str:
         """Empty, or which OR-Tools to install."""
         fix = "pip install 'bfreplay[cp-sat]'"
-        return unmet("ortools", ">=9.12,<10", why="others are untried", fix=fix)
+        return unmet("ortools", ">=9.12.4544,<10", why="others are untried", fix=fix)
 
     def version(self) -> str:
         """As ``"CP-SAT (ortools 9.15.6755)"``."""

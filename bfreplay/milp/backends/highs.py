@@ -33,7 +33,7 @@ STATUSES = {
 }
 """HiGHS's model statuses; every other one is ``UNKNOWN``."""
 
-SOUND = ">=1.8.1,!=1.14.0,<2"
+SOUND = ">=1.13,!=1.14.0,<2"
 """Versions of highspy, as in ``pyproject.toml``. The presolve of HiGHS 1.14.0 loses optima of mixed-integer models."""
 
 
@@ -49,7 +49,12 @@ class Highs:
     def available(self) -> str:
         """Empty, or which highspy to install."""
         fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
-        return unmet("highspy", SOUND, why="1.14.0 calls wrong answers optimal, others are untried", fix=fix)
+        return unmet(
+            "highspy",
+            SOUND,
+            why="1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need",
+            fix=fix,
+        )
 
     def version(self) -> str:
         """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""

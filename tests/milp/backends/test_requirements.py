@@ -40,7 +40,7 @@ def test_a_version_outside_is_named_with_reason_and_fix(monkeypatch, found):
     [
         ("cbc", "mip", "pip install 'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'"),
         ("pulp-cbc", "pulp", "pip install 'pulp>=3.3,<4'"),
-        ("highs", "highspy", "pip install 'highspy>=1.8.1,!=1.14.0,<2'"),
+        ("highs", "highspy", "pip install 'highspy>=1.13,!=1.14.0,<2'"),
         ("gurobi", "gurobipy", "pip install 'bfreplay[gurobi]'"),
         ("scip", "pyscipopt", "pip install 'bfreplay[scip]'"),
         ("cp-sat", "ortools", "pip install 'bfreplay[cp-sat]'"),
@@ -65,7 +65,7 @@ def test_a_gurobi_whose_licence_has_expired_is_refused_with_the_reason(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("found", "is_sound"), [("1.8.1", True), ("1.13.1", True), ("1.14.0", False), ("1.15.1", True)]
+    ("found", "is_sound"), [("1.12.0", False), ("1.13.1", True), ("1.14.0", False), ("1.15.1", True)]
 )
 def test_the_release_of_highs_that_calls_wrong_answers_optimal_is_refused_with_the_reason(monkeypatch, found, is_sound):
     install(monkeypatch, highspy=found)
