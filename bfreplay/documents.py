@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, printable
 
 LONGEST_LINE = 1 << 24
 """Characters: a line that does not end within is no line of a table or a log."""
@@ -100,6 +100,15 @@ def is_too_deep(value: Any) -> bool:
         if not layer:
             return False
     return True
+
+
+def printable_json(value: Any) -> Any:
+    """Return a JSON value whose texts and keys have control characters and lone surrogates as escapes."""
+    if isinstance(value, list):
+        return [printable_json(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): printable_json(each) for key, each in value.items()}
+    return printable(value) if isinstance(value, str) else value
 
 
 def text_lines(stream: IO[str], file: Path) -> Iterator[str]:

@@ -8,6 +8,13 @@ from typing import Any
 _ABSENT: Any = object()
 
 
+def printable(text: str) -> str:
+    """Return text with control characters and lone surrogates as escapes, so that any terminal shows it; lines stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 class BfreplayError(Exception):
     """Root of every error that bfreplay raises on purpose."""
 
@@ -37,7 +44,7 @@ class InputError(BfreplayError):
         expected: str | None = None,
         fix: str | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem = problem = printable(problem)
         self.file = None if file is None else str(file)
         self.row = row
         self.column = column
@@ -46,18 +53,18 @@ class InputError(BfreplayError):
         self.fix = fix
         lines = [problem]
         if file is not None:
-            lines.append(f"  file:     {file}")
+            lines.append(f"  file:     {printable(str(file))}")
         if row is not None:
-            lines.append(f"  row:      {row}")
+            lines.append(f"  row:      {printable(str(row))}")
         if column is not None:
-            lines.append(f"  column:   {column}")
+            lines.append(f"  column:   {printable(column)}")
         if value is not _ABSENT:
             shown = repr(value)
             lines.append(f"  value:    {shown if len(shown) <= 200 else shown[:197] + '...'}")
         if expected is not None:
-            lines.append(f"  expected: {expected}")
+            lines.append(f"  expected: {printable(expected)}")
         if fix is not None:
-            lines.append(f"  fix:      {fix}")
+            lines.append(f"  fix:      {printable(fix)}")
         super().__init__("\n".join(lines))
 
 
