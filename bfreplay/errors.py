@@ -53,19 +53,19 @@ class InputError(BfreplayError):
         self.fix = fix
         lines = [problem]
         if file is not None:
-            lines.append(f"  file:     {printable(str(file))}")
+            lines.append(f"  file:     {file}")
         if row is not None:
-            lines.append(f"  row:      {printable(str(row))}")
+            lines.append(f"  row:      {row}")
         if column is not None:
-            lines.append(f"  column:   {printable(column)}")
+            lines.append(f"  column:   {column}")
         if value is not _ABSENT:
             shown = repr(value)
             lines.append(f"  value:    {shown if len(shown) <= 200 else shown[:197] + '...'}")
         if expected is not None:
-            lines.append(f"  expected: {printable(expected)}")
+            lines.append(f"  expected: {expected}")
         if fix is not None:
-            lines.append(f"  fix:      {printable(fix)}")
-        super().__init__("\n".join(lines))
+            lines.append(f"  fix:      {fix}")
+        super().__init__(printable("\n".join(lines)))
 
 
 class OutputExistsError(BfreplayError):
