@@ -6,12 +6,16 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import SupportsIndex
 
 from bfreplay.errors import InputError
 
 LARGEST = 2**53
 """Whole numbers up to here are exact as floating-point numbers too."""
+
+LONGEST_NAME = 255
+"""Characters: the longest name that a host can have."""
 
 
 def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
@@ -79,6 +83,37 @@ def text(key: str, value: object) -> str:
     return value
 
 
+def is_name(value: object) -> bool:
+    """Whether a node, a job, a model or the like can be called that."""
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
+        return False
+    return value == value.strip() and value.isprintable()
+
+
+def name(what: str, value: object, column: str, file: Path | None = None) -> str:
+    """Return a name that ``is_name`` accepts; InputError for anything else."""
+    if not is_name(value):
+        raise unusable_name(what, value, column, file)
+    return str(value)
+
+
+def unusable_name(
+    what: str, value: object, column: str, file: Path | None = None, row: int | None = None
+) -> InputError:
+    """Return the error for a name that ``is_name`` refuses; ``what`` is called that: a node, a job."""
+    fault, fix = "it has a control character or another that no terminal shows", f"rename the {what}"
+    if not isinstance(value, str) or not value:
+        fault, fix = "it is no text, or empty", f"give the {what} a name"
+    elif len(value) > LONGEST_NAME:
+        fault = f"it has {len(value):,} characters"
+    elif value.strip().isprintable():
+        fault, fix = "it has spaces around it", "remove the spaces"
+    return InputError(
+        f"a {what} name is unusable: {fault}", file=file, row=row, column=column, value=value,
+        expected=f"printable text of at most {LONGEST_NAME} characters without spaces around it", fix=fix,
+    )  # fmt: skip
+
+
 def one_of(key: str, value: object, choices: Sequence[str]) -> str:
     """Return one of the words in ``choices``; InputError with the nearest one for anything else."""
     if value not in choices:
@@ -138,5 +173,7 @@ def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a misspelt one is most like, whatever its case and the spaces around it."""
+    if len(name) > LONGEST_NAME:
+        return None
     near = difflib.get_close_matches(name.strip().lower(), list(known), n=1)
     return near[0] if near else None

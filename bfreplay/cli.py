@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ class _Group(click.RichGroup):
     """Turns errors into messages: exit code 2 for input, 3 for anything else, 130 and 143 for Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # as Python has it for stderr: no text may end a command
         # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         if str(Path.cwd()) not in sys.path:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, printable
 
 LONGEST_LINE = 1 << 24
 """Characters: a line that does not end within is no line of a table or a log."""
@@ -59,12 +59,9 @@ def check_toml_size(file: Path) -> None:
     size = file.stat().st_size
     if size > LARGEST_TOML:
         raise InputError(
-            "the TOML file is too large",
-            file=file,
-            value=f"{size:,} bytes",
-            expected=f"at most {LARGEST_TOML:,} bytes",
-            fix="write a large set of jobs or curves as CSV or Parquet",
-        )
+            "the TOML file is too large", file=file, value=f"{size:,} bytes",
+            expected=f"at most {LARGEST_TOML:,} bytes", fix="write a large set of jobs or curves as CSV or Parquet",
+        )  # fmt: skip
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
@@ -102,6 +99,15 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
+def printable_json(value: Any) -> Any:
+    """Return a JSON value whose texts and keys have control characters and lone surrogates as escapes."""
+    if isinstance(value, list):
+        return [printable_json(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): printable_json(each) for key, each in value.items()}
+    return printable(value) if isinstance(value, str) else value
+
+
 def text_lines(stream: IO[str], file: Path) -> Iterator[str]:
     """Yield the lines of a stream with their ends.
 
@@ -128,13 +134,9 @@ def endless_line(
 ) -> InputError:
     """Return the error for a line of more than ``most`` characters, of which ``start`` is the beginning."""
     return InputError(
-        "a line does not end",
-        file=file,
-        row=None if number is None else f"line {number}",
-        value=start[:60],
-        expected=f"lines of text of at most {most >> 20} MiB",
-        fix="check that this is the right file, as text",
-    )
+        "a line does not end", file=file, row=None if number is None else f"line {number}", value=start[:60],
+        expected=f"lines of text of at most {most >> 20} MiB", fix="check that this is the right file, as text",
+    )  # fmt: skip
 
 
 def not_utf8(file: Path) -> InputError:
@@ -162,13 +164,9 @@ def not_utf8(file: Path) -> InputError:
     if file.suffix.lower() == ".gz":
         command = f"zcat IN | iconv -f {source} -t utf-8 | gzip > OUT"
     return InputError(
-        f"the file is not UTF-8; it looks like {name}",
-        file=file,
-        row=f"line {max(number, 1)}",
-        value=line.rstrip(b"\r\n"),
-        expected="UTF-8 text",
-        fix=f"save the file as UTF-8, e.g. {command}",
-    )
+        f"the file is not UTF-8; it looks like {name}", file=file, row=f"line {max(number, 1)}",
+        value=line.rstrip(b"\r\n"), expected="UTF-8 text", fix=f"save the file as UTF-8, e.g. {command}",
+    )  # fmt: skip
 
 
 ZIP, UTF16 = "a zip archive", "text in UTF-16"

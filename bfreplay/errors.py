@@ -8,6 +8,13 @@ from typing import Any
 _ABSENT: Any = object()
 
 
+def printable(text: str) -> str:
+    """Return text with control characters and lone surrogates as escapes, so that any terminal shows it; lines stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 class BfreplayError(Exception):
     """Root of every error that bfreplay raises on purpose."""
 
@@ -37,7 +44,7 @@ class InputError(BfreplayError):
         expected: str | None = None,
         fix: str | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem = problem = printable(problem)
         self.file = None if file is None else str(file)
         self.row = row
         self.column = column
@@ -58,7 +65,7 @@ class InputError(BfreplayError):
             lines.append(f"  expected: {expected}")
         if fix is not None:
             lines.append(f"  fix:      {fix}")
-        super().__init__("\n".join(lines))
+        super().__init__(printable("\n".join(lines)))
 
 
 class OutputExistsError(BfreplayError):

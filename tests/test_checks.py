@@ -74,3 +74,53 @@ def test_a_misspelt_key_is_answered_with_the_nearest():
 def test_text_with_control_characters_is_refused(value):
     with pytest.raises(InputError, match="control character"):
         checks.text("name", value)
+
+
+@pytest.mark.parametrize("value", ["n1", "ResNet-18 (batch size 16)", "größe", "結點", "x" * 255, "a;b"])
+def test_printable_text_is_a_name(value):
+    assert checks.is_name(value)
+    assert checks.name("job", value, "name") == value
+
+
+@pytest.mark.parametrize(
+    ("value", "fault", "fix"),
+    [
+        ("", "it is no text, or empty", "give the job a name"),
+        (None, "it is no text, or empty", "give the job a name"),
+        ("x" * 256, "it has 256 characters", "rename the job"),
+        (" a", "it has spaces around it", "remove the spaces"),
+        ("\x1b[31mred", "it has a control character or another that no terminal shows", "rename the job"),
+        ("a\nb", "it has a control character or another that no terminal shows", "rename the job"),
+        ("\ud800", "it has a control character or another that no terminal shows", "rename the job"),
+        ("\u202eabc", "it has a control character or another that no terminal shows", "rename the job"),
+    ],
+)
+def test_other_text_is_no_name(value, fault, fix):
+    assert not checks.is_name(value)
+    with pytest.raises(InputError) as caught:
+        checks.name("job", value, "name")
+    assert (caught.value.problem, caught.value.fix) == (f"a job name is unusable: {fault}", fix)
+    assert (caught.value.column, caught.value.value) == ("name", value)
+
+
+def test_nothing_is_near_a_name_that_is_too_long():
+    assert checks.near_name("idlee", ["idle"]) == "idle"
+    assert checks.near_name("idle" * 5_000_000, ["idle"]) is None
+
+
+def test_an_error_shows_nothing_that_a_terminal_obeys():
+    red = "\x1b[31m\udcff\r"
+    error = InputError(f"a{red}\nb", file=red, row=red, column=red, value=red, expected=red, fix=red)
+    shown = r"\x1b[31m\udcff\r"
+    assert str(error).split("\n") == [
+        f"a{shown}",
+        "b",
+        f"  file:     {shown}",
+        f"  row:      {shown}",
+        f"  column:   {shown}",
+        f"  value:    '{shown}'",
+        f"  expected: {shown}",
+        f"  fix:      {shown}",
+    ]
+    assert error.problem == f"a{shown}\nb"
+    assert error.value == red

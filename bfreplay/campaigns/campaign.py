@@ -135,7 +135,7 @@ class Campaign:
     report_every_epochs: int | None = None
 
     def __post_init__(self) -> None:
-        checks.text("name", self.name)
+        checks.name("campaign", self.name, "name")
         checks.one_of("kind", self.kind, KINDS)
         checks.whole("trials", self.trials, 1, MOST_TRIALS)
         checks.whole("epochs", self.epochs, 1, MOST_TRIALS)

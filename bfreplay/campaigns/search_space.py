@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.campaigns.parts import Params
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
 from bfreplay.datasets.located import located
@@ -143,6 +144,7 @@ class SearchSpace:
         dimensions = {}
         for name, table in tables.items():
             try:
+                checks.name("hyper-parameter", name, name)
                 dimensions[name] = _dimension(table)
             except InputError as error:
                 raise located(error, file, f"[search.{name}]") from error

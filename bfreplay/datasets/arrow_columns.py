@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
@@ -22,6 +23,7 @@ from bfreplay.datasets.times import (
 )
 from bfreplay.errors import InputError
 
+_MOST_TEXT = 1 << 28
 _FEW_WORDS = 10  # so many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -198,3 +200,30 @@ def _unscaled(decimals: Any) -> NDArray[np.int64]:
     if np.any(high != (low >> 63)):
         raise OverflowError
     return np.ascontiguousarray(low)
+
+
+def text_columns(schema: Any) -> list[str]:
+    """Names of the columns of text, to be read as dictionaries: each text once, however often it is repeated."""
+    texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    return [field.name for field in schema if field.type in texts]
+
+
+def refuse_swollen_texts(table: Any, file: str | Path) -> None:
+    """Refuse a table or a batch of rows, its texts read as dictionaries, that would take gigabytes as plain values.
+
+    Raises
+    ------
+    InputError
+        The texts of a column are more than 256 MiB: a small file can have a long one in each of many rows.
+    """
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if not pa.types.is_dictionary(field.type) or pa.types.is_primitive(field.type.value_type):
+            continue
+        pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        size = sum(pc.sum(pc.binary_length(each.dictionary).take(each.indices)).as_py() or 0 for each in pieces)
+        if size > _MOST_TEXT:
+            raise InputError(
+                f"the texts in {field.name!r} are far too long", file=file, column=field.name,
+                value=f"{size:,} bytes in {table.num_rows:,} rows", expected=f"at most {_MOST_TEXT:,} bytes at once",
+                fix="check what wrote the file",
+            )  # fmt: skip

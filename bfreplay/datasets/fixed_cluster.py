@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bfreplay import checks
-from bfreplay.datasets.log.events import NodeEvents, is_usable_name
+from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -44,7 +44,7 @@ class ClusterSpec:
             raise InputError("the cluster has no nodes", value="", expected=_FORM, fix="name a type and a number")
         seen: set[str] = set()
         for name, count in self.types:
-            if not is_usable_name(name) or any(mark in name for mark in ",;=") or any(map(str.isspace, name)):
+            if not checks.is_name(name) or any(mark in name for mark in ",;=") or any(map(str.isspace, name)):
                 raise InputError(
                     "the name of a node type is unusable", column="node type", value=name,
                     expected="printable text without spaces and without , ; =", fix=f"write {_FORM}",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 from bfreplay.scalability.law import LARGEST_RATE
@@ -79,6 +80,11 @@ class ElasticJob:
     def __post_init__(self) -> None:
         if not self.name:
             raise InputError("a job has no name", column="name", value=self.name, expected="a unique name")
+        checks.name("job", self.name, "name")
+        if self.model is not None:
+            checks.name("model", self.model, "model")
+        for node_type in (*self.node_types, *self.throughput_by_type):
+            checks.name("node type", node_type, "node_types")
         for column in (
             "submit_us",
             "min_nodes",

@@ -40,6 +40,7 @@ MODELS = (
     + '[[model]]\nname = "deep"\ncurve = "large"\nmax_nodes = 4\nsamples_per_epoch = 500\nmin_nodes = 2\n'
     + CURVES
 )
+RED = r"\u001b[31mred"
 SEARCH = "[search.lr]\nlow = 1e-5\nhigh = 0.1\nlog = true\n"
 
 
@@ -75,6 +76,20 @@ def test_the_least_that_a_campaign_needs(tmp_path):
     assert (model.name, model.samples_per_epoch, model.job.work_samples) == ("search", 1000.0, 9000.0)
     assert (model.job.min_nodes, model.job.max_nodes, model.job.weight) == (1, 8, 1.0)
     assert model.job.throughput.table(8)[[1, 8]].tolist() == [10.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "row"),
+    [
+        (LEAST.replace("trials", f'name = "{RED}"\ntrials'), "name has a line break", "[campaign]"),
+        (LEAST + f'[search."{RED}"]\nlow = 1\nhigh = 2\n', "a hyper-parameter name is unusable", f"[search.{RED}]"),
+        (MODELS.replace('"wide"', f'"{RED}"'), "name has a line break", "[[model]] 1"),
+    ],
+)
+def test_names_that_a_terminal_obeys_are_refused(tmp_path, text, problem, row):
+    error = refused(tmp_path, text)
+    assert problem in error.problem
+    assert f"row:      {row}" in str(error).replace(r"\x1b", r"\u001b")
 
 
 def test_every_key_reaches_its_place(tmp_path):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeState, load_events, write_events
 from bfreplay.errors import InputError, OutputExistsError
 from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
+from tests.refusals import refusal_of
 
 ENDINGS = [".parquet", ".csv", ".csv.gz"]
 
@@ -329,3 +331,63 @@ def test_the_golden_event_files_are_read(shared):
     for run in range(1, 8):
         events = load_events(shared / f"golden/bftrainer/replay-G{run}-events.csv.gz")
         assert len(rows_of(events, 100)) > 700
+
+
+@pytest.mark.parametrize("column", ["time", "node", "state"])
+def test_a_long_text_in_many_rows_of_a_small_file_takes_no_memory(tmp_path, column):
+    path = tmp_path / "log.parquet"
+    index = pa.array(np.zeros(100_000, np.int32))
+    words = {"time": "2024-05-01T00:00:00Z", "node": "n1", "state": "idle"}
+    words[column] = words[column] * 1_000_000
+    texts = {name: pa.DictionaryArray.from_arrays(index, pa.array([word])) for name, word in words.items()}
+    pq.write_table(pa.table(texts), path, compression="zstd", store_schema=False)
+    found = refusal_of("bfreplay.datasets:load_events", path)
+    assert found.problem == f"the texts in '{column}' are far too long"
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_name_of_megabytes_is_no_name_of_a_node(tmp_path, ending):
+    path, name = tmp_path / f"log{ending}", "n" * 20_000_000
+    rows = {"time": ["2024-05-01T00:00:00Z", "2024-05-01T00:01:00Z"], "node": [name] * 2, "idle": [True, False]}
+    if ending == ".csv":
+        lines = zip(*rows.values(), strict=True)
+        path.write_text("time,node,idle\n" + "".join(f"{time},{node},{idle}\n" for time, node, idle in lines))
+    else:
+        pq.write_table(pa.table(rows), path)
+    found = refusal_of("bfreplay.datasets:load_events", path)
+    assert (
+        found.problem
+        == {
+            ".parquet": "a node name is unusable: it has 20,000,000 characters",
+            ".csv": "a line does not end",
+        }[ending]
+    )
+
+
+def test_times_may_be_text_in_parquet_too(tmp_path):
+    path = tmp_path / "log.parquet"
+    times = ["2024-05-01T00:00:00Z", "2024-05-01T00:01:00Z", "2024-05-01T00:02:00Z"]
+    rows = {"time": times, "node": ["n1"] * 3, "idle": ["true", "false", "true"]}
+    pq.write_table(pa.table(rows), path)
+    assert [(us - 1714521600 * SECOND, *row) for us, *row in rows_of(load_events(path))[-2:]] == [
+        (60 * SECOND, "n1", BUSY),
+        (120 * SECOND, "n1", IDLE),
+    ]
+
+
+def test_what_metadata_say_is_shown_escaped(tmp_path):
+    red = "\x1b[31mred\udcff"
+    path = csv_file(tmp_path, "time,node,idle\n2024-05-01T00:00:00Z,n1,true\n2024-05-01T00:01:00Z,n1,false\n")
+    document = {
+        "schema_version": 1, "cluster": red, "source_format": red, "nodes": ["n1"], "notes": {red: [{"a": red}]},
+        "allocator": {"name": red}, "source_files": [{"name": red, "sha256": "0"}],
+        "window_start": "2024-05-01T00:00:00Z", "window_end": "2024-05-01T00:02:00Z",
+    }  # fmt: skip
+    path.with_name(path.name + ".meta.json").write_text(json.dumps(document))
+    found, shown = load_events(path).metadata, r"\x1b[31mred\udcff"
+    assert (found.cluster, found.source_format, found.assignment) == (shown, shown, shown)
+    assert found.notes == {shown: [{"a": shown}]}
+    assert found.source_files[0].name == shown
+    document |= {"node_types": {red: ["n1"]}}
+    path.with_name(path.name + ".meta.json").write_text(json.dumps(document))
+    assert load_events(path).node_types.names == (shown,)

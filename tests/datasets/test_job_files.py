@@ -1,6 +1,7 @@
 import math
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,7 @@ from bfreplay.datasets import load_jobs, write_jobs
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
+from tests.refusals import refusal_of
 
 HEAD = "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve"
 GOOD = {
@@ -274,7 +276,7 @@ def test_a_curve_named_in_two_places_is_refused(tmp_path):
 
 positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=";"), min_size=1).filter(
-    lambda name: name == name.strip()
+    lambda name: name == name.strip() and name.isprintable()
 )
 
 
@@ -358,3 +360,46 @@ def test_laws_that_were_measured_at_other_counts_are_told_apart(tmp_path):
     assert [getattr(job.throughput, "measured", None) for job in jobs] == [None, (1, 8), (2, 8)]
     write_jobs(jobs, tmp_path / "again.csv")
     assert list(load_jobs(tmp_path / "again.csv")) == list(jobs)
+
+
+RED = r"\u001b[31mred"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "row"),
+    [
+        (TOML.replace('name = "', f'name = "{RED}', 1), "a job name is unusable", "[[job]] 1"),
+        (TOML.replace('name = "', 'name = " ', 1), "a job name is unusable: it has spaces", "[[job]] 1"),
+        (TOML.replace('name = "', f'model = "{RED}"\nname = "', 1), "a model name is unusable", "[[job]] 1"),
+        (TOML.replace('name = "', f'node_types = ["{RED}"]\nname = "', 1), "a node type name is unusable", "[[job]] 1"),
+        (
+            TOML + f'\n[curves."{RED}"]\nnodes = [0, 2]\nvalues = [0, 3]\n',
+            "a curve name is unusable",
+            "[curves.\x1b[31mred]",
+        ),
+    ],
+)
+def test_names_that_a_terminal_obeys_are_refused(tmp_path, text, problem, row):
+    file = text_file(tmp_path, "jobs.toml", text)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    assert (caught.value.file, caught.value.row) == (str(file), row)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_curves_of_a_table_have_names_too(tmp_path):
+    curves = text_file(tmp_path, "curves.csv", "curve,nodes,value\n\x1b[31m,0,0\n\x1b[31m,2,3\n")
+    with pytest.raises(InputError, match="a curve name is unusable") as caught:
+        load_jobs(text_file(tmp_path, "jobs.toml", TOML), curves)
+    assert caught.value.file == str(curves)
+
+
+def test_a_long_text_in_many_rows_of_a_small_file_takes_no_memory(tmp_path):
+    path = tmp_path / "jobs.parquet"
+    index = pa.array(np.zeros(1000, np.int32))
+    for kind in (pa.string(), pa.binary(), pa.large_string()):
+        names = pa.DictionaryArray.from_arrays(index, pa.array(["n" * 1_000_000]).cast(kind))
+        pq.write_table(pa.table({"name": names}), path, compression="zstd", store_schema=False)
+        found = refusal_of("bfreplay.datasets:load_jobs", path)
+        assert found.problem == "the texts in 'name' are far too long"
+        assert found.file == str(path)

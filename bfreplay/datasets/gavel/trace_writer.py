@@ -56,11 +56,8 @@ def _cells(job: ElasticJob) -> list[str]:
             job, "it has no one number of nodes", "min_nodes", (job.min_nodes, job.max_nodes),
             "min_nodes equal to max_nodes", "set both to the same number",
         )  # fmt: skip
-    if not job.model or job.model != job.model.strip() or not job.model.isprintable():
-        raise _unwritable(
-            job, "its job type cannot stand in a column", "model", job.model,
-            "one line of text without spaces around it", "name the job's type",
-        )  # fmt: skip
+    if not job.model:
+        raise _unwritable(job, "it has no job type", "model", job.model, "a job type", "name the job's type")
     if not 1 <= job.work_samples < math.inf:
         raise _unwritable(
             job, "its work is no number of steps", "work_samples", job.work_samples, "at least one step, and an end",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
@@ -101,8 +102,11 @@ def read_parquet_table(file: Path) -> JobTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
+
     try:
-        table = pq.read_table(file)
+        table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
+        refuse_swollen_texts(table, file)
         for i, column in enumerate(table.schema):
             if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
                 micro = pa.timestamp("us", tz=column.type.tz)
@@ -189,6 +193,7 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
     for name, cells in table.curves.items():
         label = f"[curves.{name}]"
         try:
+            checks.name("curve", name, "curves")
             if is_law(cells):
                 curves[name] = shelf.law(law_of(cells))
                 continue
@@ -252,6 +257,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
         )
     curves: dict[str, Curve] = {}
     for name, (rows, all_nodes, all_values) in points.items():
+        checks.name("curve", name, "curve", file)
         if INLINE_CURVE in name:
             raise InputError(
                 "the name of a curve has a colon",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bfreplay import checks
 from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
@@ -255,8 +256,7 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
     if not nodes:
         raise InputError("the log has no nodes", file=file, column="node", expected="at least one node")
     for name in nodes:
-        if not is_usable_name(name):
-            raise unusable_name(name, file)
+        checks.name("node", name, "node", file)
     for first, second in itertools.pairwise(nodes):
         if first >= second:
             same = first == second
@@ -267,25 +267,6 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
                 value=second,
                 expected="unique names" if same else "names in sorted order",
             )
-
-
-def is_usable_name(name: object) -> bool:
-    """Whether a node can be called that: printable text without spaces around it."""
-    return isinstance(name, str) and bool(name) and name == name.strip() and name.isprintable()
-
-
-def unusable_name(name: object, file: Path | None, row: int | None = None) -> InputError:
-    """Return the error for a node name that cannot be used."""
-    has_spaces = isinstance(name, str) and is_usable_name(name.strip())
-    return InputError(
-        "a node name is unusable" + (": it has spaces around it" if has_spaces else ""),
-        file=file,
-        row=row,
-        column="node",
-        value=name,
-        expected="printable text without spaces around it",
-        fix="remove the spaces" if has_spaces else "rename the node",
-    )
 
 
 def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:

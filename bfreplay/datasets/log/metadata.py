@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.datasets.log.log_warnings import LogWarnings, assignment_words
-from bfreplay.errors import InputError
+from bfreplay.documents import printable_json
+from bfreplay.errors import InputError, printable
 
 SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that was read: its name without the folder, and the SHA-256 of its bytes."""
+    """A file that was read: its name without the folder, in printable characters, and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
@@ -25,7 +26,7 @@ class SourceFile:
     def of(cls, path: Path) -> SourceFile:
         """Name and digest of the file at ``path``; it is read once, in blocks."""
         with path.open("rb") as stream:
-            return cls(path.name, hashlib.file_digest(stream, "sha256").hexdigest())
+            return cls(printable(path.name), hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,14 @@ class EventsMetadata:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], file: Path | None = None) -> EventsMetadata:
-        """Inverse of :meth:`to_json`; keys it does not know are left alone.
+        """Inverse of :meth:`to_json`; keys it does not know are left alone, what no terminal shows is escaped.
 
         Raises
         ------
         InputError
             Another schema version, or values that are no metadata.
         """
+        document = printable_json(dict(document))
         version = document.get("schema_version")
         if version != SCHEMA_VERSION:
             raise InputError(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 
 ANY_TYPE = "any"
@@ -44,6 +45,7 @@ class NodeTypes:
         position = {name: k for k, name in enumerate(nodes)}
         of_node = np.full(len(nodes), -1, dtype=np.int16)
         for number, (name, members) in enumerate(by_type.items()):
+            checks.name("node type", name, "node_types", file)
             for node in members:
                 if node not in position or of_node[position[node]] >= 0:
                     problem = "has two types" if node in position else "is not in the log"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.checks import near_name
+from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
-from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, is_usable_name, unusable_name
+from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.sources import RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
@@ -231,13 +231,14 @@ def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources
         node.refuse_nulls()
         names = {str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()} - seen
         seen |= names
-        if not all(map(is_usable_name, names)):
+        if not all(map(is_name, names)):
             i, name = next(
                 (i, name)
                 for i, name in enumerate(batch.column("node").to_pylist())
-                if not is_usable_name("" if name is None else str(name))
+                if not is_name("" if name is None else str(name))
             )
-            raise node.missing_value(i) if name in (None, "") else unusable_name(str(name), file, row + i)
+            is_missing = name in (None, "")
+            raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
         before = times[:1] if first_us is None else np.array([last_us])
         backwards = np.flatnonzero(times < np.concatenate((before, times[:-1])))
         if backwards.size:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
 from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS
@@ -30,13 +31,13 @@ def read_parquet(path: Path) -> NodeEvents:
         The file is no Parquet, cut or damaged, empty, or has other columns.
     """
     with _opened(path) as parquet:
-        columns = parquet.schema_arrow.names
+        columns, texts = parquet.schema_arrow.names, text_columns(parquet.schema_arrow)
         text = (parquet.schema_arrow.metadata or {}).get(PARQUET_KEY)
         if parquet.metadata.num_rows == 0:
             raise empty_log(path)
     header = None if text is None else LogHeader.from_text(text, path)
     read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
-    return table_events(path, columns, partial(_record_batches, path, read), header, "parquet")
+    return table_events(path, columns, partial(_record_batches, path, read, texts), header, "parquet")
 
 
 def _opened(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
@@ -47,9 +48,9 @@ def _opened(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
         raise _damaged(path, error, rows=0) from error
 
 
-def _record_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
+def _record_batches(path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
     done = 0
-    with _opened(path, [name for name in columns if name in ("node", "state")]) as parquet:
+    with _opened(path, texts) as parquet:
         batches = parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False)
         while True:
             try:
@@ -58,6 +59,10 @@ def _record_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
                 raise _damaged(path, error, done) from error
             if batch is None:
                 return
+            refuse_swollen_texts(batch, path)
+            time = batch.column("time")
+            if pa.types.is_dictionary(time.type):
+                batch = batch.set_column(batch.schema.get_field_index("time"), "time", time.dictionary_decode())
             yield batch
             done += batch.num_rows
 

@@ -31,7 +31,7 @@ from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.sweep import Outages, Plan
 from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us
 from bfreplay.datasets.times import iso_utc
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, printable
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
@@ -116,7 +116,7 @@ def build_events(
     report_survey(lint, record, plan, survey)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
-        cluster=record.cluster,
+        cluster=None if record.cluster is None else printable(record.cluster),
         source_format=record.source_format or "schedule",
         source_files=tuple(sources),
         source_timezone=record.timezone,

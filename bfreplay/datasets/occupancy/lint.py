@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
 _LONGEST_VALUE = 160
@@ -23,7 +23,7 @@ class Example:
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return ": ".join(part for part in (where, self.value) if part)
+        return printable(": ".join(part for part in (where, self.value) if part))
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ def _count(
 ) -> None:
     if n == 0:
         return
-    text = " ".join(str(value).encode("utf-8", "backslashreplace").decode().split())
+    text = printable(" ".join(str(value).split()))
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
     known = bool(file) or bool(text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.events import is_usable_name, unusable_name
+from bfreplay import checks
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
@@ -119,8 +119,7 @@ class ScheduleRecord:
         for name in names:
             i = index.get(name)
             if i is None:
-                if not is_usable_name(name):
-                    raise unusable_name(name, None)
+                checks.name("node", name, "node")
                 i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
             found[i] = None
         return np.fromiter(found, dtype=np.int32, count=len(found))

@@ -12,6 +12,7 @@ from bfreplay.datasets.occupancy.build import BuiltLog
 from bfreplay.datasets.occupancy.inventory import ABSENT
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import printable
 from bfreplay.wording import amount, count
 
 _WIDTH = 110
@@ -51,7 +52,7 @@ def render(built: BuiltLog, reader: str) -> str:
 
 def _line(label: str, text: str, hanging: int = 0) -> str:
     return textwrap.fill(
-        text,
+        printable(text),
         _WIDTH,
         initial_indent=label.ljust(_LABEL),
         subsequent_indent=" " * (_LABEL + hanging),

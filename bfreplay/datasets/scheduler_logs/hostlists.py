@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bfreplay.checks import LONGEST_NAME
+
 NO_NODES = frozenset({"", "none assigned", "(null)", "none", "n/a", "unknown", "-"})
 """What schedulers write where there are no nodes, in lower case."""
 
@@ -13,6 +15,7 @@ MOST_NODES = 1_000_000
 
 _BLANKS = " "  # Python counts control characters among them; a tab in a list is a mistake
 _SEPARATOR = "\x01"
+_MOST_SHOWN = 80
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
@@ -35,6 +38,8 @@ def expand_nodes(text: str) -> tuple[str, ...]:
     text = text.strip(_BLANKS)
     if text.lower() in NO_NODES:
         return ()
+    if max(text.count(","), text.count("[")) > MOST_NODES:
+        raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     names: dict[str, None] = {}
     for part in _parts(text):
         names.update(dict.fromkeys(_expanded(part)))
@@ -63,8 +68,8 @@ def _parts(text: str) -> list[str]:
 
 def _expanded(part: str) -> list[str]:
     if "[" not in part:
-        if not _NAME.fullmatch(part):
-            raise ValueError(f"{part!r} is no name of a node")
+        if len(part) > LONGEST_NAME or not _NAME.fullmatch(part):
+            raise ValueError(f"{_shown(part)} is no name of a node")
         return [part]
     _check_fields(part)
     from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -73,7 +78,7 @@ def _expanded(part: str) -> list[str]:
     try:
         names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
     except NodeSetException as error:
-        raise ValueError(f"{part!r} is no list of nodes: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{_shown(part)} is no list of nodes: {' '.join(str(error).split())}") from None
     if not _NAME.fullmatch(names[0]):
         raise ValueError(f"{names[0]!r} is no name of a node")
     return names
@@ -81,19 +86,28 @@ def _expanded(part: str) -> list[str]:
 
 def _check_fields(part: str) -> None:
     """Refuse what the library would read as something else (groups, set operators) or expand without end."""
-    size = 1
+    size, length = 1, 0
     for token in _TOKEN.findall(part):
         if not token.startswith("["):
             if not _TEXT.fullmatch(token):
-                raise ValueError(f"{part!r} is no list of nodes")
+                raise ValueError(f"{_shown(part)} is no list of nodes")
+            length += len(token)
             continue
-        width = 0
+        width = digits = 0
         for field in token[1:-1].split(","):
             match = _RANGE.fullmatch(field)
             if match is None:
-                raise ValueError(f"{part!r} is no list of nodes: {field!r} is no range")
+                raise ValueError(f"{_shown(part)} is no list of nodes: {_shown(field)} is no range")
+            digits = max(digits, len(match[1]), len(match[2] or ""))
+            if length + digits > LONGEST_NAME:
+                raise ValueError(f"{_shown(part)} is a list of names of more than {LONGEST_NAME} characters")
             first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
             width += max(0, last - first) // max(step, 1) + 1
         size *= width
+        length += digits
         if size > MOST_NODES:
-            raise ValueError(f"{part!r} is a list of more than {MOST_NODES:,} nodes")
+            raise ValueError(f"{_shown(part)} is a list of more than {MOST_NODES:,} nodes")
+
+
+def _shown(part: str) -> str:
+    return repr(part if len(part) <= _MOST_SHOWN else part[:_MOST_SHOWN] + "...")

@@ -279,12 +279,11 @@ class OpenedLog:
                 bytes_left -= size
                 if bytes_left < 0:
                     raise InputError(
-                        "the archive claims to unpack to far more than its size",
-                        file=path,
+                        "the archive claims to unpack to far more than its size", file=path,
                         value=f"{name}: {size:,} bytes",
                         expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself, and give the folder",
-                    )
+                    )  # fmt: skip
                 # a name of our own: what an archive calls its members decides nothing on this disk
                 unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
                 with naming(unpacked), unpacked.open("wb") as target:

@@ -235,6 +235,7 @@ class _Reader:
         if not given:
             raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
         for label, options in given.items():
+            self._checked(partial(checks.name, "label", label, name), row)
             self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
         return _Axis(name, list(given.values()), list(given))
 

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
+from tests.refusals import refusal_of
 
 numbers = st.integers(0, 40)
 widths = st.integers(1, 3)
@@ -75,3 +76,32 @@ def test_any_text_is_expanded_or_refused(text):
     except ValueError:
         return
     assert all(name.isprintable() and name == name.strip() and name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("n" * 256, "is no name of a node"),
+        ("n" * 16_000_000, "is no name of a node"),
+        ("n[1-99999999999]", "more than 1,000,000 nodes"),
+        ("n" * 250 + "[000001-200000]", "names of more than 255 characters"),
+        ("n[" + "0" * 4_000 + "1-1000000]", "names of more than 255 characters"),
+        ("n[1-1000000]" + "[1]" * 255, "names of more than 255 characters"),
+        ("n[" + "1" * 5_000 + "]", "names of more than 255 characters"),
+        ("," * 16_000_000, "a list of more than"),
+        ("n" + "[1]" * 5_000_000, "a list of more than"),
+    ],
+)
+def test_names_and_lists_of_megabytes_are_refused_in_few_words(tmp_path, text, why):
+    with pytest.raises(ValueError, match=why) as caught:
+        expand_nodes(text)
+    assert len(str(caught.value)) < 300
+    path = tmp_path / "nodes.txt"
+    path.write_text(text + "\n")
+    found = refusal_of("bfreplay.datasets.scheduler_logs.inventory_file:read_inventory", path)
+    assert (why in found.problem, found.row) == (True, "line 1")
+
+
+def test_the_longest_names_are_expanded():
+    assert expand_nodes("n" * 255) == ("n" * 255,)
+    assert expand_nodes("n" * 253 + "[01-02]")[-1] == "n" * 253 + "02"

@@ -154,3 +154,9 @@ def test_a_sweep_of_too_many_runs_is_refused_before_any_is_looked_at(monkeypatch
         with pytest.raises(InputError, match=r"the sweep is 1[\d,]{6,} runs") as caught:
             spec_of({"run": run, **document})
         assert (caught.value.value, caught.value.expected) == (value, "100,000 at most")
+
+
+def test_a_label_that_a_terminal_obeys_is_refused():
+    run = {"events": "sample", "jobs": "sample"}
+    with pytest.raises(InputError, match="a label name is unusable"):
+        spec_of({"run": run, "vary": {"w": {"\x1b[31m": {"t-fwd": 10}}}})

@@ -32,6 +32,8 @@ class ParquetTable:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from bfreplay.datasets.arrow_columns import text_columns
+
         self.file = file
         with file.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
@@ -42,8 +44,8 @@ class ParquetTable:
                     fix="unpack it first, e.g. with gunzip",
                 )
         try:
-            self._parquet = pq.ParquetFile(file.path)
-            self._schema = self._parquet.schema_arrow
+            self._schema = pq.read_schema(file.path)
+            self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damaged(error) from error
         self.names = tuple(self._schema.names)
@@ -67,6 +69,8 @@ class ParquetTable:
         """
         import pyarrow as pa
 
+        from bfreplay.datasets.arrow_columns import refuse_swollen_texts
+
         number = 0
         wanted = list(dict.fromkeys(names))
         batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False)
@@ -75,6 +79,7 @@ class ParquetTable:
                 batch = next(batches, None)
                 if batch is None:
                     return
+                refuse_swollen_texts(batch, self.file.name)
                 columns = [_values(batch.column(wanted.index(name))) for name in names]
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is no UTF-8, too
                 raise self._damaged(error) from error
