@@ -3,11 +3,12 @@
 from bfreplay.policies.bftrainer import BFTrainerPolicy
 from bfreplay.policies.equal_share import EqualSharePolicy
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
-from bfreplay.policies.policy import ANY_TRIGGER, NO_DEADLINE_US, Decision, Policy, PolicyState, Trigger
+from bfreplay.policies.policy import ANY_TRIGGER, NO_DEADLINE_US, NO_TIME_US, Decision, Policy, PolicyState, Trigger
 
 __all__ = [
     "ANY_TRIGGER",
     "NO_DEADLINE_US",
+    "NO_TIME_US",
     "AutoForwardTime",
     "BFTrainerPolicy",
     "Decision",

@@ -16,6 +16,9 @@ from bfreplay.workload import Colocation
 NO_DEADLINE_US = np.iinfo(np.int64).max
 """Deadline of a job that has none."""
 
+NO_TIME_US = np.iinfo(np.int64).min
+"""No time, where an array of times has nothing to say: earlier than any; 0 and -1 are times about 1970."""
+
 
 class Trigger(IntFlag):
     """What happened at a decision point; several may happen at once."""
@@ -119,7 +122,8 @@ class Decision:
         Seconds of work that each job loses now, at the rate that it will have: reading its checkpoint on other nodes.
         ``None``: none.
     not_before_us : (J,) int64
-        A job that is done earlier holds its nodes until then, and completes then. ``None``: none waits.
+        A job that is done earlier holds its nodes until then, and completes then; ``NO_TIME_US`` for a job that does
+        not wait. ``None``: none waits.
     failed : (J,) bool
         Jobs that leave now, with a count of 0: the policy has given them up. ``None``: none.
     until_us

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
+from bfreplay.policies.policy import NO_TIME_US
 from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
 
@@ -82,7 +83,7 @@ def advance(
             useful_us -= paid_us
         stop = records[j]["halt"]
         if records[j]["target"] <= stop:
-            stop = records[j]["work"] if records[j]["not_before_us"] > 0 else np.inf
+            stop = records[j]["work"] if records[j]["not_before_us"] != NO_TIME_US else np.inf
         beyond = records[j]["progress"] + useful - stop
         if stop < np.inf and beyond >= -_ROUNDING * stop:
             # it has processed what it may until the next decision, or all that there was, and waited since

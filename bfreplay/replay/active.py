@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.policies.policy import NO_TIME_US
 from bfreplay.workload import ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
@@ -196,6 +197,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US
+    record["not_before_us"] = NO_TIME_US
     record["min_nodes"] = job.min_nodes
     record["max_nodes"] = max_nodes
     record["scale_up_cost_s"] = job.scale_up_cost_s

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
-from bfreplay.policies import Decision, Policy, PolicyState, Trigger
+from bfreplay.policies import NO_TIME_US, Decision, Policy, PolicyState, Trigger
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, next_target
 from bfreplay.replay.decision_checks import why_not_realisable
@@ -392,7 +392,7 @@ class Engine:
         if decision.samples is not None:
             left = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
             records["halt"] = np.where(decision.samples >= left, np.inf, records["progress"] + decision.samples)
-        records["not_before_us"] = 0 if decision.not_before_us is None else decision.not_before_us
+        records["not_before_us"] = NO_TIME_US if decision.not_before_us is None else decision.not_before_us
         if decision.restart_s is not None:
             records["restart_s"] = decision.restart_s
         if decision.until_us is not None:

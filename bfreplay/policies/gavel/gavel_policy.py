@@ -32,7 +32,7 @@ from bfreplay.policies.gavel.rounds.state import (
 )
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
-from bfreplay.policies.policy import NO_DEADLINE_US, Decision, PolicyState, Trigger
+from bfreplay.policies.policy import NO_DEADLINE_US, NO_TIME_US, Decision, PolicyState, Trigger
 
 
 class GavelPolicy(ABC):
@@ -54,7 +54,7 @@ class GavelPolicy(ABC):
     def __init__(self, options: GavelOptions | None = None) -> None:
         self.options = options or GavelOptions()
         self.shares: SharePolicy = self.make_shares(self.options)
-        self._last_us = -1
+        self._last_us = NO_TIME_US
         self._forget()
 
     @staticmethod
@@ -98,7 +98,7 @@ class GavelPolicy(ABC):
         self.shares.forget()
         self._state: RoundState | None = None
         self._jobs = KnownJobs()
-        self._until_us = -1
+        self._until_us = NO_TIME_US
         self._limits: dict[int, float] = {}
         self._n_rounds = self._n_recomputations = self._n_deadlines_dropped = 0
         self._busy_node_s = 0.0
@@ -180,7 +180,7 @@ class GavelPolicy(ABC):
         placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
         placed.begin(self._rules, slice(n_kept, None), self._until_us - state.time_us)
         self._limits = placed.limits()
-        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else -1
+        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else NO_TIME_US
         return placed.decision(failed if failed.any() else None, self._until_us)
 
     def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
@@ -306,5 +306,5 @@ class GavelPolicy(ABC):
 
     def close(self) -> None:
         """Forget the replay."""
-        self._last_us = -1
+        self._last_us = NO_TIME_US
         self._forget()

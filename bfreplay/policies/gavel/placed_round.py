@@ -9,7 +9,7 @@ from bfreplay.policies.gavel.clock import whole_us
 from bfreplay.policies.gavel.rounds.assignment import Assignment
 from bfreplay.policies.gavel.rounds.rules import RoundRules
 from bfreplay.policies.gavel.rounds.state import RoundState
-from bfreplay.policies.policy import Decision, NodesSeen, PolicyState
+from bfreplay.policies.policy import NO_TIME_US, Decision, NodesSeen, PolicyState
 
 _NO_NODES = np.zeros(0, np.int64)
 
@@ -56,12 +56,12 @@ class PlacedRound:
     Attributes
     ----------
     until_us
-        When the last micro-task that began ends; -1 while none did.
+        When the last micro-task that began ends; ``NO_TIME_US`` while none did.
     """
 
     def __init__(self, state: PolicyState, rounds: RoundState, assignment: Assignment, rows: NDArray[np.int64]) -> None:
         n = state.n_jobs
-        self.until_us = -1
+        self.until_us = NO_TIME_US
         self._state = state
         self._assignment = assignment
         entries = rounds.entries
@@ -77,7 +77,7 @@ class PlacedRound:
         self._partner = np.full(n, -1, np.int64)
         self._samples = np.full(n, np.inf)
         self._restart_s = np.zeros(n)
-        self._not_before_us = np.zeros(n, np.int64)
+        self._not_before_us = np.full(n, NO_TIME_US, np.int64)
 
     def begin(self, rules: RoundRules, tasks: slice, left_us: int) -> None:
         """Micro-tasks that start now, with ``left_us`` left of the round."""
@@ -129,16 +129,16 @@ class PlacedRound:
         return there, rows[there]
 
     def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
-        """The decision, which holds until ``until_us``; -1 where nothing runs: until something happens."""
+        """The decision, which holds until ``until_us``; ``NO_TIME_US`` where nothing runs: until something happens."""
         return Decision(
             self._counts,
             assigned=tuple(self._assigned),
             partner=self._partner if (self._partner >= 0).any() else None,
             samples=self._samples,
             restart_s=self._restart_s if self._restart_s.any() else None,
-            not_before_us=self._not_before_us if self._not_before_us.any() else None,
+            not_before_us=self._not_before_us if (self._not_before_us != NO_TIME_US).any() else None,
             failed=failed,
-            until_us=None if until_us < 0 else until_us,
+            until_us=None if until_us == NO_TIME_US else until_us,
         )
 
     def limits(self) -> dict[int, float]:
