@@ -267,3 +267,9 @@ def test_the_inventory_may_be_all_that_is_wanted(folder):
     refused = run("slurm", "jobs.psv", *options)
     assert refused.exit_code == 2
     assert "give --inventory FILE" in refused.output
+
+
+def test_a_zone_that_changes_nothing_is_said_to(folder):
+    assert "--tz: has no effect on this log" in " ".join(run("swf", "log.swf", "--tz", "Europe/Paris").output.split())
+    assert "--tz:" not in run("swf", "log.swf").output
+    assert "--tz:" not in run("slurm", "jobs.psv", "--tz", "Europe/Paris").output

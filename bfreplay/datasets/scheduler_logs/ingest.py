@@ -137,6 +137,8 @@ def read_log(
             for file in outage_files:
                 read_outages(file, record, options)
             record.lint.facts.pop("outages", None)  # what a reader says of logs without them
+        elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
+            record.lint.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
     beside = [Path(path) for path in outages] + ([] if inventory is None else [inventory])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))

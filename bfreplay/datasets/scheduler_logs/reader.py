@@ -30,6 +30,9 @@ class LogReader(Protocol):
         What it reads, for ``--help`` and messages: ``"Slurm: sacct -P, sacct --json, sacctmgr show event, sinfo"``.
     exports
         The exact commands to run on the cluster, best first.
+
+    A reader of a format without local times may have ``reads_local_times = False``: the report then says that ``--tz``
+    has no effect.
     """
 
     name: str

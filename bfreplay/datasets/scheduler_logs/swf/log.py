@@ -15,7 +15,14 @@ from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.extended import add_listed, n_listed
 from bfreplay.datasets.scheduler_logs.swf.header import NODES, START, ZONE, Header
-from bfreplay.datasets.scheduler_logs.swf.machine import NOT_WHOLE, PARTLY_FILLED, Machine, machine_of, most_at_once
+from bfreplay.datasets.scheduler_logs.swf.machine import (
+    NOT_WHOLE,
+    PARTLY_FILLED,
+    Machine,
+    idle_share,
+    machine_of,
+    most_at_once,
+)
 from bfreplay.datasets.scheduler_logs.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
 from bfreplay.errors import InputError
@@ -28,6 +35,9 @@ IN_PIECES = (
     "for its total running time"
 )
 NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
+
+EPOCHS_FROM_S = 500_000_000
+"""The first jobs of a log that are submitted so much after its start, 16 years, have times since 1970 (here: 1985)."""
 
 _US = 1_000_000
 _OUTSIDE = "a time outside the calendar"
@@ -76,20 +86,22 @@ class SwfLog:
             for at, text in block.comments:
                 after = self.start_us is not None or (first_job is not None and at > first_job)
                 if after and self.start_us is None:
-                    self._begin(alone)
+                    self._begin(alone, block)
                 self.header.add(at, text, after)
             if first_job is not None and self.start_us is None:
-                self._begin(alone)
+                self._begin(alone, block)
             self._add_unreadable(block)
             self._add(block, block.standard)
             self._add(block, block.extended)
             line += block.n_lines
 
-    def _begin(self, alone: bool) -> None:
-        """All comments before the first job are known."""
+    def _begin(self, alone: bool, block: Block) -> None:
+        """All comments before the first job are known; ``block`` has the first jobs."""
         record = self.record
         start = self.header.number(START)
-        is_relative = start is None or start <= 0  # -1 is unknown in this format
+        submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
+        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * _US
+        is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise InputError(
                 "the times of this log count from its own start, so it cannot be joined with another",
@@ -99,7 +111,7 @@ class SwfLog:
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
                 fix="give one file at a time, or add the comment",
             )
-        self.start_us = 0 if start is None or is_relative else start * _US
+        self.start_us = 0 if start is None or is_relative or is_epoch else start * _US
         if is_relative:
             record.time_origin = "relative"
             self.lint.facts["time zone"] = (
@@ -107,6 +119,11 @@ class SwfLog:
             )
             return
         self.lint.facts["time zone"] = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
+        if is_epoch:
+            self.lint.facts["time zone"] = (
+                f"submit times are taken for seconds since 1970-01-01 UTC, as they would be years after the start of a "
+                f"log ({START}: {self.header.values.get(START, 'none')}): no zone is needed"
+            )
         zone = self.header.values.get(ZONE)
         if zone is None:
             return
@@ -199,7 +216,7 @@ class SwfLog:
 
     def _known_machine(self) -> Machine:
         if self.machine is None:
-            self.machine = machine_of(self.header, self.options, self.file.name, self._most_processors)
+            self.machine = machine_of(self.header, self.options, self.file.name, self._use)
             self._set_machine_size(self.machine.n_nodes)
             self.lint.facts["processors per node"] = self.machine.source
         return self.machine
@@ -225,8 +242,8 @@ class SwfLog:
             )
         self.record.set_machine_size(n_nodes)
 
-    def _most_processors(self) -> int:
-        """Read the whole file for the most processors in use at once."""
+    def _use(self) -> tuple[int, float]:
+        """Read the whole file for the most processors in use at once, and how many of these are idle on average."""
         jobs, line = JobSpool(), 1
         for data in self.file.blocks():
             block = Block(data, line)
@@ -236,7 +253,8 @@ class SwfLog:
             ran = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
             start_us = (rows.submit_us + wait_us)[ran]
             jobs.add_counts(start_us, start_us + rows.run_us[ran], start_us, rows.line[ran], processors[ran])
-        return most_at_once(jobs)
+        most = most_at_once(jobs)
+        return most, idle_share(jobs, most)
 
 
 def not_swf(log: SwfLog) -> InputError:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay.datasets.occupancy.spool import JobSpool
+from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.header import NODES, PROCESSORS, Header
@@ -50,15 +50,15 @@ class Machine:
         return rest
 
 
-def machine_of(header: Header, options: ReadOptions, file: str, peak: Callable[[], int]) -> Machine:
+def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[], tuple[int, float]]) -> Machine:
     """Return the machine that the options or else the header tell of.
 
     Parameters
     ----------
     header, options, file
         Of the log.
-    peak
-        Gives the most processors that were in use at once, for the message.
+    use
+        Gives the most processors that were in use at once, and the share of these that is idle, for the message.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def machine_of(header: Header, options: ReadOptions, file: str, peak: Callable[[
     if n_nodes is None and per_node is not None and processors is not None:
         n_nodes = -(-processors // per_node)
     if n_nodes is None or (per_node is None and processors is None):
-        raise _unknown(header, file, peak())
+        raise _unknown(header, file, *use())
     if not 0 < n_nodes <= MOST_NODES or (per_node is None and not n_nodes <= (processors or 0)):
         raise InputError(
             "the number of nodes cannot be right",
@@ -92,15 +92,25 @@ def machine_of(header: Header, options: ReadOptions, file: str, peak: Callable[[
     return Machine(n_nodes, processors // common, n_nodes // common, source)
 
 
-def _unknown(header: Header, file: str, peak: int) -> InputError:
+def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
     found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
         "the log does not say how many nodes the machine has and how many processors each has",
         file=file,
         value=", ".join(found) or "no MaxNodes, no MaxProcs",
-        expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once",
-        fix="give it: --nodes N --procs-per-node P (N times P is then at least that, unless the log is overbooked)",
+        expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
+        f"would be {idle:.0%} idle over the whole log; it may be smaller, where logs show more in use than there is)",
+        fix="give it as its site describes it: --nodes N --procs-per-node P",
     )
+
+
+def idle_share(jobs: JobSpool, n: int) -> float:
+    """Return the share of ``n`` processors that is idle, from the first start to the last end of the jobs."""
+    used_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
+    for rows, _ in jobs.slices():
+        used_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
+        first_us, last_us = min(first_us, int(rows.start_us[0])), max(last_us, int(rows.end_us.max()))
+    return 1 - used_us / (n * (last_us - first_us)) if n and last_us > first_us else 0.0
 
 
 def most_at_once(jobs: JobSpool) -> int:

@@ -33,6 +33,7 @@ class SwfReader:
 
     name = "swf"
     title = "Standard Workload Format: logs of the Parallel Workloads Archive (.swf), Alea's form with node ids"
+    reads_local_times = False
     exports: Sequence[Export] = (
         Export(
             "bfreplay datasets fetch kth-sp2-1996",
