@@ -10,12 +10,13 @@ else is a finding, whose input libFuzzer leaves in the working folder as ``crash
 
     python fuzz/readers.py slurm crash-...
 
-It starts from the small logs of tests/datasets/scheduler_logs/small_logs_of_formats.py, in a corpus of its own that is
-removed afterwards unless a folder is given.
+It starts from the small logs of tests/datasets/scheduler_logs/small_logs_of_formats.py and from a few hostile files, in
+a corpus of its own that is removed afterwards unless a folder is given.
 """
 
 from __future__ import annotations
 
+import gzip
 import sys
 import tempfile
 from collections.abc import Callable
@@ -23,6 +24,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 USAGE = 2
+HOSTILE = (
+    b"PK\x03\x04\x14\x00", b"PK\x05\x06" + bytes(18), "JobID|NodeList\n".encode("utf-16"), b"%PDF-1.7\n",
+    b"[2024-05-01T00:00:01.123] slurmctld started\n", gzip.compress(b"x" * (1 << 25)), b"{" * 2_000, b"[" * 2_000,
+    b"\x1b[31m\xed\xa0\x80|n[1-99999999999]\n", b"n" + b"[1]" * 2_000 + b"\n",
+)  # fmt: skip
+"""Starts that every reader is given besides its own: files of other kinds, and claims of more than there is."""
 
 
 def seeds_of(reader: str) -> list[bytes]:
@@ -73,7 +80,7 @@ def main() -> int:
         folder = Path(name)
         corpus = folder / "corpus"
         corpus.mkdir()
-        for i, seed in enumerate(seeds_of(reader)):
+        for i, seed in enumerate([*seeds_of(reader), *HOSTILE]):
             (corpus / f"seed-{i}").write_bytes(seed)
         has_corpus = any(not argument.startswith("-") for argument in sys.argv[1:])
         target = target_of(reader, folder)

@@ -24,7 +24,7 @@ def test_every_reader_has_seeds_that_its_target_reads(fuzz, reader, tmp_path, mo
     seeds = fuzz.seeds_of(reader)
     assert len(seeds) == sum(log.reader == reader for log in SMALL_LOGS.values()) > 0
     target = fuzz.target_of(reader, tmp_path)
-    for data in (*seeds, b"", b"\x00\xff", seeds[0][:-200]):
+    for data in (*seeds, b"", b"\x00\xff", seeds[0][:-200], *fuzz.HOSTILE):
         target(data)
     read = []
     monkeypatch.setattr("bfreplay.datasets.scheduler_logs.ingest.build_events", lambda *given: read.append(given) or 1)

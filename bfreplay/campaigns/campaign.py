@@ -138,6 +138,7 @@ class Campaign:
         checks.name("campaign", self.name, "name")
         checks.one_of("kind", self.kind, KINDS)
         checks.whole("trials", self.trials, 1, MOST_TRIALS)
+        checks.name("trial", self.trial_name(self.trials - 1, self.retries.most), "name")
         checks.whole("epochs", self.epochs, 1, MOST_TRIALS)
         checks.whole("seed", self.seed, 0)
         checks.number("start_after_s", self.start_after_s, least=0, most=1e10)

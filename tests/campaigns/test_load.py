@@ -82,6 +82,11 @@ def test_the_least_that_a_campaign_needs(tmp_path):
     ("text", "problem", "row"),
     [
         (LEAST.replace("trials", f'name = "{RED}"\ntrials'), "name has a line break", "[campaign]"),
+        (
+            LEAST.replace("trials", f'name = "{"x" * 243}"\ntrials'),
+            "a trial name is unusable: it has 256",
+            "[campaign]",
+        ),
         (LEAST + f'[search."{RED}"]\nlow = 1\nhigh = 2\n', "a hyper-parameter name is unusable", f"[search.{RED}]"),
         (MODELS.replace('"wide"', f'"{RED}"'), "name has a line break", "[[model]] 1"),
     ],

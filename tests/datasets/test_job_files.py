@@ -403,3 +403,19 @@ def test_a_long_text_in_many_rows_of_a_small_file_takes_no_memory(tmp_path):
         found = refusal_of("bfreplay.datasets:load_jobs", path)
         assert found.problem == "the texts in 'name' are far too long"
         assert found.file == str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "column"),
+    [
+        (TOML.replace("count = 3", "count = 100001"), "the count is too large", "count"),
+        (TOML.replace("count = 3", "count = 1000000000000"), "the count is too large", "count"),
+        (TOML.replace('"trial"', f'"{"x" * 251}"'), "the numbered names are too long", "name"),
+    ],
+)
+def test_a_job_is_not_repeated_beyond_bounds(tmp_path, text, problem, column):
+    file = text_file(tmp_path, "jobs.toml", text)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    assert (caught.value.file, caught.value.row, caught.value.column) == (str(file), "[[job]] 1", column)
+    assert len(load_jobs(text_file(tmp_path, "jobs.toml", TOML.replace('"trial"', f'"{"x" * 250}"')))) == 4

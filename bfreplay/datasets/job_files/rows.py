@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bfreplay.checks import near_name
+from bfreplay.checks import is_name, near_name
 from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
@@ -49,6 +49,7 @@ COLUMNS = (
     "model",
 )
 _FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
+_MOST_REPEATED = 100_000
 REPEAT_KEYS = ("count", "submit_every_s")
 _FIXES = {
     "name": "give the job a name",
@@ -214,6 +215,10 @@ class _Row:
         count = self._whole("count")
         if count < 1:
             raise self._error("the count is below 1", "count", "a whole number >= 1", "give 1 or more, or drop the job")
+        if count > _MOST_REPEATED:
+            raise self._error("the count is too large", "count", f"at most {_MOST_REPEATED:,}", "give a lower count")
+        if not is_name(f"{job.name}-{count - 1:04d}"):
+            raise self._error("the numbered names are too long", "name", "a shorter name", "shorten the name")
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
