@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.findings import report_survey
+from bfreplay.datasets.occupancy.findings import NODE_HOURS, NODES, report_survey
 from bfreplay.datasets.occupancy.inventory import (
+    HOUR_US,
     absences,
     check_given_inventory,
     doubt_rare_names,
@@ -29,7 +30,7 @@ from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.occupancy.sweep import Outages, Plan
-from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us
+from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, printable
 
@@ -38,6 +39,11 @@ FEW_SHARE = 0.05
 AMONG_THE_SEEN = (
     "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
     "nobody said how many nodes the machine has (--nodes, --inventory)"
+)
+GAP_DAYS = 30
+GAP = (
+    "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
+    "busy, all the time between (--window takes a part of the log)"
 )
 BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
 
@@ -114,6 +120,8 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(lint, record, plan, survey)
+    if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
+        _doubt_gap(record, window, lint)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -130,6 +138,16 @@ def build_events(
     source = OccupancySource(record, plan, survey.start)
     events = NodeEvents(inventory, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, lint, window)
+
+
+def _doubt_gap(record: ScheduleRecord, window: Window, lint: Lint) -> None:
+    """Doubt a window that is the whole log and mostly a time in which nothing happens."""
+    begin_us, end_us = longest_gap_us(record, window)
+    length_us = end_us - begin_us
+    if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
+        hours = lint.facts[NODE_HOURS].get("idle", 0.0)
+        value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
+        lint.doubt(GAP, value=value, node_hours=min(hours, lint.facts[NODES] * length_us / HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> None:

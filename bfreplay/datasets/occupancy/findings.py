@@ -25,6 +25,7 @@ LASTING = (
     "count as busy to the end of the log"
 )
 RUNAWAY = "jobs without an end are long over their time limit; they are ended there (runaway jobs)"
+OVER_LIMIT = "jobs ran for more than twice their time limit: is their end wrong? Their nodes count as busy until then"
 CLIPPED = "jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free"
 DROPPED = "jobs needed more nodes than were free; they were left out"
 DELAYED = "jobs needed more nodes than were free; they were delayed"
@@ -84,6 +85,8 @@ def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey
         facts["jobs running at the end of the log"] = running
     if runaway:
         _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
+    if sweep.n_over:
+        _doubt_hours(lint, OVER_LIMIT, sweep.over_us, sweep.n_over)
     if tallies[machine.OVERLAPS] and plan.rules.shared_nodes == "refuse":
         raise InputError(
             "jobs share nodes: some start on a node that another job still holds",

@@ -88,6 +88,9 @@ class Sweep:
         node-microseconds in the window.
     held_us, cut_us, open_us
         Node-microseconds of jobs in the window: of all, of those that an edge cuts, of those without an end.
+    n_over, over_us
+        Jobs that ended far beyond their time limit (twice the limit, and the grace), and their node-microseconds in the
+        window after the limit.
     runaway_us
         Node-microseconds in the window after the ends of runaway jobs: busy if they did run on.
     """
@@ -101,9 +104,9 @@ class Sweep:
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
         self.tallies = np.zeros(machine.N_TALLIES)
         self.ended_open = [0, 0]
-        self.never_began = self.n_cut = self.n_lasting = 0
+        self.never_began = self.n_cut = self.n_lasting = self.n_over = 0
         self.held_us = self.cut_us = self.open_us = self.lasting_us = 0.0
-        self.runaway_us = self.never_began_us = 0.0
+        self.runaway_us = self.over_us = self.never_began_us = 0.0
         self._scalars = np.zeros(machine.N_SCALARS, np.int64)
         self._scalars[machine.UNUSED_SINCE] = machine.NEVER
         self._scalars[machine.FIRST_LACKING] = self._scalars[machine.LAST_LACKING] = -1
@@ -186,6 +189,13 @@ class Sweep:
             self.lasting_us += float((inside_us * jobs.count)[longer].sum())
             after_us = np.maximum(seen_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
             self.runaway_us += float((after_us * jobs.count)[is_runaway].sum())
+        grace_us = np.maximum(jobs.limit_end_us - jobs.start_us, microseconds(rules.limit_grace_s))
+        is_over = ~is_open & (jobs.limit_end_us != OPEN_END) & (jobs.end_us - grace_us > jobs.limit_end_us)
+        if is_over.any():
+            over_us = np.minimum(jobs.end_us, stop_us) - np.maximum(jobs.limit_end_us, start_us)
+            is_over &= over_us > 0
+            self.n_over += int(np.count_nonzero(is_over))
+            self.over_us += float((over_us.astype(np.float64) * jobs.count)[is_over].sum())
         self._count_cut(jobs, end_us, is_open)
         return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
 

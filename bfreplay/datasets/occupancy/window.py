@@ -67,6 +67,19 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     return _estimated(record, first_us, log_end_us)
 
 
+def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
+    """Return from when to when no job starts or ends for longest within a window, to a 2,000th of its length."""
+    width = -(-(window.end_us - window.start_us) // BINS)
+    is_marked = np.zeros(BINS, np.bool_)
+    for rows, _ in record.jobs.slices():
+        for time_us in (rows.start_us, rows.end_us):
+            inside = time_us[(time_us >= window.start_us) & (time_us <= window.end_us)]
+            is_marked[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
+    marked = np.concatenate([[-1], np.flatnonzero(is_marked), [BINS]])
+    longest = int(np.argmax(np.diff(marked)))
+    return window.start_us + int(marked[longest] + 1) * width, window.start_us + int(marked[longest + 1]) * width
+
+
 def first_time_us(record: ScheduleRecord) -> int:
     """When the log begins: with its first job, or what it says, or the first sample where there are no jobs."""
     times = [record.first_start_us]

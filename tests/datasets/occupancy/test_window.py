@@ -2,12 +2,15 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.build import build_events
+from bfreplay.datasets.occupancy.build import GAP, build_events
+from bfreplay.datasets.occupancy.findings import OVER_LIMIT
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
 from bfreplay.datasets.occupancy.window import BINS, Window, _load, chosen_window
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+from tests.datasets.occupancy.small_records import counted, plain
 
 S = 10**6
 HOUR, DAY = 3_600 * S, 86_400 * S
@@ -252,3 +255,33 @@ def test_the_load_is_the_mean_number_of_nodes_held(span):
         inside = np.minimum(spans[:, 1], edges[i + 1]) - np.maximum(spans[:, 0], edges[i])
         held = WIDTH * np.maximum(inside, 0).sum() + 3 * max(int(edges[i + 1] - max(edges[i], T - DAY)), 0)
         assert load[i] == pytest.approx(held / (edges[1] - edges[0]), abs=1e-6)
+
+
+def far_away(stray_us, **changes):
+    jobs = [(T + i * HOUR, T + (i + 3) * HOUR, 1) for i in range(240)]
+    return build_events(counted([*jobs, (T + stray_us, T + stray_us + HOUR, 1)]), plain(**changes))
+
+
+def test_a_row_of_another_century_is_a_doubt_about_a_window_that_holds_it():
+    built = far_away(75 * 365 * DAY)
+    doubt = built.lint.doubts[GAP]
+    begin_us, end_us = (T + 10 * DAY, T + 75 * 365 * DAY)
+    assert doubt.examples[0].value[:10] in {f"{iso_utc(begin_us + k * DAY)}"[:10] for k in range(15)}
+    assert doubt.node_hours == pytest.approx(4 * (end_us - begin_us) / HOUR, rel=1e-3)
+    assert GAP not in far_away(75 * 365 * DAY, window="estimate").lint.doubts
+
+
+@pytest.mark.parametrize(("days", "is_doubt"), [(20, False), (39, False), (45, True), (-35, True), (-29, False)])
+def test_a_gap_is_a_doubt_if_it_is_more_than_a_month_and_more_than_half_of_the_log(days, is_doubt):
+    assert (GAP in far_away(days * DAY).lint.doubts) == is_doubt
+
+
+@pytest.mark.parametrize(
+    ("hours", "limit_h", "over_h"), [(4, 2, 0), (5, 2, 3), (2, 1, 0), (1, 0.1, 0), (1.2, 0.1, 1.1)]
+)
+def test_a_job_far_beyond_its_time_limit_is_a_doubt(hours, limit_h, over_h):
+    record = counted([(T, T + 20 * HOUR, 1)])
+    limit_us = T + round(limit_h * HOUR)
+    record.add_job("long", T, T + round(hours * HOUR), None, 2, limit_end_us=limit_us)
+    doubt = build_events(record, plain()).lint.doubts.get(OVER_LIMIT)
+    assert (doubt.node_hours if doubt else 0) == pytest.approx(2 * over_h)

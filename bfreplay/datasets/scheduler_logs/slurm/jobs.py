@@ -171,7 +171,7 @@ class JobRows:
             self._check_span(row, file, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
         self._first.add(start_us, row.submitted)
-        limit_end_us = start_us + row.limit_us if end_us is None and row.limit_us else None
+        limit_end_us = start_us + row.limit_us if row.limit_us else None
         self._record.add_job(
             self._identity(row, file), start_us, end_us, nodes, row.count, limit_end_us, file.name, line
         )

@@ -256,7 +256,7 @@ class _Columns:
             times[1],
             self._elapsed_us(cells),
             duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
-            None if times[1] is not None else self._limit_us(cells),
+            self._limit_us(cells),
             count,
             nodes,
             cells[self.cluster] if self.cluster >= 0 else None,
