@@ -1,6 +1,8 @@
-"""Decisions that every formulation must answer: hand-made corners, and random ones."""
+"""Decisions that every formulation must answer: hand-made corners, random ones, wide ones, and those of a replay."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
@@ -75,3 +77,39 @@ def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[Alloc
         losses = rng.integers(0, 8, (2, n_jobs)).astype(np.float64)
         decisions.append(AllocationProblem(current, min_nodes, max_nodes, gain, losses[0], losses[1], capacity, limit))
     return decisions
+
+
+def wide_decisions(seed: int = 0) -> list[AllocationProblem]:
+    """One and two jobs on 16, 33 and 64 idle nodes: curves with dents that rise to the end.
+
+    From nothing, from half of the nodes, and for one job also where rescaling costs too much.
+    """
+    rng = np.random.default_rng(seed)
+    decisions = []
+    for width in (16, 33, 64):
+        for n_jobs in (1, 2):
+            gain = np.cumsum(rng.integers(-2, 9, (n_jobs, width + 1)), axis=1).astype(np.float64)
+            gain[:, 0] = 0.0
+            losses = rng.integers(0, 8, (2, n_jobs)).astype(np.float64)
+            current = np.array([width // 2 + 2, 1][:n_jobs])
+            cases = ((0 * current, *losses), (current, *losses), (current, *(1e3 + losses)))
+            for held, up, down in cases if n_jobs == 1 else cases[:2]:
+                least, most = rng.integers(1, 4, n_jobs), np.full(n_jobs, width)
+                decisions.append(AllocationProblem(held, least, most, gain, up, down, width))
+    return decisions
+
+
+@cache
+def replayed_decisions() -> tuple[AllocationProblem, ...]:
+    """Decisions of a replay of the bundled sample: two jobs of up to 64 nodes at once.
+
+    On at most 32 idle nodes, beyond which a formulation with a column for each job and node may take minutes.
+    """
+    from bfreplay.datasets import load_events, load_jobs
+    from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
+    from bfreplay.experiments.formulation_lab.sampling import sample_decisions
+
+    log = load_events(sample_events_path())
+    day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)
+    sampled = sample_decisions(day, load_jobs(sample_jobs_path()), sample=12, t_fwd_s=120.0, max_parallel=2)
+    return tuple(each.problem for each in sampled.decisions if each.problem.capacity <= 32)

@@ -16,7 +16,7 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
-from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.decisions import corner_decisions, random_decisions, replayed_decisions, wide_decisions
 from bfreplay.testing.points import point_fault
 
 CORNERS = corner_decisions()
@@ -80,6 +80,14 @@ class FormulationContract:
 
     def test_it_has_the_optimum_of_random_decisions(self, worker: IsolatedBackend) -> None:
         for problem in random_decisions():
+            self.check_optimum(problem, worker)
+
+    def test_it_has_the_optimum_of_wide_decisions(self, worker: IsolatedBackend) -> None:
+        for problem in wide_decisions():
+            self.check_optimum(problem, worker)
+
+    def test_it_has_the_optimum_of_the_decisions_of_a_replay(self, worker: IsolatedBackend) -> None:
+        for problem in replayed_decisions():
             self.check_optimum(problem, worker)
 
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.formulations.node_level import NodeLevel
 from bfreplay.milp.isolation import IsolatedBackend
@@ -127,6 +128,64 @@ def test_a_broken_model_fails(formulation, test, corner, why):
 def test_a_wrong_optimum_fails(formulation, corner, why):
     with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError, match=why):
         contract(formulation).test_it_has_the_optimum_of_the_decision(corner, worker)
+
+
+def _flat_curve(problem, limit):
+    """What more than ``limit`` nodes add is forgotten."""
+    gain = problem.gain.copy()
+    gain[:, limit:] = gain[:, [min(limit, gain.shape[1] - 1)]]
+    return replace(problem, gain=gain)
+
+
+def _short_of_nodes(problem, limit):
+    """Idle nodes beyond ``limit`` are not given away."""
+    return replace(problem, capacity=min(problem.capacity, limit))
+
+
+def _forgotten_nodes(problem, limit):
+    """What a job holds beyond ``limit`` nodes is not known."""
+    return replace(problem, current=np.minimum(problem.current, limit))
+
+
+def _free_rescaling(problem, limit):
+    """A job that holds more than ``limit`` nodes rescales for nothing."""
+    few = problem.current <= limit
+    return replace(
+        problem, scale_up_loss=problem.scale_up_loss * few, scale_down_loss=problem.scale_down_loss * few
+    )  # fmt: skip
+
+
+def _wrong_above(limit, fault, parent):
+    class Wrong(parent):
+        def build(self, problem):
+            return super().build(fault(problem, limit))
+
+    return Wrong
+
+
+@pytest.mark.parametrize("limit", [8, 32])
+@pytest.mark.parametrize(
+    ("fault", "parent"),
+    [
+        *((_flat_curve, FORMULATIONS.load(name)) for name in FORMULATIONS.names()),
+        (_short_of_nodes, Choices), (_forgotten_nodes, Choices), (_free_rescaling, Choices),
+    ],
+)  # fmt: skip
+def test_a_fault_that_bites_on_many_nodes_only_fails(fault, parent, limit):
+    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError):
+        contract(_wrong_above(limit, fault, parent)).test_it_has_the_optimum_of_wide_decisions(worker)
+
+
+def test_a_fault_that_bites_on_many_nodes_only_fails_on_the_decisions_of_a_replay():
+    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError):
+        contract(_wrong_above(8, _free_rescaling, Choices)).test_it_has_the_optimum_of_the_decisions_of_a_replay(worker)
+
+
+@pytest.mark.parametrize("fault", [_flat_curve, _short_of_nodes, _forgotten_nodes, _free_rescaling])
+def test_faults_of_many_nodes_pass_what_is_small(fault):
+    """So that it is the wide decisions that find them."""
+    with IsolatedBackend("cbc") as worker:
+        contract(_wrong_above(32, fault, Choices)).test_it_has_the_optimum_of_random_decisions(worker)
 
 
 def contract(formulation) -> FormulationContract:
