@@ -195,6 +195,24 @@ def test_state_changes_of_busy_nodes_are_no_decision_points():
     assert result.summary["n_pool_events"] == 0
 
 
+def test_the_most_idle_nodes_are_told_although_fewer_join_later():
+    events = log(3, [(2, 0, False), (3, 1, False), (5, 0, True)], 10, idle_first=[0, 1, 2])
+    assert replay_log(events, JobSet([job()])).summary["most_idle_nodes"] == 3
+
+
+def test_a_policy_is_not_asked_while_no_node_is_idle():
+    class Counts(EqualSharePolicy):
+        seen = ()
+
+        def decide(self, state: PolicyState) -> Decision:
+            self.seen = (*self.seen, (state.time_us / SECOND, state.n_idle))
+            return super().decide(state)
+
+    policy = Counts()
+    replay_log(log(1, [(5, 0, False), (7, 0, True)], 10, idle_first=[0]), JobSet([job()]), policy)
+    assert policy.seen[:2] == ((0.0, 1), (7.0, 1))
+
+
 def test_events_before_the_first_job_are_counted():
     events = log(2, [(5, 1, True), (7, 0, False), (12, 1, False)], 20, idle_first=[0])
     assert replay_log(events, JobSet([job(submit_s=10)])).summary["n_pool_events"] == 3

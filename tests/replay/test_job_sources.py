@@ -209,11 +209,12 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
 
 
 def test_a_job_that_was_stopped_in_the_queue_is_passed_over_when_its_turn_comes():
-    submit = tuple(reporting(name) for name in "abcd")  # one at a time, 10 s each
-    orders = [Orders(submit, ask_again_us=3 * SECOND), Orders(stop={"c": Ending.STOPPED})]
-    run = replayed(idle_for(60), Scripted(orders), max_parallel=1)
+    # two at a time on two nodes each, 20 s: at 20 s both places are free, and c, d and e wait in the queue
+    submit = tuple(reporting(name) for name in "abcde")
+    orders = [Orders(submit, ask_again_us=3 * SECOND), Orders(stop={"d": Ending.STOPPED})]
+    run = replayed(idle_for(60), Scripted(orders), max_parallel=2)
     assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
-        "a": ("finished", 10), "b": ("finished", 20), "c": ("stopped", 3), "d": ("finished", 30),
+        "a": ("finished", 20), "b": ("finished", 20), "c": ("finished", 40), "d": ("stopped", 3), "e": ("finished", 40),
     }  # fmt: skip
 
 
