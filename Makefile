@@ -13,7 +13,7 @@ UNSAFE := .venv-unsafe-cbc
 LOWEST := .venv-lowest
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
-# about half of the suite, in a tenth of its time: no golden replays, no searches, no browser, no documentation
+# no golden replays, no searches, no sweeps, no browser, no documentation
 FAST   := answers policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 

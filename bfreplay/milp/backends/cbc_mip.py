@@ -30,7 +30,7 @@ STATUSES = {
 }
 """python-mip's status names; every other one is ``UNKNOWN``."""
 
-REQUIREMENT = "'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'"
+REQUIREMENT = "'mip>=1.17,<2' 'cbcbox>=2.914,<2.929'"
 
 INCREMENT = "1e-7"
 """What a solution must be better by, of an objective whose largest coefficient is 1. CBC's own 1e-5 makes it call
@@ -63,8 +63,11 @@ class CbcMip:
     def available(self) -> str:
         """Empty, or what is missing: python-mip, a sound CBC build, or a CBC for this machine."""
         fix = f"pip install {REQUIREMENT} (no CBC build exists for ppc64le: use the exact solver there)"
-        why = "cbcbox 2.931 and later abort on SOS2 models and call wrong answers optimal, and mip 2 requires one"
-        wrong = unmet("mip", ">=1.17,<2", why=why, fix=fix) or unmet("cbcbox", ">=2.913,<2.929", why=why, fix=fix)
+        why = (
+            "cbcbox 2.931 and later abort on SOS2 models and call wrong answers optimal, 2.913 aborts on infeasible "
+            "ones, and mip 2 requires a late one"
+        )
+        wrong = unmet("mip", ">=1.17,<2", why=why, fix=fix) or unmet("cbcbox", ">=2.914,<2.929", why=why, fix=fix)
         if wrong:
             return wrong
         try:

@@ -46,7 +46,7 @@ class Scip:
     def available(self) -> str:
         """Empty, or which PySCIPOpt to install."""
         fix = "pip install 'bfreplay[scip]'"
-        return unmet("pyscipopt", ">=5.3,<7", why="others are untried", fix=fix)
+        return unmet("pyscipopt", ">=5.4,<7", why="others are untried", fix=fix)
 
     def version(self) -> str:
         """As ``"SCIP 10.0 (PySCIPOpt 6.3.0)"``."""

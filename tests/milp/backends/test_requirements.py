@@ -38,7 +38,7 @@ def test_a_version_outside_is_named_with_reason_and_fix(monkeypatch, found):
 @pytest.mark.parametrize(
     ("name", "package", "fix"),
     [
-        ("cbc", "mip", "pip install 'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'"),
+        ("cbc", "mip", "pip install 'mip>=1.17,<2' 'cbcbox>=2.914,<2.929'"),
         ("pulp-cbc", "pulp", "pip install 'pulp>=3.3,<4'"),
         ("highs", "highspy", "pip install 'highspy>=1.13,!=1.14.0,<2'"),
         ("gurobi", "gurobipy", "pip install 'bfreplay[gurobi]'"),
@@ -56,7 +56,7 @@ def test_a_missing_package_is_named_with_the_fix(monkeypatch, name, package, fix
 )
 def test_builds_of_cbc_that_are_known_to_be_unsound_are_refused_with_the_fix(monkeypatch, mip, cbcbox):
     install(monkeypatch, mip=mip, cbcbox=cbcbox)
-    assert "pip install 'mip>=1.17,<2' 'cbcbox>=2.913,<2.929'" in backend_of("cbc").available()
+    assert "pip install 'mip>=1.17,<2' 'cbcbox>=2.914,<2.929'" in backend_of("cbc").available()
 
 
 def test_a_gurobi_whose_licence_has_expired_is_refused_with_the_reason(monkeypatch):
