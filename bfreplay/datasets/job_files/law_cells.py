@@ -23,7 +23,7 @@ def is_law(cell: Any) -> bool:
     return isinstance(cell, str) and "(" in cell
 
 
-def law_of(cell: Any) -> Law:
+def law_of(cell: Any, *, allow_code: bool = False) -> Law:
     """Return the law in a cell for which ``is_law`` is true.
 
     Parameters
@@ -31,11 +31,14 @@ def law_of(cell: Any) -> Law:
     cell
         ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
         ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``.
+    allow_code
+        Whether the law may be code to import, ``package.module:Class``.
 
     Raises
     ------
     InputError
-        No such law; a parameter that is unknown, missing, there twice, no number or out of range.
+        No such law, or one that may not be imported; a parameter that is unknown, missing, there twice, no number or
+        out of range.
     """
     if isinstance(cell, Mapping):
         name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
@@ -43,7 +46,7 @@ def law_of(cell: Any) -> Law:
             raise InputError("the name of the law is no text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
         name, given = _parts(cell)
-    law = law_named(name)
+    law = law_named(name, allow_code=allow_code)
     wanted = [parameter.name for parameter in law.parameters]
     for key in given:
         if key not in wanted:
