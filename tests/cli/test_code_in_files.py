@@ -116,9 +116,8 @@ def invoked(commands, hostile, cwd=None):
         str(REPOSITORY / "bfreplay"),
         str(hostile / "runner"),
     ]
-    runner = (
-        hostile / "bin" / "runner.py"
-    )  # as the command is started: its folder comes first, not the working directory
+    # a file elsewhere, as the command is: its folder is on the search path, and the working directory is not
+    runner = hostile / "runner" / "runner.py"
     runner.parent.mkdir(exist_ok=True)
     runner.write_text(RUNNER)
     done = subprocess.run(
