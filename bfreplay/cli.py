@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -40,8 +39,6 @@ class _Group(click.RichGroup):
             sys.stdout.reconfigure(errors="backslashreplace")  # as Python has it for stderr: no text may end a command
         # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        if str(Path.cwd()) not in sys.path:
-            sys.path.append(str(Path.cwd()))  # so that package.module:Class may lie where the user stands
         try:
             return super().invoke(ctx)
         except BfreplayError as error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,25 +62,47 @@ class Registry:
         InputError
             Nothing has this name; the message lists what exists.
         """
-        if name in self.built_in:
-            return self.built_in[name]
-        for point in sorted(entry_points(group=self.group), key=lambda point: point.value):
-            if point.name == name:
-                return point.value
+        registered = self._registered(name)
+        if registered is not None:
+            return registered
         if ":" in name:
             return name
         raise unknown_name(self.kind, name, self.names(), self.form)
 
-    def load(self, name: str) -> Any:
+    def _registered(self, name: str) -> str | None:
+        if name in self.built_in:
+            return self.built_in[name]
+        points = sorted(entry_points(group=self.group), key=lambda point: point.value)
+        return next((point.value for point in points if point.name == name), None)
+
+    def refuse_code(self, name: str, column: str | None = None) -> None:
+        """Raise ``InputError`` where ``name``, read from a file, is code to import: neither registered nor unknown."""
+        if ":" in name and self._registered(name) is None:
+            raise code_refused(f"the {self.kind} {name!r}", name, column)
+
+    def find(self, name: str, form: str, *, allow_code: bool) -> Any:
+        """Import what is behind ``name``, whatever it is; arguments and errors as for ``load`` and ``imported``."""
+        registered, what = self._registered(name), f"the {self.kind} {name!r}"
+        if registered is not None:
+            return _imported(registered, what, form)
+        return imported(self.location(name), what, form, allow_code=allow_code)
+
+    def load(self, name: str, *, allow_code: bool) -> Any:
         """Import the class behind ``name``, or the function where those are taken.
+
+        Parameters
+        ----------
+        name
+            What is registered, or ``package.module:Class``.
+        allow_code
+            Import what is not registered: only where the user gave the name, or allows files to give it.
 
         Raises
         ------
         InputError
-            No such name, or it cannot be imported, or is something else.
+            No such name, or it may not or cannot be imported, or is something else.
         """
-        location = self.location(name)
-        found = imported(location, f"the {self.kind} {name!r}", self.form)
+        location, found = self.location(name), self.find(name, self.form, allow_code=allow_code)
         if not isinstance(found, type):
             if self.takes_functions and callable(found):
                 return found
@@ -93,8 +117,8 @@ class Registry:
             )
         return found
 
-    def make(self, name: str) -> Any:
-        """Import the class behind ``name`` and call it without arguments.
+    def make(self, name: str, *, allow_code: bool) -> Any:
+        """Import the class behind ``name`` and call it without arguments; ``allow_code`` as for ``load``.
 
         Raises
         ------
@@ -102,13 +126,13 @@ class Registry:
             As ``load``, or the constructor needs arguments or fails.
         """
         return made(
-            self.load(name), f"the {self.kind} {name!r}", value=self.location(name),
+            self.load(name, allow_code=allow_code), f"the {self.kind} {name!r}", value=self.location(name),
             expected="a class that is called without arguments",
         )  # fmt: skip
 
 
-def imported(location: str, what: str, form: str, column: str | None = None) -> Any:
-    """Import what stands at ``location``.
+def imported(location: str, what: str, form: str, column: str | None = None, *, allow_code: bool) -> Any:
+    """Import code that a user or a file names; the working directory is searched last, for that code alone.
 
     Parameters
     ----------
@@ -120,12 +144,33 @@ def imported(location: str, what: str, form: str, column: str | None = None) -> 
         How it should be spelled: ``"package.module:Class"``.
     column
         Key or option that names it, for the error.
+    allow_code
+        Whether it may be imported: not where a file alone names it, unless the user allows that.
 
     Raises
     ------
     InputError
-        It is spelled otherwise, or cannot be imported.
+        It may not be imported, is spelled otherwise, or cannot be imported.
     """
+    if not allow_code:
+        raise code_refused(what, location, column)
+    here, package = str(Path.cwd()), location.partition(":")[0].partition(".")[0]
+    if package and not {here, package} & {*sys.path, *sys.modules} and find_spec(package) is None:
+        sys.path.append(here)
+    return _imported(location, what, form, column)
+
+
+def code_refused(what: str, location: str, column: str | None) -> InputError:
+    """Return the error for code that only a file names."""
+    return InputError(
+        f"{what} is code that a file names, and a file may not have code imported", column=column, value=location,
+        expected="a registered name",
+        fix="if you trust this code: name it yourself in an option of the command, or add --allow-code (in Python: "
+        "allow_code=True where the file is read)",
+    )  # fmt: skip
+
+
+def _imported(location: str, what: str, form: str, column: str | None = None) -> Any:
     module_name, _, path = location.partition(":")
     if not module_name or not path:
         raise InputError(

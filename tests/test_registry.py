@@ -40,43 +40,43 @@ def registry(**changes):
 
 def test_a_class_is_found_by_its_name_and_by_its_place():
     for name in ("ours", f"{HERE}:Sound"):
-        assert registry().load(name) is Sound
-        assert registry(takes_functions=True).load(name) is Sound
-    assert registry().make("ours").work() == 1
+        assert registry().load(name, allow_code=True) is Sound
+        assert registry(takes_functions=True).load(name, allow_code=True) is Sound
+    assert registry().make("ours", allow_code=True).work() == 1
 
 
 def test_a_function_is_taken_only_where_functions_are():
-    assert registry(takes_functions=True).load(f"{HERE}:function") is function
-    assert registry(takes_functions=True).load("math:hypot") is math.hypot
+    assert registry(takes_functions=True).load(f"{HERE}:function", allow_code=True) is function
+    assert registry(takes_functions=True).load("math:hypot", allow_code=True) is math.hypot
     with pytest.raises(InputError, match=r"is no class(.|\n)*expected: package.module:Class"):
-        registry().load(f"{HERE}:function")
+        registry().load(f"{HERE}:function", allow_code=True)
 
 
 @pytest.mark.parametrize("takes_functions", [False, True])
 def test_what_a_class_needs_is_asked_of_it(takes_functions):
     with pytest.raises(InputError, match="is no worker: it has no work"):
-        registry(takes_functions=takes_functions).load(f"{HERE}:Lazy")
+        registry(takes_functions=takes_functions).load(f"{HERE}:Lazy", allow_code=True)
 
 
 def test_what_is_neither_is_refused():
     with pytest.raises(InputError, match=r"neither a function nor a class(.|\n)*package.module:function"):
-        registry(takes_functions=True).load(f"{HERE}:NUMBER")
+        registry(takes_functions=True).load(f"{HERE}:NUMBER", allow_code=True)
     with pytest.raises(InputError, match="is no class"):
-        registry().load(f"{HERE}:NUMBER")
+        registry().load(f"{HERE}:NUMBER", allow_code=True)
 
 
 def test_an_unknown_name_is_answered_with_what_there_is():
     with pytest.raises(
         InputError, match=r"unknown worker 'our'(.|\n)*one of ours; or package.module:Class(.|\n)*'ours'"
     ):
-        registry().load("our")
+        registry().load("our", allow_code=True)
     with pytest.raises(InputError, match=r"or package\.module:function"):
-        registry(takes_functions=True).load("our")
+        registry(takes_functions=True).load("our", allow_code=True)
     assert unknown_name("thing", "x", ["long-one"]).fix is None
 
 
 def test_a_place_may_have_dots_on_both_sides():
-    assert imported(f"{HERE}:Sound.Inner.score", "the score", "package.module:function")() == 5
+    assert imported(f"{HERE}:Sound.Inner.score", "the score", "package.module:function", allow_code=True)() == 5
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_place_may_have_dots_on_both_sides():
 )
 def test_what_cannot_be_imported_says_why_and_which_key_named_it(location, says):
     with pytest.raises(InputError, match=says) as caught:
-        imported(location, "the score", "package.module:function", "function")
+        imported(location, "the score", "package.module:function", "function", allow_code=True)
     assert (caught.value.column, caught.value.value) == ("function", location)
 
 

@@ -40,6 +40,8 @@ def explain_decision(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    objective: str | None = None,
+    allow_code: bool = False,
     t_fwd_s: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> DecisionAnswer | EmptyPool:
@@ -64,13 +66,14 @@ def explain_decision(
         raise life.not_active(time_us)
     if not n_idle:
         if life.paused_before(time_us) is not None and not is_active_after(
-            run, job, index, events=events, jobs=jobs, curves=curves, progress=progress
+            run, job, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code, progress=progress
         ):
             raise life.not_active(time_us)
         return _empty_pool(run, job, index)
     (found,) = recorded_decisions(
-        run, [index], events=events, jobs=jobs, curves=curves, t_fwd_s=t_fwd_s, progress=progress
-    )
+        run, [index], events=events, jobs=jobs, curves=curves, objective=objective, allow_code=allow_code,
+        t_fwd_s=t_fwd_s, progress=progress,
+    )  # fmt: skip
     if job not in found.job_names:
         raise life.not_active(time_us)
     return answer(run, found, found.job_names.index(job))

@@ -102,6 +102,7 @@ def is_active_after(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    allow_code: bool = False,
     progress: ProgressCallback | None = None,
 ) -> bool:
     """Whether ``job`` is active after decision ``index``, by going through the run again.
@@ -109,7 +110,7 @@ def is_active_after(
     Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
     as ``recorded_decisions``.
     """
-    repetition = Repetition(run, index, events=events, jobs=jobs, curves=curves)
+    repetition = Repetition(run, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
     repetition.run(_watch_nothing, progress)
     return repetition.is_active([each.name for each in repetition.jobs].index(job))
 

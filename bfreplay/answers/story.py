@@ -92,6 +92,7 @@ def job_story(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    allow_code: bool = False,
     progress: ProgressCallback | None = None,
 ) -> JobStory:
     """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
@@ -111,7 +112,7 @@ def job_story(
         return job_story_from_tables(run, name)
     life = _Life(run, name)
     last = life.last_decision()
-    repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves)
+    repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
     follower = _Follower(life, repetition, is_published=run.record["config"]["semantics"] == Semantics.PUBLISHED)
     repetition.run(follower.watch, progress)
     follower.close()

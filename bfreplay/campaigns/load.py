@@ -48,7 +48,9 @@ def is_campaign(path: str | PathLike[str]) -> bool:
     return _IS_CAMPAIGN.search(file.read_text(encoding="utf-8", errors="replace")) is not None
 
 
-def load_campaign(path: str | PathLike[str], curves: str | PathLike[str] | None = None) -> CampaignSource:
+def load_campaign(
+    path: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+) -> CampaignSource:
     """Read a campaign of trials.
 
     Parameters
@@ -57,6 +59,8 @@ def load_campaign(path: str | PathLike[str], curves: str | PathLike[str] | None 
         A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key.
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
+    allow_code
+        Import code that the files name, ``package.module:thing``. Say so of files that you trust.
 
     Raises
     ------
@@ -66,12 +70,14 @@ def load_campaign(path: str | PathLike[str], curves: str | PathLike[str] | None 
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
     tables = read_toml(file)
-    shelf = CurveShelf()
+    shelf = CurveShelf(allow_code=allow_code)
     if curves_file is not None:
         check_is_file(curves_file)
     known = {} if curves_file is None else read_curves_file(curves_file, shelf)
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
-    return campaign_of(tables, file, known, shelf, [(source.name, source.sha256) for source in sources])
+    return campaign_of(
+        tables, file, known, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
+    )
 
 
 def campaign_of(
@@ -80,6 +86,8 @@ def campaign_of(
     known: Mapping[str, Curve] | None = None,
     shelf: CurveShelf | None = None,
     sources: Sequence[tuple[str, str]] = (),
+    *,
+    allow_code: bool = False,
 ) -> CampaignSource:
     """Make a campaign of the tables of a file, as TOML is parsed.
 
@@ -95,13 +103,16 @@ def campaign_of(
         Curves made so far.
     sources
         Files with their SHA-256, for the run's record.
+    allow_code
+        As for ``load_campaign``.
 
     Raises
     ------
     InputError
         As ``load_campaign``.
     """
-    return _Reader(file, tables, dict(known or {}), shelf or CurveShelf()).source(sources)
+    shelf = shelf or CurveShelf(allow_code=allow_code)
+    return _Reader(file, tables, dict(known or {}), shelf).source(sources, allow_code=allow_code)
 
 
 class _Reader:
@@ -117,13 +128,13 @@ class _Reader:
         self._shelf = shelf
         self._add_curves()
 
-    def source(self, sources: Sequence[tuple[str, str]]) -> CampaignSource:
+    def source(self, sources: Sequence[tuple[str, str]], *, allow_code: bool) -> CampaignSource:
         campaign, proposer_name = self._campaign()
         search = self._table("search").cells
         space = SearchSpace.from_table(search, self._file) if "search" in self._tables else None
         if campaign.model_choice == SEARCHED:
             self._check_searched_models(campaign, space)
-        parts = PartsOfFile(self._table, campaign, space)
+        parts = PartsOfFile(self._table, campaign, space, allow_code=allow_code)
         proposer = parts.proposer(proposer_name)
         return CampaignSource(campaign, proposer, parts.pruner(proposer, proposer_name), parts.scores(), sources)
 

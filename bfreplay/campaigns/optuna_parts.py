@@ -168,7 +168,7 @@ def make(
             home = importlib.import_module(f"optuna.{kind}s")
             return getattr(home, known[name].class_name)(**options, **known[name].fixed)
         try:
-            factory = imported(name, f"the {kind} {name!r}", "package.module:factory", kind)
+            factory = imported(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
         except InputError as error:
             raise located(error, file, "[optuna]") from error
         part = made(

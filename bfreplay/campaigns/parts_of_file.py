@@ -14,7 +14,9 @@ from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.checks import near_name
+from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
+from bfreplay.registry import Registry, code_refused
 
 _CURVE_KEYS = ("start", "worst", "best", "pace", "noise")
 SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
@@ -22,12 +24,18 @@ RANDOM, OPTUNA = "random", "optuna"
 
 
 class PartsOfFile:
-    """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have."""
+    """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have.
 
-    def __init__(self, table: Callable[..., TomlTable], campaign: Campaign, space: SearchSpace | None) -> None:
+    Parts that are code to import are refused without ``allow_code``.
+    """
+
+    def __init__(
+        self, table: Callable[..., TomlTable], campaign: Campaign, space: SearchSpace | None, *, allow_code: bool
+    ) -> None:
         self._table = table
         self._campaign = campaign
         self._space = space
+        self._allow_code = allow_code
 
     def scores(self) -> ScoreModel:
         """What stands for the training; InputError if ``[scores]`` cannot be used."""
@@ -40,7 +48,7 @@ class PartsOfFile:
                         f"{key} has no effect beside a function", key, "function, or made-up learning curves",
                         "drop one of the two",
                     )  # fmt: skip
-            return with_place(table, lambda: ScoreFunction(table.text("function")))
+            return with_place(table, lambda: ScoreFunction(table.text("function"), allow_code=self._allow_code))
         usual = ScoreRange.usual(campaign.higher_is_better)
         scores = with_place(table, lambda: replace(usual, **table.given(*_CURVE_KEYS)))
         if scores.best != scores.worst and (scores.best > scores.worst) != campaign.higher_is_better:
@@ -65,7 +73,8 @@ class PartsOfFile:
             if name not in PROPOSERS.names() and ":" not in name:
                 raise self._unknown(table, "proposer", name, [*PROPOSERS.names(), OPTUNA])
             place = TomlTable(table.file, "[proposer]", options)
-            return with_place(place, lambda: proposer_of(name, setting, options))
+            self._refuse_code(table, PROPOSERS, name, "proposer")
+            return with_place(place, lambda: proposer_of(name, setting, options, allow_code=self._allow_code))
         if options:
             raise self._table("proposer").error(
                 "[proposer] has no effect with Optuna", next(iter(options)), "options in [optuna]",
@@ -80,6 +89,9 @@ class PartsOfFile:
 
         prunes = self._pruner_kind == OPTUNA
         cells = self._table("optuna").cells
+        for key in ("sampler", "pruner"):
+            if ":" in str(cells.get(key)) and not self._allow_code:
+                raise located(code_refused(f"the {key} {cells[key]!r}", cells[key], key), table.file, "[optuna]")
         return OptunaStudy.from_tables(
             cells if prunes else {**cells, "pruner": "none"}, space,
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,
@@ -105,7 +117,8 @@ class PartsOfFile:
             )  # fmt: skip
         if kind not in PRUNERS.names() and ":" not in kind:
             raise self._unknown(table, "kind", kind, [*PRUNERS.names(), OPTUNA])
-        pruner = with_place(table, lambda: pruner_of(kind, options))
+        self._refuse_code(table, PRUNERS, kind, "kind")
+        pruner = with_place(table, lambda: pruner_of(kind, options, allow_code=self._allow_code))
         with_place(table, lambda: pruner.report_epochs(self._campaign.epochs))
         return pruner
 
@@ -117,6 +130,10 @@ class PartsOfFile:
                 f'write proposer = "{OPTUNA}", or choose another pruner',
             )  # fmt: skip
         return cast(Pruner, proposer)
+
+    def _refuse_code(self, table: TomlTable, registry: Registry, name: str, key: str) -> None:
+        if not self._allow_code:
+            with_place(table, lambda: registry.refuse_code(name, key))
 
     def _unknown(self, table: TomlTable, key: str, name: str, names: Sequence[str]) -> InputError:
         near = near_name(name, names)

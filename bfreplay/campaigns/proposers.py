@@ -82,15 +82,15 @@ PROPOSERS = Registry(
 )
 
 
-def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Any]) -> Proposer:
+def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Any], *, allow_code: bool) -> Proposer:
     """Make the proposer called ``name``, or at ``package.module:Class``, by its ``from_campaign(setting, options)``.
 
     Raises
     ------
     InputError
-        No such proposer, or one that cannot be made.
+        No such proposer, or one that may not be imported or cannot be made.
     """
-    found = PROPOSERS.load(name)
+    found = PROPOSERS.load(name, allow_code=allow_code)
     proposer: Proposer = made(
         lambda: found.from_campaign(setting, options), f"the proposer {name!r}", value=dict(options),
         expected="a class with from_campaign(setting, options)", fix="correct the keys of [proposer], or the class",

@@ -147,17 +147,19 @@ class ScoreFunction:
     ----------
     location
         ``"package.module:function"``.
+    allow_code
+        Whether it may be imported; give false for a name that was read from a file.
 
     Raises
     ------
     InputError
-        It cannot be imported, or is not callable.
+        It may not or cannot be imported, or is not callable.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, allow_code: bool = True) -> None:
         self._location = location
         self._function: Callable[[int, Params, float], float] = imported(
-            location, "the score function", _FORM, "function"
+            location, "the score function", _FORM, "function", allow_code=allow_code
         )
         if not callable(self._function):
             raise InputError("the score function is no function", column="function", value=location, expected=_FORM)

@@ -29,7 +29,9 @@ JOB_SOURCES = Registry(
 """Sources that other packages announce. What is built in is written as a campaign file."""
 
 
-def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None = None) -> JobSet | JobSource:
+def load_workload(
+    jobs: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+) -> JobSet | JobSource:
     """Read a job set or a campaign, or make a job source.
 
     Parameters
@@ -41,6 +43,8 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
     curves
         Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel,
         ``sample`` for made-up ones.
+    allow_code
+        Import code that the files name. A class given as ``jobs`` is imported in any case.
 
     Raises
     ------
@@ -59,8 +63,9 @@ def load_workload(jobs: str | PathLike[str], curves: str | PathLike[str] | None 
             raise InputError(
                 "curves were given, and a job source makes its own", value=str(curves), fix="leave the curves out"
             )
-        return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs))))
-    return load_campaign(path, curves) if is_campaign(path) else load_jobs(path, curves)
+        return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)))
+    load = load_campaign if is_campaign(path) else load_jobs
+    return load(path, curves, allow_code=allow_code)
 
 
 def workload_of(

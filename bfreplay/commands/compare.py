@@ -70,10 +70,10 @@ compare.add_command(runs)
 @click.option("--strict", is_flag=True, help="Exit with code 1, after writing everything, when any answer was wrong.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
-    events: Path, jobs_file: Path, curves_file: Path | None, sample: int, seed: int, formulations: str | None,
-    backends: str | None, more_formulations: tuple[str, ...], more_backends: tuple[str, ...], t_fwd_s: float,
-    max_parallel: int, window: tuple[str, str] | None, unlimited_work: bool, out: Path | None, force: bool,
-    no_pictures: bool, as_json: bool, strict: bool, quiet: bool, **of_backend: Any,
+    events: Path, jobs_file: Path, curves_file: Path | None, allow_code: bool, sample: int, seed: int,
+    formulations: str | None, backends: str | None, more_formulations: tuple[str, ...], more_backends: tuple[str, ...],
+    t_fwd_s: float, max_parallel: int, window: tuple[str, str] | None, unlimited_work: bool, out: Path | None,
+    force: bool, no_pictures: bool, as_json: bool, strict: bool, quiet: bool, **of_backend: Any,
 ) -> None:  # fmt: skip
     """Tell which formulation on which solver wins on real decisions, by how much, and whether any answer was wrong.
 
@@ -107,7 +107,7 @@ def formulations(
     options["solver_seed"] = options.pop("seed")
     settings = LabSettings(sample, seed, t_fwd_s, max_parallel, unlimited_work, **options)
     log = restricted(load_events(or_bundled(events, "events")), window)
-    jobs = load_workload(or_bundled(jobs_file, "jobs"), curves_file)
+    jobs = load_workload(or_bundled(jobs_file, "jobs"), curves_file, allow_code=allow_code)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled, time_in_window
+from bfreplay.commands.inputs import allow_code_option, objective_option, or_bundled, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 @click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
 @click.option("--jobs", type=click.Path(path_type=Path), help="The run's jobs.  [default: where they were]")
 @click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
+@objective_option
+@allow_code_option
 @click.option(
     "--picture",
     type=click.Path(path_type=Path),
@@ -56,7 +58,8 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def explain(
     run: Path, job: str | None, at: str | None, most: int, t_fwd_s: float | None, events: Path | None,
-    jobs: Path | None, curves: Path | None, picture: Path | None, force: bool, as_json: bool, quiet: bool,
+    jobs: Path | None, curves: Path | None, objective: str | None, allow_code: bool, picture: Path | None, force: bool,
+    as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Tell what became of the jobs of the saved RUN, and why.
 
@@ -78,19 +81,21 @@ def explain(
         raise click.UsageError("--picture draws a run, or a job of it: leave out --at.")
     if t_fwd_s is not None and at is None:
         raise click.UsageError("--t-fwd poses one decision: give --job and --at as well.")
+    if objective is not None and at is None:
+        raise click.UsageError("--objective poses one decision: give --job and --at as well.")
     from bfreplay.replay import RunResult
     from bfreplay.replay.run_warnings import warning_lines
 
     if picture is not None:
         _check_picture(picture, force)  # better said before the run is read than after
     saved = RunResult.load(run)
-    inputs = _Inputs(saved, events, jobs, curves, quiet)
+    inputs = _Inputs(saved, events, jobs, curves, allow_code=allow_code, quiet=quiet)
     if job is None:
         text = _of_run(saved, inputs, picture, force, as_json)
     elif at is None:
         text = _of_job(saved, job, inputs, most, picture, force, as_json)
     else:
-        text = _of_decision(saved, job, at, inputs, t_fwd_s, as_json)
+        text = _of_decision(saved, job, at, inputs, t_fwd_s, objective, as_json)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
 
 
@@ -98,14 +103,16 @@ class _Inputs:
     """Where the inputs of the run are, and how its repetition is shown."""
 
     def __init__(
-        self, run: RunResult, events: Path | None, jobs: Path | None, curves: Path | None, quiet: bool
-    ) -> None:
+        self, run: RunResult, events: Path | None, jobs: Path | None, curves: Path | None, *, allow_code: bool,
+        quiet: bool,
+    ) -> None:  # fmt: skip
         self.given: dict[str, Any] = {
             "events": events and or_bundled(events, "events"),
             "jobs": jobs and or_bundled(jobs, "jobs"),
             "curves": curves,
         }
         self._run = run
+        self._allow_code = allow_code
         self._quiet = quiet
 
     def repeated(self, answer: Any, *arguments: Any, **options: Any) -> Any:
@@ -113,7 +120,9 @@ class _Inputs:
         warm_up_loops(quiet=self._quiet)
         config = self._run.record["config"]
         with replay_progress(config["window_start_us"], config["window_end_us"], hidden=self._quiet) as progress:
-            return answer(self._run, *arguments, **self.given, **options, progress=progress)
+            return answer(
+                self._run, *arguments, **self.given, **options, allow_code=self._allow_code, progress=progress
+            )
 
     def or_note(self, error: InputError, without: str) -> None:
         """Say what cannot be told as inputs are missing; an error where they were named."""
@@ -172,12 +181,14 @@ def _of_job(
     return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
 
 
-def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: float | None, as_json: bool) -> str:
+def _of_decision(
+    run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: float | None, objective: str | None, as_json: bool
+) -> str:
     from bfreplay.answers.decision import explain_decision
     from bfreplay.answers.decision_text import render_decision
 
     time_us = time_in_window(at, run.record["config"]["window_start_us"], "--at")
-    answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s)
+    answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s, objective=objective)
     return _json(run, answer.to_dict()) if as_json else render_decision(answer)
 
 

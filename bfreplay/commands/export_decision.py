@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled, time_in_window
+from bfreplay.commands.inputs import allow_code_option, objective_option, or_bundled, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
 
@@ -38,6 +38,8 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
 @click.option("--jobs", type=click.Path(path_type=Path), help="The run's job set.  [default: where it was]")
 @click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
+@objective_option
+@allow_code_option
 @click.option(
     "--t-fwd",
     "t_fwd_s",
@@ -49,7 +51,8 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
     run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...],
-    events: Path | None, jobs: Path | None, curves: Path | None, t_fwd_s: float | None, force: bool, quiet: bool,
+    events: Path | None, jobs: Path | None, curves: Path | None, objective: str | None, allow_code: bool,
+    t_fwd_s: float | None, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
 
@@ -82,7 +85,7 @@ def export_decision(
     with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
         found = recorded_decisions(
             saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
-            curves=curves, t_fwd_s=t_fwd_s, progress=progress,
+            curves=curves, objective=objective, allow_code=allow_code, t_fwd_s=t_fwd_s, progress=progress,
         )  # fmt: skip
     for file in export_decisions(found, out, names, overwrite=force):
         click.echo(file)

@@ -5,8 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import rich_click as click
+
 from bfreplay.errors import InputError
 from bfreplay.outputs import make_folder, remove_empty
+
+allow_code_option = click.option(
+    "--allow-code",
+    is_flag=True,
+    help="Import code that the files name, package.module:thing: it may do whatever you may do. Without it only code "
+    "that you name on the command line is imported.",
+)
+
+objective_option = click.option(
+    "--objective",
+    default=None,
+    metavar="SPEC",
+    help="The run's objective, if it is package.module:function: what only the run names is not imported.  [default: "
+    "that of the run]",
+)
 
 
 def or_bundled(path: Path, what: str) -> Path:

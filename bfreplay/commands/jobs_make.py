@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.inputs import allow_code_option
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.wording import count
 
@@ -94,7 +95,8 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
 
 
 def _curves(help_text: str) -> Callable[[_Command], _Command]:
-    return click.option("--curves", "curves_file", type=click.Path(path_type=Path), default=None, help=help_text)
+    curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), default=None, help=help_text)
+    return _adding([curves, allow_code_option])
 
 
 def _adding(options: list[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
@@ -129,7 +131,9 @@ def make() -> None:
 )
 @_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
 @click.option("--proposer", default="random", help="random, optuna, or package.module:Class.")
-def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, proposer: str, **options: Any) -> None:
+def hpo(
+    out: Path, force: bool, curve: str | None, curves_file: Path | None, allow_code: bool, proposer: str, **options: Any
+) -> None:  # fmt: skip
     """Write an HPO campaign: trials of one model, the worse ones ended early.
 
     Scores are simulated. The file says what each key means; change it as you like.
@@ -146,7 +150,7 @@ def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, pro
     from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
 
     _check_output(out, force)
-    known = None if curves_file is None else curves_of_file(curves_file)
+    known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     is_optuna = proposer == "optuna"
     if is_optuna and options["parallel"] is None:
         options["parallel"] = 10  # of many trials proposed at once, none could learn from another
@@ -171,8 +175,8 @@ def hpo(out: Path, force: bool, curve: str | None, curves_file: Path | None, pro
     help="Models take turns, or are drawn.",
 )
 def nas(
-    out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, n_models: int, model_choice: str,
-    **options: Any,
+    out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, n_models: int,
+    model_choice: str, **options: Any,
 ) -> None:  # fmt: skip
     """Write a NAS campaign: trials of models that scale differently.
 
@@ -190,7 +194,7 @@ def nas(
     _check_output(out, force)
     if names and curves_file is None:
         raise InputError("--curve names curves of a file", value=names[0], fix="give the file too: --curves FILE")
-    known = None if curves_file is None else curves_of_file(curves_file)
+    known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     tables = _tables(options, usual_pruner="asha")
     tables["trial"]["model_choice"] = model_choice
     text = nas_text(tables, names, known, n_models, out)
@@ -209,7 +213,8 @@ def nas(
 @_arrival("at-once")
 @click.option("--seed", type=int, default=0, help="Of arrivals, and of the order of different jobs.")
 def make_list(
-    out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, arrival: str, seed: int, **shape: Any
+    out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, arrival: str, seed: int,
+    **shape: Any,
 ) -> None:  # fmt: skip
     """Write a plain list of jobs: so many of each curve.
 
@@ -233,7 +238,7 @@ def make_list(
     known = (
         {each.name: each.curve for each in family_curves(shape["max_nodes"])}
         if curves_file is None
-        else curves_of_file(curves_file)
+        else curves_of_file(curves_file, allow_code=allow_code)
     )
     made = listed_jobs(items, known, JobShape(**shape), arrival, seed)
     write_jobs(made, out, overwrite=force)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from bfreplay import defaults
+from bfreplay.commands.inputs import allow_code_option
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -87,14 +88,14 @@ def window_option(command: _Command) -> _Command:
 
 
 def jobs_options(command: _Command) -> _Command:
-    """Add --jobs and --curves."""
+    """Add --jobs, --curves and --allow-code."""
     command = click.option(
         "--curves",
         "curves_file",
         type=click.Path(path_type=Path),
         help="Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published table (.pkl); for a "
         "trace or workload of Gavel its measured throughputs (.json, .json.gz).",
-    )(command)
+    )(allow_code_option(command))
     return click.option(
         "--jobs",
         "jobs_file",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.commands.inputs import allow_code_option
+
 
 @click.command()
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
@@ -24,11 +26,12 @@ import rich_click as click
 @click.option("--events", type=click.Path(path_type=Path), help="The runs' log.  [default: where it was]")
 @click.option("--jobs", type=click.Path(path_type=Path), help="The runs' jobs.  [default: where they were]")
 @click.option("--curves", type=click.Path(path_type=Path), help="The runs' curves.  [default: where they were]")
+@allow_code_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def regret(
     runs: tuple[Path, ...], effort: str, evaluations: int, events: Path | None, jobs: Path | None,
-    curves: Path | None, as_json: bool, quiet: bool,
+    curves: Path | None, allow_code: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Tell how far each RUN is from the best that anyone could do who knows the future.
 
@@ -49,8 +52,9 @@ def regret(
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
         found = regret_of(
-            runs, effort=effort, evaluations=evaluations, events=events, jobs=jobs, curves=curves, progress=progress
-        )
+            runs, effort=effort, evaluations=evaluations, events=events, jobs=jobs, curves=curves,
+            allow_code=allow_code, progress=progress,
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps([each.to_json() for each in found], indent=1, sort_keys=True, allow_nan=False))
     else:

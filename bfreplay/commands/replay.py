@@ -119,11 +119,12 @@ if TYPE_CHECKING:
 def replay(
     context: click.Context, /,
     events: Path | None, cluster: str | None, node_type: str | None, jobs_file: Path, curves_file: Path | None,
-    policy: str, round_s: float | None, objective: str | None, t_fwd_s: float, max_parallel: int | None,
-    learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str, formulation: str | None,
-    fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None, measure: str | None,
-    prices: str | None, fairness: bool, unlimited_work: bool, seed: int, with_efficiency: bool, with_bound: bool,
-    record_nodes: bool, out: Path | None, force: bool, as_json: bool, quiet: bool, **of_backend: Any,
+    allow_code: bool, policy: str, round_s: float | None, objective: str | None, t_fwd_s: float,
+    max_parallel: int | None, learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str,
+    formulation: str | None, fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None,
+    measure: str | None, prices: str | None, fairness: bool, unlimited_work: bool, seed: int, with_efficiency: bool,
+    with_bound: bool, record_nodes: bool, out: Path | None, force: bool, as_json: bool, quiet: bool,
+    **of_backend: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS, or on a CLUSTER of one's own, and report what they got.
 
@@ -168,7 +169,7 @@ def replay(
         max_parallel=max_parallel, unlimited_work=unlimited_work, learn_curves=learn_curves,
         measurement_noise=measurement_noise, solver=solver, formulation=formulation, fallback=fallback,
         semantics=semantics, seed=seed, record_nodes=record_nodes, prices=prices, fairness=fairness,
-        efficiency=with_efficiency, bound=with_bound,
+        efficiency=with_efficiency, bound=with_bound, allow_code=allow_code,
         time_limit=of_backend["time_limit_s"], gap=of_backend["relative_gap"], threads=of_backend["threads"],
         solver_seed=of_backend["solver_seed"], warm_start=of_backend["warm_start"],
         reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],

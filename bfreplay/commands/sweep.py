@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.inputs import allow_code_option
 from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.sweep_progress import sweep_progress
 from bfreplay.commands.worker_options import worker_options
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
 )
 @worker_options
+@allow_code_option
 @click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
 @click.option("--retry-failed", is_flag=True, help="Also try again what failed before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON instead of the summary.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def sweep(
-    spec: Path, out: Path, processes: int | None, scheduler: str | None, dry_run: bool, retry_failed: bool,
-    as_json: bool, quiet: bool,
+    spec: Path, out: Path, processes: int | None, scheduler: str | None, allow_code: bool, dry_run: bool,
+    retry_failed: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Replay every combination of options in SPEC, each once, and make one table of the results.
 
@@ -56,7 +58,7 @@ def sweep(
             "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
             fix="leave one of the two out",
         )  # fmt: skip
-    plan = plan_of(spec)
+    plan = plan_of(spec, allow_code=allow_code)
     if dry_run:
         click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))
         return

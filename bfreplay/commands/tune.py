@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def tune(
-    events: Path, jobs_file: Path, curves_file: Path | None, window: tuple[str, str] | None, t_fwd_text: str | None,
-    max_parallel_text: str | None, policy: str, objective: str | None, unlimited_work: bool, train: float,
-    tolerance: float, out: Path | None, processes: int | None, scheduler: str | None, picture: Path | None,
-    force: bool, as_json: bool, quiet: bool,
+    events: Path, jobs_file: Path, curves_file: Path | None, allow_code: bool, window: tuple[str, str] | None,
+    t_fwd_text: str | None, max_parallel_text: str | None, policy: str, objective: str | None, unlimited_work: bool,
+    train: float, tolerance: float, out: Path | None, processes: int | None, scheduler: str | None,
+    picture: Path | None, force: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
@@ -110,6 +110,7 @@ def tune(
                 unlimited_work=unlimited_work, out=out, processes=processes, scheduler=scheduler, progress=progress,
                 on_wait=None if quiet else lambda: click.echo("Waiting for the first Dask worker ...", err=True),
                 curves=curves_file, window=window, policy=policy, objective=objective,
+                allow_code=allow_code,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit, SystemError):
         if out is not None and not quiet:

@@ -185,5 +185,6 @@ CHECKS: Mapping[str, Callable[[str, object], Any]] = {
     "fairness": checks.truth,
     "efficiency": checks.truth,
     "bound": checks.truth,
+    "allow_code": checks.truth,
 }
 """Field of ``RunOptions`` to what returns its value as it is kept, or refuses it."""

@@ -107,7 +107,7 @@ def load_log(options: RunOptions) -> NodeEvents:
 
 def load_jobs_of(options: RunOptions) -> JobSet | JobSource:
     """The job set, or a fresh source of jobs."""
-    return load_workload(or_bundled(Path(options.jobs), "jobs"), options.curves)
+    return load_workload(or_bundled(Path(options.jobs), "jobs"), options.curves, allow_code=options.allow_code)
 
 
 def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:

@@ -70,6 +70,7 @@ def regret(
     events: str | Path | None = None,
     jobs: str | Path | None = None,
     curves: str | Path | None = None,
+    allow_code: bool = False,
     progress: RegretProgress | None = None,
 ) -> list[Regret]:
     """Put runs beside an upper bound on what any policy could have processed there.
@@ -88,6 +89,8 @@ def regret(
         Most evaluations of one search.
     events, jobs, curves
         Where the runs' inputs are now; by default where they were.
+    allow_code
+        Import code that the runs and the files name.
     progress
         See ``RegretProgress``.
 
@@ -109,7 +112,7 @@ def regret(
     for run, key in zip(loaded, keys, strict=True):
         if key not in found:
             search = _Search(chosen, key in over, evaluations, progress, (len(found), n_bounds))
-            found[key] = _bound_of(run, search, (events, jobs, curves))
+            found[key] = _bound_of(run, search, (events, jobs, curves), allow_code=allow_code)
     return [
         Regret(
             run="in memory" if run.folder is None else run.folder.name,
@@ -155,8 +158,10 @@ class _Search:
             self.progress(*self.position, done, most)
 
 
-def _bound_of(run: RunResult, search: _Search, places: tuple[str | Path | None, ...]) -> UpperBound:
-    log, workload = inputs_of(run, *places)
+def _bound_of(
+    run: RunResult, search: _Search, places: tuple[str | Path | None, ...], *, allow_code: bool
+) -> UpperBound:
+    log, workload = inputs_of(run, *places, allow_code=allow_code)
     config = run.record["config"]
     settings = ReplaySettings(config["max_parallel"], config["semantics"])
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config["unlimited_work"])

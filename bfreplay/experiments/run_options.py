@@ -27,7 +27,7 @@ FILE_OPTIONS = ("events", "jobs", "curves")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Every option of ``bfreplay replay`` that changes a result, by the same names, and nothing else.
+    """Every option of ``bfreplay replay`` that changes a result, by the same names, and ``allow_code``.
 
     A field is called as the option of the command, with underscores for dashes. Two objects with equal fields are
     equal, and may be keys. ``dataclasses.replace`` gives one that differs in a few fields.
@@ -81,6 +81,8 @@ class RunOptions:
         Also replay on dedicated nodes, and report U; not of a run that ends with its jobs.
     bound
         Also report the samples that nobody could have exceeded; not of a run that ends with its jobs.
+    allow_code
+        Import code that the files name, ``package.module:thing``. It is not an option in files, nor written to any.
 
     Raises
     ------
@@ -121,6 +123,7 @@ class RunOptions:
     fairness: bool = False
     efficiency: bool = True
     bound: bool = True
+    allow_code: bool = False
 
     def __post_init__(self) -> None:
         for name, checked in CHECKS.items():
@@ -137,6 +140,7 @@ class RunOptions:
         folder: str | Path | None = None,
         file: str | Path | None = None,
         row: int | str | None = None,
+        allow_code: bool = False,
     ) -> RunOptions:
         """Make one of options as they stand in a TOML file: ``{"events": "log.parquet", "t-fwd": 300, ...}``.
 
@@ -148,11 +152,13 @@ class RunOptions:
             Where relative paths start; the working directory by default.
         file, row
             Where the mapping was read, for messages.
+        allow_code
+            Whether the mapping, and the files that it names, may name code to import.
 
         Raises
         ------
         InputError
-            An option that there is not, one that is missing, or a value that cannot be used.
+            An option that there is not, one that is missing, or a value that cannot be used; or code not allowed.
         """
         from bfreplay.datasets.located import located
 
@@ -164,12 +170,14 @@ class RunOptions:
                     fix=f'add it; jobs = "{BUNDLED}" stands for what is bundled',
                 )  # fmt: skip
             given = {_FIELDS[name]: value for name, value in mapping.items()}
-            made = cls(**given)
+            made = cls(**given, allow_code=allow_code)
+            if folder is not None:
+                for name in FILE_OPTIONS:
+                    object.__setattr__(made, name, _from_folder(name, getattr(made, name), Path(folder)))
+            if not allow_code:
+                _refuse_code(made)
         except InputError as error:
             raise error if file is None or error.file else located(error, file, row) from error
-        if folder is not None:
-            for name in FILE_OPTIONS:
-                object.__setattr__(made, name, _from_folder(name, getattr(made, name), Path(folder)))
         return made
 
     def to_json(self) -> dict[str, Any]:
@@ -235,6 +243,27 @@ def option_name(field: str) -> str:
     return field.replace("_", "-")
 
 
+def _refuse_code(options: RunOptions) -> None:
+    """Raise ``InputError`` where an option, read from a file, names code to import."""
+    from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
+    from bfreplay.milp.backends import BACKENDS
+    from bfreplay.milp.formulations import FORMULATIONS
+    from bfreplay.policies.catalogue import POLICIES, policy_named
+    from bfreplay.policies.objectives.catalogue import OBJECTIVES
+    from bfreplay.policies.objectives.spec import parsed
+
+    terms = [] if options.objective is None else parsed(options.objective)
+    for name, registry, names in (
+        ("policy", POLICIES, [policy_named(options.policy).name]),
+        ("objective", OBJECTIVES, [term.name for term in terms]),
+        ("solver", BACKENDS, [options.solver]),
+        ("formulation", FORMULATIONS, [options.formulation or ""]),
+        ("jobs", JOB_SOURCES, [str(options.jobs)] if is_source_name(options.jobs) else []),
+    ):
+        for each in names:
+            registry.refuse_code(each, name)
+
+
 def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
     """Return a path seen from the working directory instead of from ``folder``."""
     from bfreplay.campaigns.workloads import is_source_name
@@ -250,7 +279,7 @@ _MAY_BE_NONE = (
     "events", "curves", "cluster", "node_type", "window", "measure", "round", "objective", "max_parallel",
     "learn_curves", "formulation", "memory_limit", "prices",
 )  # fmt: skip
-_FIELDS = {option_name(field.name): field.name for field in fields(RunOptions)}
+_FIELDS = {option_name(field.name): field.name for field in fields(RunOptions) if field.name != "allow_code"}
 
 OPTION_NAMES = tuple(_FIELDS)
 """Every option by the name that the command line and TOML files use."""

@@ -102,7 +102,7 @@ def policy_of(
         ``objective`` or ``round_s``, and one is given.
     """
     part = policy_named(spec)
-    factory = cast(PolicyFactory, POLICIES.load(part.name))
+    factory = cast(PolicyFactory, POLICIES.load(part.name, allow_code=True))
     own = _settings(part, factory)
     chosen: dict[str, Any] = own if objective is None else {"objective": objective, **own}
     if objective is not None and not _takes(factory.from_options, "objective"):
@@ -156,7 +156,7 @@ def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:
         There is no such policy, or it has no such parameter.
     """
     part = policy_named(spec)
-    return part.name, _settings(part, cast(PolicyFactory, POLICIES.load(part.name)))
+    return part.name, _settings(part, cast(PolicyFactory, POLICIES.load(part.name, allow_code=True)))
 
 
 def policy_named(spec: str) -> TermSpec:

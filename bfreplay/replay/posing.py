@@ -6,10 +6,12 @@ It is posed by the objective of the run, on the curves that its policy knew, or 
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus
@@ -18,10 +20,12 @@ from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Trigger
 from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
+from bfreplay.result_folders import RUN
 
 
 class Poser:
@@ -33,14 +37,21 @@ class Poser:
         The run.
     t_fwd_s
         Forward-looking time of the questions; by default what the run's policy took for each of them.
+    objective
+        Spec of the run's objective where the user gives it; else the run's record has it.
+    allow_code
+        Whether the objective of the record may be code to import.
 
     Raises
     ------
     InputError
-        The policy has no forward-looking time and none is given; or the objective cannot be made here.
+        The policy has no forward-looking time and none is given; the objective may not or cannot be made here; or the
+        given one is not that of the run.
     """
 
-    def __init__(self, run: RunResult, t_fwd_s: float | None) -> None:
+    def __init__(
+        self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
+    ) -> None:
         config = run.record["config"]
         policy = config["policy"]
         # of a decision that none was recorded for: an older run, or one that the policy was not asked about
@@ -53,7 +64,7 @@ class Poser:
                 column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )  # fmt: skip
         self._is_bftrainers = policy.get("name") == BFTrainerPolicy.name
-        self._objective = objective_of(policy.get("objective", {}).get("spec", OWN))
+        self._objective = _objective_of(run, policy.get("objective", {}).get("spec", OWN), objective, allow_code)
         self._learner = _learner_of(run)
         self._is_seeded = config["semantics"] == Semantics.PUBLISHED
 
@@ -89,6 +100,24 @@ class Poser:
                 raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on
         return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if is_wanted else None
+
+
+def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: bool) -> Objective:
+    """Objective of the run, made of the spec that the user gave, or of that in its record."""
+    if given is None:
+        try:
+            # a run without a folder was made in this process, by what the user named
+            return objective_of(recorded, allow_code=allow_code or run.folder is None)
+        except InputError as error:
+            file = (run.folder or Path()) / RUN.record_file
+            raise located(error, file, "config.policy.objective", "spec") from error
+    made = objective_of(given)
+    if made.spec != recorded:
+        raise InputError(
+            "the objective is not that of the run", file=run.folder, column="objective", value=made.spec,
+            expected=recorded, fix="leave it out, or give that of the run",
+        )  # fmt: skip
+    return made
 
 
 def _learner_of(run: RunResult) -> LearningPolicy | None:

@@ -77,6 +77,8 @@ def recorded_decisions(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    objective: str | None = None,
+    allow_code: bool = False,
     t_fwd_s: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> list[RecordedDecision]:
@@ -90,6 +92,10 @@ def recorded_decisions(
         Rows of its ``decisions`` table, from 0; the replay goes as far as the last of them.
     events, jobs, curves
         Its inputs, or their files, by default where they were.
+    objective
+        Spec of the run's objective, to import it where it is code: what the run's record names is not imported.
+    allow_code
+        Import code that the run and the files of its inputs name.
     t_fwd_s
         Forward-looking time of the problems; by default what the run's policy took for each.
     progress
@@ -105,7 +111,7 @@ def recorded_decisions(
     InputError
         The policy chose the nodes itself; there is no such decision, or nothing to decide in it (no job, or no idle
         node); the inputs are not there or not those of the run; the policy has no forward-looking time and none is
-        given; or the replay goes another way than the run did, with the first difference.
+        given; code may not be imported; or the replay goes another way than the run did, with the first difference.
     """
     if not isinstance(run, RunResult):
         run = RunResult.load(run)
@@ -113,10 +119,10 @@ def recorded_decisions(
     wanted = list(indices)
     for index in wanted:
         _check_something_to_decide(run, index)
-    poser = Poser(run, t_fwd_s)
+    poser = Poser(run, t_fwd_s, objective, allow_code=allow_code)
     if not wanted:
         return []
-    repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves)
+    repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves, allow_code=allow_code)
     chosen = set(wanted)
     found: dict[int, RecordedDecision] = {}
 
@@ -136,6 +142,7 @@ def recorded_jobs(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    allow_code: bool = False,
     progress: ProgressCallback | None = None,
 ) -> dict[str, ElasticJob]:
     """Jobs of a saved run by name.
@@ -148,6 +155,8 @@ def recorded_jobs(
         The run.
     events, jobs, curves
         Its inputs, or their files, by default where they were. The log is read for a job source only.
+    allow_code
+        As for ``recorded_decisions``.
     progress
         Called after every instant with (time reached in us, decisions so far).
 
@@ -156,7 +165,7 @@ def recorded_jobs(
     InputError
         As ``recorded_decisions``.
     """
-    given = jobs_of(run, jobs, curves)
+    given = jobs_of(run, jobs, curves, allow_code=allow_code)
     if isinstance(given, JobSet):
         return {job.name: job for job in given}
     repetition = Repetition(run, events=events, jobs=given)

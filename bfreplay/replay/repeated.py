@@ -71,6 +71,8 @@ class Repetition:
         The last decision to go through; the last of all by default.
     events, jobs, curves
         Its inputs, or their files, by default where they were.
+    allow_code
+        Import code that the run and the files name.
 
     Raises
     ------
@@ -86,10 +88,11 @@ class Repetition:
         events: NodeEvents | str | Path | None = None,
         jobs: JobSet | JobSource | str | Path | None = None,
         curves: str | Path | None = None,
+        allow_code: bool = False,
     ) -> None:
         self._recording = Recording(run, run.table("decisions").num_rows - 1 if last is None else last)
         config = run.record["config"]
-        log, given = inputs_of(run, events, jobs, curves)
+        log, given = inputs_of(run, events, jobs, curves, allow_code=allow_code)
         policy = _AsRecorded(self)
         settings = ReplaySettings(
             config["max_parallel"], config["semantics"], config["seed"], seed_map=policy.first_map

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bfreplay.campaigns.workloads import is_source_name, load_workload
+from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
+from bfreplay.datasets.located import located
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
+from bfreplay.result_folders import RUN
 from bfreplay.workload import JobSet, JobSource
 
 
@@ -25,6 +28,8 @@ def inputs_of(
     events: NodeEvents | str | Path | None = None,
     jobs: JobSet | JobSource | str | Path | None = None,
     curves: str | Path | None = None,
+    *,
+    allow_code: bool = False,
 ) -> tuple[NodeEvents, JobSet | JobSource]:
     """Read the inputs of ``run`` again: the log in the run's window, and the jobs as their file has them.
 
@@ -34,30 +39,36 @@ def inputs_of(
         The run.
     events, jobs, curves
         Where they are now, or what was read from there; by default where ``session.json`` says they were.
+    allow_code
+        Import code that ``session.json`` and the files name. A class given as ``jobs`` is imported in any case.
 
     Raises
     ------
     MissingInputsError
         A file is not known, or no longer there.
     InputError
-        It is not the one that the run read (by its SHA-256).
+        It is not the one that the run read (by its SHA-256, before anything else is done with it); or it names code
+        that may not be imported.
     """
     config, recorded = run.record["config"], run.record["inputs"]
     if not isinstance(events, NodeEvents):
         events = _log_of(run, events)
-    found = jobs_of(run, jobs, curves)
+    found = jobs_of(run, jobs, curves, allow_code=allow_code)
     _check_same("events", recorded["events"]["files"], ((s.name, s.sha256) for s in events.sources))
     return events.between(config["window_start_us"], config["window_end_us"]), found
 
 
 def jobs_of(
-    run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None
-) -> JobSet | JobSource:
+    run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None, *,
+    allow_code: bool = False,
+) -> JobSet | JobSource:  # fmt: skip
     """Read the jobs of ``run`` again: the set, or the source that made them; arguments and errors as ``inputs_of``."""
     if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
+        if jobs is None and not allow_code and is_source_name(jobs_file):
+            _refuse_code(run, str(jobs_file))
         has_curves = curves is not None or "curves" in _known_files(run)
-        jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None)
+        jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None, allow_code=allow_code)
     recorded = run.record["inputs"]["jobs"]
     is_set, was_set = isinstance(jobs, JobSet), recorded.get("source") is None
     if is_set != was_set:
@@ -80,6 +91,13 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
     return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
 
 
+def _refuse_code(run: RunResult, jobs: str) -> None:
+    try:
+        JOB_SOURCES.refuse_code(jobs, "jobs")
+    except InputError as error:
+        raise located(error, run.folder / RUN.more_documents[0] if run.folder else "", "files") from error
+
+
 def _known_files(run: RunResult) -> Mapping[str, str]:
     files: Mapping[str, str] = run.session.get("files", {})
     return files
@@ -98,7 +116,17 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
         return file
     if given is None and not file.exists():
         raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
+    _check_content(run, what, file)
     return file
+
+
+def _check_content(run: RunResult, what: str, file: Path) -> None:
+    """Raise ``InputError`` where a file is none of those that the run read: nothing else is done with it then."""
+    recorded = run.record["inputs"]["events" if what == "events" else "jobs"]["files"]
+    if recorded and file.is_file():
+        digest = SourceFile.of(file).sha256
+        if digest not in {source["sha256"] for source in recorded}:
+            raise _other_content(what, file.name, digest, recorded)
 
 
 def _check_same(what: str, recorded: Sequence[Mapping[str, Any]], found: Iterable[tuple[str, str]]) -> None:
@@ -106,22 +134,28 @@ def _check_same(what: str, recorded: Sequence[Mapping[str, Any]], found: Iterabl
     there = list(found)
     if not recorded or not there:
         return
-    options = "--jobs FILE, --curves FILE" if what == "jobs" else f"--{what} FILE"
     for position, source in enumerate(recorded):
         name, digest = there[position] if position < len(there) else ("nothing", "")
         if digest != source["sha256"]:
-            raise InputError(
-                f"the {what} are not those of the run: their content differs",
-                file=name,
-                column="sha256",
-                value=digest,
-                expected=f"{source['sha256']} ({source['name']})",
-                fix=f"give the files that the run read: {options}",
-            )
+            raise _other_content(what, name, digest, [source])
     if len(there) > len(recorded):
         raise InputError(
             f"the {what} are not those of the run: there is a file more",
             file=there[len(recorded)][0],
             expected=", ".join(source["name"] for source in recorded),
-            fix=f"give the files that the run read: {options}",
+            fix=_GIVE_FILES[what],
         )
+
+
+_GIVE_FILES = {
+    "events": "give the file that the run read: --events FILE",
+    "jobs": "give the files that the run read: --jobs FILE, --curves FILE",
+}
+
+
+def _other_content(what: str, name: str, digest: str, sources: Sequence[Mapping[str, Any]]) -> InputError:
+    return InputError(
+        f"the {what} are not those of the run: their content differs", file=name, column="sha256", value=digest,
+        expected=" or ".join(f"{source['sha256']} ({source['name']})" for source in sources),
+        fix=_GIVE_FILES["events" if what == "events" else "jobs"],
+    )  # fmt: skip

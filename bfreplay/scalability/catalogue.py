@@ -25,22 +25,22 @@ LAWS = Registry(
 )
 
 
-def law_named(name: str) -> type[Law]:
-    """Return the law called ``name``, or at ``package.module:Class``.
+def law_named(name: str, *, allow_code: bool = True) -> type[Law]:
+    """Return the law called ``name``, or at ``package.module:Class``; the latter not from a file, with ``allow_code``.
 
     Raises
     ------
     InputError
-        There is no such law, or it cannot be imported; the message lists those there are.
+        There is no such law, or it may not or cannot be imported; the message lists those there are.
     """
-    return cast(type[Law], LAWS.load(name))
+    return cast(type[Law], LAWS.load(name, allow_code=allow_code))
 
 
 @cache
 def name_of(law: type[Law]) -> str:
     """Return the name that `law_named` finds this law by: its own where it is registered, else its place."""
     try:
-        if law_named(law.law) is law:
+        if law_named(law.law, allow_code=False) is law:
             return law.law
     except InputError:
         pass  # its name is not registered, or is that of a law which cannot be imported here

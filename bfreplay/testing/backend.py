@@ -165,7 +165,7 @@ class BackendContract:
             (market_split(exact=False), SolveOptions(0.2)),
         ]
         done = subprocess.run(
-            [sys.executable, "-c", _SOLVE_ALL, backend_name],
+            [sys.executable, "-P", "-c", _SOLVE_ALL, backend_name],
             input=pickle.dumps((sys.path, tasks)),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,

@@ -173,7 +173,7 @@ def test_trials_without_search_have_no_hyper_parameters_and_with_it_their_own(tm
 def test_scores_follow_a_users_function(tmp_path, monkeypatch):
     (tmp_path / "own_scores.py").write_text("def score(number, params, epoch):\n    return number * epoch\n")
     monkeypatch.syspath_prepend(tmp_path)
-    made = loaded(tmp_path, LEAST + '[scores]\nfunction = "own_scores:score"\n')
+    made = loaded(tmp_path, LEAST + '[scores]\nfunction = "own_scores:score"\n', allow_code=True)
     drive(made, 0, 10**13)
     assert [trial.score for trial in made.trials] == [9.0 * number for number in range(6)]
 
@@ -190,7 +190,7 @@ def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeyp
     )
     monkeypatch.syspath_prepend(tmp_path)
     text = LEAST.replace("[trial]", 'proposer = "own_proposer:Mine"\n[trial]') + "[proposer]\ngrid = 3\n"
-    assert loaded(tmp_path, text)._proposer.given == (6, 9, True, {"grid": 3})
+    assert loaded(tmp_path, text, allow_code=True)._proposer.given == (6, 9, True, {"grid": 3})
 
 
 @pytest.mark.parametrize("more", ["", '[pruner]\nkind = "optuna"\n'])
@@ -296,7 +296,7 @@ def changed(old, new, text=LEAST):
         (LEAST + "[scores]\npace = 3\n", "[scores]", "pace", "[0.5, 1.5]"),
         (LEAST + "[scores]\nreport_every_epochs = 0\n", "[scores]", "report_every_epochs", "1 or more"),
         (LEAST + '[scores]\nfunction = "m:f"\nbest = 1\n', "[scores]", "best", "drop one"),
-        (LEAST + '[scores]\nfunction = "no_such:f"\n', "[scores]", "function", "PYTHONPATH"),
+        (LEAST + '[scores]\nfunction = "no_such:f"\n', "[scores]", "function", "--allow-code"),
         (LEAST + '[pruner]\nkind = "succesive-halving"\n', "[pruner]", "kind", "'successive-halving'"),
         (LEAST + '[pruner]\nkind = "asha"\neta = 1\n', "[pruner]", "eta", "2 or more"),
         (LEAST + '[pruner]\nkind = "asha"\nfirst_epochs = 9\n', "[pruner]", "first_epochs", "lower first_epochs"),

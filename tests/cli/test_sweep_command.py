@@ -26,7 +26,7 @@ def files(tmp_path, monkeypatch) -> Path:
 
 
 def _sweep(*words: str) -> Result:
-    return CliRunner().invoke(main, ["sweep", *words])
+    return CliRunner().invoke(main, ["sweep", "--allow-code", *words])
 
 
 def test_a_person_gets_the_table_and_where_it_lies(files):

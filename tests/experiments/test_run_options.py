@@ -24,7 +24,7 @@ def test_its_options_and_defaults_are_those_of_the_command():
     made = RunOptions(events="sample", jobs="sample")
     context = replay.make_context("replay", ["sample", "--jobs", "sample"])
     command = {option.opts[0].removeprefix("--"): context.params[option.name] for option in replay.params}
-    of_the_command_alone = {"save-failures", "out", "force", "json", "quiet"}
+    of_the_command_alone = {"save-failures", "out", "force", "json", "quiet", "allow-code"}
     assert set(command) - of_the_command_alone == set(OPTION_NAMES)
     for name in set(OPTION_NAMES) - {"events", "jobs"}:
         assert getattr(made, name.replace("-", "_")) == command[name], name
@@ -51,7 +51,7 @@ def test_paths_may_be_paths():
 
 def test_relative_paths_count_from_the_folder_but_words_and_classes_stay():
     given = {"events": "sample", "jobs": "mine:Source", "curves": "c.csv"}
-    made = RunOptions.from_mapping(given, folder="/data")
+    made = RunOptions.from_mapping(given, folder="/data", allow_code=True)
     assert (made.events, made.jobs, made.curves) == ("sample", "mine:Source", "/data/c.csv")
     assert RunOptions.from_mapping({"events": "/x.csv", "jobs": "j.csv"}, folder="/data").events == "/x.csv"
 

@@ -28,9 +28,9 @@ _SEARCH = {
 }
 
 
-def curves_of_file(file: Path) -> dict[str, Curve]:
-    """Return the curves of a file of curves by name; InputError if it cannot be used."""
-    return dict(read_curves_file(file, CurveShelf()))
+def curves_of_file(file: Path, *, allow_code: bool = False) -> dict[str, Curve]:
+    """Return the curves of a file of curves by name; InputError if it cannot be used, or names code not allowed."""
+    return dict(read_curves_file(file, CurveShelf(allow_code=allow_code)))
 
 
 def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve") -> Curve:
@@ -220,7 +220,7 @@ def _checked_text(
 ) -> str:
     text = campaign_text({**tables, **({"curves": curves} if curves else {})}, head, origins)
     try:
-        campaign_of(tomllib.loads(text), file)
+        campaign_of(tomllib.loads(text), file, allow_code=True)  # what the user typed, or allowed a file
     except InputError as error:  # the file is not there: the table and the key say which option it is
         value = {} if error.value is None else {"value": error.value}
         raise InputError(

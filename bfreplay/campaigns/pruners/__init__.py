@@ -23,7 +23,7 @@ PRUNERS = Registry(
 )
 
 
-def pruner_of(kind: str, options: Mapping[str, Any] | None = None) -> Pruner:
+def pruner_of(kind: str, options: Mapping[str, Any] | None = None, *, allow_code: bool = True) -> Pruner:
     """Make the pruner called ``kind``, or at ``package.module:Class``.
 
     Parameters
@@ -32,13 +32,15 @@ def pruner_of(kind: str, options: Mapping[str, Any] | None = None) -> Pruner:
         Its name.
     options
         Keyword arguments of its class.
+    allow_code
+        Whether ``kind`` may be code to import; give false for a name that was read from a file.
 
     Raises
     ------
     InputError
-        No such pruner, an argument that it does not have, or a value that it cannot use.
+        No such pruner, one that may not be imported, an argument that it does not have, or a value that it cannot use.
     """
-    found = PRUNERS.load(kind)
+    found = PRUNERS.load(kind, allow_code=allow_code)
     given = dict(options or {})
     known = inspect.signature(found).parameters.values()
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):

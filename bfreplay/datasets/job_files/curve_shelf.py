@@ -8,11 +8,18 @@ from bfreplay.scalability import Law, MeasuredLaw, TabulatedCurve, measured_coun
 
 
 class CurveShelf:
-    """Every curve made so far; job sets have many jobs and few curves."""
+    """Every curve made so far; job sets have many jobs and few curves.
 
-    __slots__ = ("_curves", "_laws")
+    Parameters
+    ----------
+    allow_code
+        Whether laws in the files may be code to import, ``package.module:Class``.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_curves", "_laws", "allow_code")
+
+    def __init__(self, *, allow_code: bool = False) -> None:
+        self.allow_code = allow_code
         self._laws: dict[tuple[type[Law], tuple[float, ...], tuple[int, int] | None], Law | MeasuredLaw] = {}
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 

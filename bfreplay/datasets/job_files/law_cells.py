@@ -25,7 +25,7 @@ def is_law(cell: Any) -> bool:
     return isinstance(cell, str) and "(" in cell
 
 
-def law_of(cell: Any) -> Law | MeasuredLaw:
+def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     """Return the law in a cell for which ``is_law`` is true.
 
     Parameters
@@ -33,11 +33,14 @@ def law_of(cell: Any) -> Law | MeasuredLaw:
     cell
         ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
         ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``. Either may have ``measured`` as well.
+    allow_code
+        Whether the law may be code to import, ``package.module:Class``.
 
     Raises
     ------
     InputError
-        No such law; a parameter that is unknown, missing, there twice, no number or out of range.
+        No such law, or one that may not be imported; a parameter that is unknown, missing, there twice, no number or
+        out of range.
     """
     if isinstance(cell, Mapping):
         name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
@@ -45,7 +48,7 @@ def law_of(cell: Any) -> Law | MeasuredLaw:
             raise InputError("the name of the law is no text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
         name, given = _parts(cell)
-    law = law_named(name)
+    law = law_named(name, allow_code=allow_code)
     measured = given.pop(MEASURED_KEY, None)
     wanted = [parameter.name for parameter in law.parameters]
     for key in given:

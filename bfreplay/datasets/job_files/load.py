@@ -23,7 +23,9 @@ from bfreplay.outputs import written_whole
 from bfreplay.workload import ElasticJob, JobSet
 
 
-def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = None) -> JobSet:
+def load_jobs(
+    path: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+) -> JobSet:
     """Read a job set.
 
     Parameters
@@ -46,6 +48,8 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
         ``nodes`` and ``values``, or ``law`` and its parameters.
         A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
         Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up throughputs.
+    allow_code
+        Import laws that the files name as ``package.module:Class``. Say so of files that you trust.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def load_jobs(path: str | PathLike[str], curves: str | PathLike[str] | None = No
     if not table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)
-    shelf = CurveShelf()
+    shelf = CurveShelf(allow_code=allow_code)
     known = {} if curves_file is None else read_curves_file(curves_file, shelf)
     for name, curve in named_curves(table, shelf).items():
         if name in known:

@@ -278,7 +278,10 @@ class _Row:
         try:
             if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
                 return self._named_curve(column, cell.strip())
-            return self.rows.shelf.law(law_of(cell)) if is_law(cell) else self.rows.shelf.curve(*points_of(cell))
+            shelf = self.rows.shelf
+            if is_law(cell):
+                return shelf.law(law_of(cell, allow_code=shelf.allow_code))
+            return shelf.curve(*points_of(cell))
         except InputError as error:
             raise error if error.file else located(error, self.rows.table.file, self.row, column, curve=True) from error
 

@@ -13,7 +13,7 @@ from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
-from bfreplay.datasets.job_files.law_cells import is_law, law_of
+from bfreplay.datasets.job_files.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import check_toml_size, not_utf8, parse_toml, text_lines
@@ -195,13 +195,13 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
         try:
             checks.name("curve", name, "curves")
             if is_law(cells):
-                curves[name] = shelf.law(law_of(cells))
+                curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
                 raise _no_curve_keys(name, cells)
             curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
         except InputError as error:
-            raise located(error, table.file, label) from error
+            raise located(error, table.file, label, LAW_KEY if is_law(cells) else None) from error
     return curves
 
 

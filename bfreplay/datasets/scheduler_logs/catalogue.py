@@ -39,7 +39,7 @@ def reader_named(name: str) -> LogReader:
     InputError
         There is none of this name.
     """
-    reader: LogReader = READERS.make(name)
+    reader: LogReader = READERS.make(name, allow_code=True)
     return reader
 
 

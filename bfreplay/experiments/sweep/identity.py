@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import metadata
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -173,11 +175,18 @@ def _is_importable(place: str) -> bool:
 
 
 def file_of_module(module: str) -> Path | None:
-    """Where a module lies, loaded or not; ``None`` for one that is not there, or is part of the interpreter."""
+    """Where a module lies, loaded or not; ``None`` for one that is not there, or is part of the interpreter.
+
+    Packages above it are not imported, as ``importlib.util.find_spec`` would: the name may stand in any text of a file.
+    """
+    package, *rest = module.split(".")
     try:
-        spec = find_spec(module)
-    except (ImportError, ValueError):  # a package above it is not there; or it has been taken apart
+        spec = find_spec(module if module in sys.modules else package)
+    except ValueError:  # it has been taken apart
         return None
+    if rest and module not in sys.modules and spec is not None:
+        folders = [str(Path(folder, *rest[:-1])) for folder in spec.submodule_search_locations or ()]
+        spec = PathFinder.find_spec(rest[-1], folders)
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
 
 

@@ -10,9 +10,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from multiprocessing import get_context, parent_process
+from contextlib import contextmanager, suppress
+from multiprocessing import parent_process, resource_tracker
 from multiprocessing.connection import wait as wait_for_end
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -25,6 +26,7 @@ MOST_DEATHS = 3
 """A task whose workers died so often is given up."""
 
 _LOOK_S = 1.0
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ProcessExecutor:
@@ -102,7 +104,9 @@ class _Slot:
     def start(self, work: Callable[[Task], Answer], task: Task) -> Future[Answer]:
         """Hand a task to the worker."""
         if self._pool is None:
-            self._pool = ProcessPool(1, initializer=_begin, context=get_context("spawn"))
+            with _safe_path():
+                resource_tracker.ensure_running()  # another process, which the pool would start
+            self._pool = ProcessPool(1, initializer=_begin, initargs=(os.environ.get(_SAFE_PATH),), context=_Spawn())
         future: Future[Answer] = self._pool.schedule(work, args=(task,))
         return future
 
@@ -140,8 +144,37 @@ def _how(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _begin() -> None:
+class _Process(SpawnProcess):
+    """A worker that does not look for modules in the working directory while it takes over the parent's search path."""
+
+    def start(self) -> None:
+        with _safe_path():
+            super().start()
+
+
+class _Spawn(SpawnContext):
+    Process = _Process
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    given = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        _set_safe_path(given)
+
+
+def _set_safe_path(value: str | None) -> None:
+    os.environ.pop(_SAFE_PATH, None)
+    if value is not None:
+        os.environ[_SAFE_PATH] = value
+
+
+def _begin(safe_path: str | None) -> None:
     """First thing in a worker: die with the parent, use one processor, and leave stdout to the parent."""
+    _set_safe_path(safe_path)  # for processes that the user's code starts
     parent = parent_process()
     assert parent is not None
     started_by = os.getppid()

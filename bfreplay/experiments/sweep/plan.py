@@ -134,7 +134,7 @@ class _Inputs:
         if nodes not in self._logs:
             self._logs[nodes] = load_log(replace(options, window=None))
         log = restricted(self._logs[nodes], options.window)
-        of_jobs = (options.jobs, options.curves)
+        of_jobs = (options.jobs, options.curves, options.allow_code)
         if of_jobs != self._of_jobs or self._jobs is None:
             self._jobs, self._of_jobs = load_jobs_of(options), of_jobs
         jobs = self._jobs

@@ -64,6 +64,7 @@ def sweep(
     processes: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    allow_code: bool = False,
     progress: Callable[[SweepProgress], None] | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> SweepResult:
@@ -81,6 +82,9 @@ def sweep(
         Address of a Dask scheduler whose workers are used instead.
     retry_failed
         Try again the runs that failed in an earlier sweep.
+    allow_code
+        Whether a spec in a file or a mapping, and the files that it names, may name code to import. ``RunOptions`` say
+        it themselves.
     progress
         Called when the runs start, and after each of them.
     on_wait
@@ -101,7 +105,7 @@ def sweep(
             "processes and a scheduler were given: a scheduler has workers of its own", value=processes,
             expected="one of the two", fix="leave --processes out",
         )  # fmt: skip
-    plan = plan_of(spec)
+    plan = plan_of(spec, allow_code=allow_code)
     store = Store.made(out)
     with store.locked():
         store.tidy()
@@ -128,15 +132,17 @@ def sweep(
     return SweepResult(plan.record(), store.folder, len(plan.options) - len(there.missing))
 
 
-def plan_of(spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan) -> SweepPlan:
-    """Read and check a spec in whatever form it comes; errors as ``sweep``."""
+def plan_of(
+    spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan, *, allow_code: bool = False
+) -> SweepPlan:
+    """Read and check a spec in whatever form it comes; ``allow_code`` and errors as for ``sweep``."""
     if isinstance(spec, SweepPlan):
         return spec
     if isinstance(spec, SweepSpec):
         return planned(spec)
     if isinstance(spec, str | Path):
-        return planned(read_spec(spec))
-    return planned(spec_of(spec) if isinstance(spec, Mapping) else spec_of_options(spec))
+        return planned(read_spec(spec, allow_code=allow_code))
+    return planned(spec_of(spec, allow_code=allow_code) if isinstance(spec, Mapping) else spec_of_options(spec))
 
 
 def outlook(plan: SweepPlan, store: Store) -> Outlook:

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ class _Axis:
         return set(itertools.chain.from_iterable(self.settings))
 
 
-def read_spec(file: str | Path) -> SweepSpec:
-    """Read a TOML file; relative paths in it count from its folder.
+def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
+    """Read a TOML file; relative paths in it count from its folder. ``allow_code`` as for ``spec_of``.
 
     Raises
     ------
@@ -78,10 +78,12 @@ def read_spec(file: str | Path) -> SweepSpec:
         It cannot be read, or asks for what there is not; see ``spec_of``.
     """
     path = Path(file)
-    return spec_of(read_toml(path), folder=path.parent, file=path)
+    return spec_of(read_toml(path), folder=path.parent, file=path, allow_code=allow_code)
 
 
-def spec_of(document: Mapping[str, Any], *, folder: Path | None = None, file: Path | None = None) -> SweepSpec:
+def spec_of(
+    document: Mapping[str, Any], *, folder: Path | None = None, file: Path | None = None, allow_code: bool = False
+) -> SweepSpec:
     """Points of tables as TOML is parsed.
 
     Parameters
@@ -95,13 +97,15 @@ def spec_of(document: Mapping[str, Any], *, folder: Path | None = None, file: Pa
         Where relative paths start; the working directory by default.
     file
         Where the tables were read, for messages.
+    allow_code
+        Whether the tables, and the files that they name, may name code to import.
 
     Raises
     ------
     InputError
         A table, an option, a label or a value that cannot be used, a parameter without a value, or nothing to do.
     """
-    return _Reader(document, folder, file).spec()
+    return _Reader(document, folder, file, allow_code=allow_code).spec()
 
 
 def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
@@ -118,7 +122,7 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
             raise InputError("this is no run of a sweep", value=each, expected="RunOptions")
     if not options:
         raise InputError("the sweep has no runs", expected="one RunOptions at least", fix="give some")
-    names = [field.name for field in fields(RunOptions)]
+    names = [name.replace("-", "_") for name in OPTION_NAMES]
     differing = [name for name in names if len({_value(each, name) for each in options}) > 1]
     points = tuple(Point({name: cell_of(_value(each, name)) for name in differing}, each) for each in options)
     return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
@@ -127,10 +131,13 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
 class _Reader:
     """Reads the tables of one spec."""
 
-    def __init__(self, document: Mapping[str, Any], folder: Path | None, file: Path | None) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], folder: Path | None, file: Path | None, *, allow_code: bool
+    ) -> None:
         self._document = document
         self._folder = folder
         self._file = file
+        self._allow_code = allow_code
         self._parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
@@ -176,7 +183,9 @@ class _Reader:
         values = {name: given[name] for name in self._parameters if name in given}
         options: dict[str, Any] = {name: value for name, value in given.items() if name not in values}
         self._checked(lambda: options.update(filled(options, values)), row)
-        made = RunOptions.from_mapping(options, folder=self._folder, file=self._file, row=row)
+        made = RunOptions.from_mapping(
+            options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
+        )
         cells = {_column(name): value for name, value in {**labels, **values}.items()}
         for column in columns:
             if option_name(column) in OPTION_NAMES:
@@ -287,7 +296,8 @@ class _Reader:
             name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
         }  # fmt: skip
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
-        self._checked(lambda: RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **options}), row)
+        given = {**nodes, "jobs": _ANY_FILE, **options}
+        self._checked(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
 
     def _check_keys(self, given: Iterable[str], known: Sequence[str], what: str, row: str) -> None:
         self._checked(lambda: checks.known_keys(given, known, what), row)

@@ -169,7 +169,8 @@ def _replay(task: RunTask, store: Store) -> None:
     log = _log(nodes, task.events_sha256, before.get("events"))
     if task.jobs_are_a_set:
         curves = None if options.curves is None else str(options.curves)
-        jobs = _jobs(str(options.jobs), curves, task.jobs_sha256, (before.get("jobs"), before.get("curves")))
+        stamps = (before.get("jobs"), before.get("curves"))
+        jobs = _jobs(str(options.jobs), curves, options.allow_code, task.jobs_sha256, stamps)
     else:
         jobs = _checked_jobs(options, task.jobs_sha256)
     prepared(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
@@ -204,8 +205,10 @@ def _log(options: RunOptions, digests: Digests, _stamp: Stamp) -> NodeEvents:
 
 
 @lru_cache(maxsize=4)
-def _jobs(jobs: str, curves: str | None, digests: Digests, _stamps: tuple[Stamp, Stamp]) -> JobSet | JobSource:
-    return _checked_jobs(RunOptions(events=BUNDLED, jobs=jobs, curves=curves), digests)
+def _jobs(
+    jobs: str, curves: str | None, allow_code: bool, digests: Digests, _stamps: tuple[Stamp, Stamp]
+) -> JobSet | JobSource:
+    return _checked_jobs(RunOptions(events=BUNDLED, jobs=jobs, curves=curves, allow_code=allow_code), digests)
 
 
 def _checked_jobs(options: RunOptions, digests: Digests) -> JobSet | JobSource:

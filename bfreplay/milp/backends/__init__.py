@@ -43,7 +43,7 @@ def backend_of(name: str) -> Backend:
     InputError
         There is no such back end (the message lists those there are), or it cannot be imported or made.
     """
-    return cast(Backend, BACKENDS.make(name))
+    return cast(Backend, BACKENDS.make(name, allow_code=True))
 
 
 def why_not(backend: Backend) -> str:

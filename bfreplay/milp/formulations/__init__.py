@@ -33,4 +33,4 @@ def formulation_of(name: str) -> Formulation:
     InputError
         There is no such formulation (the message lists those there are), or it cannot be imported or made.
     """
-    return cast(Formulation, FORMULATIONS.make(name))
+    return cast(Formulation, FORMULATIONS.make(name, allow_code=True))

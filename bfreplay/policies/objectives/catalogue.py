@@ -36,18 +36,26 @@ OBJECTIVES = Registry(
 )
 
 
-def objective_of(spec: str) -> Objective:
+def objective_of(spec: str, *, allow_code: bool = True) -> Objective:
     """Make the objective that ``spec`` names: ``"own"``, ``"cost(price=0.4)"``, ``"mine:function"``, or a weighted sum.
+
+    Parameters
+    ----------
+    spec
+        Its names, parameters and weights.
+    allow_code
+        Whether it may name code; give false for a spec that was read from a file.
 
     Raises
     ------
     InputError
-        It cannot be read, or names what there is not; or a sum has a term that is no sum over jobs.
+        Invalid syntax, or an objective that is unknown or may not be imported; or a sum has a term that is no sum over
+        jobs.
     """
     parts = parsed(spec)
     if parts == (TermSpec(OWN),):
         return OwnObjective()
-    found = [OBJECTIVES.load(part.name) for part in parts]
+    found = [OBJECTIVES.load(part.name, allow_code=allow_code) for part in parts]
     if len(parts) == 1 and isinstance(found[0], type):
         return _whole(parts[0], found[0])
     return SeparableObjective(tuple(_term(part, each) for part, each in zip(parts, found, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, imported, unknown_name
+from bfreplay.registry import Registry, unknown_name
 from bfreplay.report.run_figures.figure import RunFigure
 
 FIGURES = Registry(
@@ -36,11 +36,10 @@ def figure_named(name: str) -> RunFigure[Any]:
     """
     if ":" not in name and name not in FIGURES.names():
         raise unknown_name(FIGURES.kind, name, FIGURES.names(), _FORM)
-    location = FIGURES.location(name)
-    found = imported(location, f"the figure {name!r}", _FORM)
+    found = FIGURES.find(name, _FORM, allow_code=True)
     if not isinstance(found, RunFigure):
         raise InputError(
-            f"the figure {name!r} is none: it is {type(found).__name__}", value=location,
+            f"the figure {name!r} is none: it is {type(found).__name__}", value=FIGURES.location(name),
             expected="a bfreplay.report.run_figures.figure.RunFigure",
         )  # fmt: skip
     return found

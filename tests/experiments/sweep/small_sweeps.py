@@ -88,7 +88,7 @@ def write_files(folder: Path) -> Path:
 def start_sweep(folder: Path, out: str, *options: str) -> subprocess.Popen:
     """``bfreplay sweep`` of the files in ``folder``, as a user types it there."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--out", out, *options],
+        [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--allow-code", "--out", out, *options],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -137,7 +137,7 @@ def test_code_that_an_objective_or_a_campaign_names_counts(files, monkeypatch):
     )
     (files / "c.toml").write_text(CAMPAIGN.format(proposer="random") + '[scores]\nfunction = "worth:score"\n')
     for run in (options(files, policy="bftrainer", objective="0.5*throughput + 0.5*worth:worth"),
-                options(files, jobs=files / "c.toml")):  # fmt: skip
+                options(files, jobs=files / "c.toml", allow_code=True)):  # fmt: skip
         (content,) = planned(spec_of_options([run])).contents.values()
         assert len(content["code"]) == 1
         assert all(place.startswith("worth:") and len(digest) == 64 for place, digest in content["code"].items())
