@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bfreplay.documents import parse_json
-from bfreplay.errors import InputError
+from bfreplay.documents import parse_json, printable_json
+from bfreplay.errors import InputError, printable
 from bfreplay.result_folders.kinds import ResultKind
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
         why = f"{name} is no JSON document ({error})"
     else:
         if isinstance(document, dict):
-            return document
+            escaped: dict[str, Any] = printable_json(document)
+            return escaped
         why = f"{name} is a JSON {type(document).__name__}, not an object"
     raise InputError(
         f"this is not a {kind.word} folder: {why}",
@@ -69,6 +71,22 @@ def _refused(constant: str) -> float:
 def _finite(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _refused(text)
+
+
+def _printable_table(table: pa.Table) -> pa.Table:
+    """Return the table with control characters in its texts as escapes: a stranger's folder steers no terminal."""
+    for i, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        column = table.column(i)
+        column.validate(full=True)  # refuses bytes that are no text
+        texts = pc.unique(column.cast(kind)).to_pylist()
+        escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
+        if escaped:
+            shown = pa.array([escaped.get(text, text) for text in column.to_pylist()], kind)
+            table = table.set_column(i, field.with_type(kind), shown)
+    return table
 
 
 class ResultTables:
@@ -97,7 +115,7 @@ class ResultTables:
             if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
                 raise self._unreadable(path, "it is no file")
             try:
-                self.tables[name] = pq.read_table(path)
+                self.tables[name] = _printable_table(pq.read_table(path))
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]

@@ -34,6 +34,25 @@ def test_documents_come_in_their_order(cake):
     assert read_documents(cake, CAKE) == [{"schema_version": 3, "eggs": 2}, {}]
 
 
+def test_texts_of_a_folder_steer_no_terminal(cake):
+    (cake / "oven.json").write_text(json.dumps({"\x1b[2J": ["a\x1bb\nc"]}))
+    names = pa.array(["plain", None, "\x1b[31mred"])
+    pq.write_table(
+        pa.table({"name": names, "kind": names.dictionary_encode(), "gram": [1, 2, 3]}), cake / "nuts.parquet"
+    )
+    assert read_documents(cake, CAKE)[1] == {r"\x1b[2J": ["a\\x1bb\nc"]}
+    table = Cake(cake).table("nuts")
+    assert table["name"].to_pylist() == table["kind"].to_pylist() == ["plain", None, r"\x1b[31mred"]
+    assert table["gram"].to_pylist() == [1, 2, 3]
+
+
+def test_a_table_with_bytes_that_are_no_text_is_refused(cake):
+    spoilt = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
+    pq.write_table(pa.table({"name": spoilt}), cake / "nuts.parquet")
+    with pytest.raises(InputError, match="the table cannot be read"):
+        Cake(cake).table("nuts")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
