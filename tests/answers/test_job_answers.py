@@ -130,3 +130,10 @@ def test_times_of_far_centuries_are_told_to_the_microsecond():
     far = pd.array([253_402_214_400_000_001], dtype="datetime64[us, UTC]")[0]  # the last day of 9999
     assert microseconds(far) == 253_402_214_400_000_001
     assert microseconds(pd.NaT) is None
+
+
+def test_rows_are_plain_json_values():
+    frame = pd.DataFrame({"work": [math.inf, 1.5], "name": ["a", None], "time": pd.to_datetime([0, None], utc=True)})
+    assert records(frame) == [
+        {"work": None, "name": "a", "time": "1970-01-01T00:00:00Z"}, {"work": 1.5, "name": None, "time": None},
+    ]  # fmt: skip
