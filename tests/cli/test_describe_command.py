@@ -51,8 +51,8 @@ def test_json_keeps_the_keys_it_had_and_has_more():
         "mean_events_per_hour events_per_hour gap_s holes censored_holes join_bursts reclaim_bursts"
     )
     after = (
-        "cluster time_origin node_inventory node_assignment_simulated_by log_warnings states longer_holes widths week "
-        "longest_holes"
+        "cluster time_origin node_inventory node_assignment_simulated_by log_warnings idle_node_hours_by_over_capacity "
+        "states longer_holes widths week longest_holes"
     )
     assert list(document) == [*before.split(), *after.split()]
     assert set(document["holes"]) == {"complete", "length_s", "bins"}

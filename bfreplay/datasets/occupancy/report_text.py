@@ -20,7 +20,7 @@ _LABEL = 12
 
 
 def render(built: BuiltLog, reader: str) -> str:
-    """Lay out what was read, kept, left out and assumed; the doubts last, where they are seen."""
+    """Lay out what was read, kept, left out and assumed; the doubts and the verdict last, where they are seen."""
     lint, events = built.lint, built.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
@@ -47,6 +47,8 @@ def render(built: BuiltLog, reader: str) -> str:
     for sentence, tally in lint.doubts.items():
         lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))
         lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
+    if lint.doubts:
+        lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
     return "\n".join(lines) + "\n"
 
 
