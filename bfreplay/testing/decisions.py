@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 
 import numpy as np
 
+from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import Solution
 
 RANDOM_DECISIONS = 40
 
@@ -107,9 +110,27 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
     """
     from bfreplay.datasets import load_events, load_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
-    from bfreplay.experiments.formulation_lab.sampling import sample_decisions
+    from bfreplay.policies import BFTrainerPolicy
+    from bfreplay.replay import ReplaySettings, replay_log
 
     log = load_events(sample_events_path())
     day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)
-    sampled = sample_decisions(day, load_jobs(sample_jobs_path()), sample=12, t_fwd_s=120.0, max_parallel=2)
-    return tuple(each.problem for each in sampled.decisions if each.problem.capacity <= 32)
+    solver = _Keeping()
+    replay_log(
+        day, load_jobs(sample_jobs_path()), BFTrainerPolicy(120.0, solver), ReplaySettings(2), with_efficiency=False,
+        with_bound=False, with_tables=False,
+    )  # fmt: skip
+    return tuple(solver.problems[:: len(solver.problems) // 12])
+
+
+class _Keeping(ExactSolver):
+    """The exact solver; keeps the decisions on at most 32 idle nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: list[AllocationProblem] = []
+
+    def solve(self, problem: AllocationProblem) -> Solution:
+        if problem.capacity <= 32:
+            self.problems.append(deepcopy(problem))
+        return super().solve(problem)

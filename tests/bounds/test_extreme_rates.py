@@ -19,7 +19,7 @@ _WORKS = (1e-280, 1e300, math.inf)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("rates", itertools.combinations_with_replacement(_RATES, 2))
+@pytest.mark.parametrize("rates", list(itertools.combinations_with_replacement(_RATES, 2)))
 def test_no_rates_or_works_make_the_bound_fail(rates):
     for works, max_parallel in itertools.product(itertools.product(_WORKS, repeat=2), (1, 2)):
         jobs = JobSet(
