@@ -202,13 +202,13 @@ class Engine:
         records = self.active.records[: self.active.n]
         if self.is_published:
             done = np.flatnonzero(records["progress"] >= records["work"])
-        elif now_us < self._next_finish_us:
+        elif now_us < self._next_finish_us - 1:
             return Trigger.NONE
         else:
-            is_done = records["finish_us"] <= now_us
             # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
             # completions of an instant
-            predict_finish(self.active.records, self.active.n, now_us)
+            is_done = records["finish_us"] <= now_us
+            self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
             done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
         leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
         for row, how in reversed(leaving):

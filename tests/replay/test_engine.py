@@ -42,6 +42,15 @@ def test_jobs_that_finish_at_one_instant_are_followed_by_one_decision():
     assert result.table("decisions")["time"].cast("int64").to_pylist() == [0, 872_717, 3 * SECOND]
 
 
+def test_a_job_that_finishes_with_a_reclaim_is_gone_before_it():
+    # done after 3 s, predicted for a microsecond later at the event after 1 s; a node is reclaimed at 3 s
+    rate = 0.5639420648086199
+    events = log(3, [(1, 1, False), (3, 2, False)], 10, idle_first=[0, 1, 2])
+    decisions = replay_log(events, JobSet([job(work=rate * 3, rates=(0, rate))])).table("decisions")
+    assert decisions["time"].cast("int64").to_pylist() == [0, SECOND, 3 * SECOND]
+    assert decisions["trigger"].to_pylist()[-1] == "pool+completion"
+
+
 def test_under_the_published_clock_a_job_that_is_done_is_noticed_at_the_next_event():
     # done after 5 s on 2 nodes, noticed when node 2 becomes idle at 8 s; the random first map is all for the one job
     result = replay_log(log(3, [(8, 2, True)], 20, idle_first=[0, 1]), JobSet([job(work=100)]), settings=PUBLISHED)
