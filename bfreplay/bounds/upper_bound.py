@@ -72,7 +72,9 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         return None
     if jobs.colocation:
         return "jobs may share nodes: two on one node can process more than either alone"
-    for job in jobs:
+    there = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
+    # many jobs have the same few curves
+    for job in {(id(job.throughput), job.max_nodes, job.work_samples < _SMALLEST): job for job in there}.values():
         rate = job.throughput.table(job.max_nodes)
         if min(rate[rate > 0].min(initial=math.inf), job.work_samples) < _SMALLEST:
             return f"the job {job.name!r} has a rate or work below {_SMALLEST:g}, too small to calculate with"

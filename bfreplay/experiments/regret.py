@@ -136,7 +136,9 @@ def _key(run: RunResult) -> str:
 
 
 def _decides_in_rounds(run: RunResult) -> bool:
-    return bool(run.record["config"].get("decides_in_rounds"))
+    config = run.record["config"]
+    # runs of earlier versions do not say it: of their policies, those of Gavel did
+    return bool(config.get("decides_in_rounds", config["policy"]["name"].startswith("gavel.")))
 
 
 def _gives_jobs_up(run: RunResult) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bfreplay.bounds import Kind, upper_bound
+from bfreplay.bounds import Kind, reason_without_bound, upper_bound
+from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import regret
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Trigger
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.summary_text import render
+from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, JobSet
 from tests.replay.placed import Scripted, Step, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
@@ -98,6 +102,14 @@ def test_regret_gives_a_run_in_rounds_the_bound_that_holds_for_it():
     assert at_events.bound.samples == pytest.approx(240.0)
 
 
+def test_regret_knows_a_run_in_rounds_of_an_earlier_version_by_its_policy():
+    run = _run(_grows_once(), _SLOW_TO_GROW, InTwoSteps())
+    del run.record["config"]["decides_in_rounds"]
+    run.record["config"]["policy"]["name"] = "gavel.fifo"
+    (found,) = regret([run], effort="quick", events=_grows_once(), jobs=JobSet(_SLOW_TO_GROW))
+    assert found.bound.samples == pytest.approx(300.0)
+
+
 class GivesUp:
     """Gives up the slow jobs at once, so that the one behind them is admitted."""
 
@@ -144,3 +156,13 @@ def test_rates_too_small_to_calculate_with_have_no_bound_and_the_run_says_so(rat
     assert run.summary["reason_without_baselines"] == (
         "the job 'tiny' has a rate or work below 1e-290, too small to calculate with"
     )
+
+
+def test_the_rates_that_are_looked_at_are_those_on_the_nodes_that_there_are():
+    idle = log(2, [(50, 1, True)], 100, idle_first=(0,))
+    on_v100 = with_node_types(idle, {"v100": idle.nodes})
+    tiny, fine = (TabulatedCurve((0, 1), (0.0, rate)) for rate in (1e-300, 1.0))
+    there = replace(job("there", rates=(0.0, 1.0)), throughput_by_type={"v100": tiny})
+    elsewhere = replace(job("elsewhere", rates=(0.0, 1e-300)), throughput_by_type={"v100": fine})
+    assert "'there' has a rate" in reason_without_bound(on_v100, JobSet([there]))
+    assert reason_without_bound(on_v100, JobSet([elsewhere])) is None

@@ -93,4 +93,5 @@ def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
     by_run = [("A", ["x", "y"]), ("B", ["x"]), ("C", ["x", "z", "y"])]
     assert distinct_warnings(by_run) == ["x", "A, C: y", "C: z"]
     assert distinct_warnings(by_run, most_named=1) == ["x", "2 of 3 runs: y", "C: z"]
+    assert distinct_warnings([("A", ["x", "x"]), ("B", [])]) == ["A: x"]
     assert distinct_warnings([]) == []

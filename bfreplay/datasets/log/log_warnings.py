@@ -130,16 +130,18 @@ class LogWarnings:
     def verdict_sentence(self) -> str:
         """The verdict with its reason; empty without warnings."""
         most, idle = self.most_node_hours, self.idle_node_hours
-        extent = f"warnings of its import concern at most {amount(most)} node-hours"
+        known = "" if not self._n_unknown else " of a known amount"
+        extent = f"warnings of its import{known} concern at most {amount(most)} node-hours"
         if idle:
             extent += f", {_share_words(most / idle)} the idle ones of the whole log"
         if self._n_unknown:
             extent = f"{extent}; " if most else ""
             extent += f"the amount of {count(self._n_unknown, 'warning')} of its import is not known"
+        limit = "" if self._n_unknown else f" by up to {most / (idle or 1):.1%}"
         return {
             None: "",
             Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
-            Verdict.UNCERTAIN: f"The idle nodes of this log may be wrong by up to {most / (idle or 1):.1%}: {extent}.",
+            Verdict.UNCERTAIN: f"The idle nodes of this log may be wrong{limit}: {extent}.",
             Verdict.UNKNOWN: f"How wrong the idle nodes of this log are is not known: {extent}.",
             Verdict.SMALL: f"What may be wrong with the idle nodes of this log has a small effect: {extent}.",
         }[self.verdict]
@@ -160,7 +162,11 @@ class LogWarnings:
     def to_json(self) -> dict[str, Any]:
         """Plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours of the log."""
         verdict = None if self.verdict is None else str(self.verdict)
-        return {"verdict": verdict, **asdict(self), "warnings": [asdict(each) for each in self.warnings]}
+        warnings = [asdict(each) for each in self.warnings]
+        return {
+            "verdict": verdict, "warnings": warnings, "idle_node_hours": self.idle_node_hours,
+            "node_assignment": self.node_assignment,
+        }  # fmt: skip
 
 
 def _amount(value: Any) -> float:

@@ -9,7 +9,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
-from bfreplay.replay.run_warnings import log_warnings_of, warning_lines
+from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import count, duration
 
 _OUTCOMES = (
@@ -26,7 +26,7 @@ def render(result: LabResult) -> str:
     """Several lines: what was compared, a table of the pairs by time, who wins, what went wrong, where it lies."""
     record = result.record
     parts = [
-        warning_lines(log_warnings_of(record).sentences()),
+        warning_lines(record.get("warnings", [])),
         _header(record),
         _table(record),
         [_winner(record), *_failures(record), *_losses(record)],

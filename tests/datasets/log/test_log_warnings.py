@@ -53,8 +53,8 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         ("large", 3, 30.0, 0.75), ("small", 2, 2.0, 0.05), ("rare", 1, None, None),
     ]  # fmt: skip
     assert found.sentences() == [
-        "The idle nodes of this log cannot be believed: warnings of its import concern at most 32.0 node-hours, 80.0% "
-        "of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
+        "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32.0 "
+        "node-hours, 80.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
         "3 x large (30.0 node-hours, 75.0% of the idle ones)",
         "2 x small (2 node-hours, 5.0% of the idle ones)",
         "1 x rare (amount not known)",
@@ -74,6 +74,11 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
             {"x": 15.0, "y": 8.0}, 100.0,
             "The idle nodes of this log may be wrong by up to 23.0%: warnings of its import concern at most 23.0 "
             "node-hours, 23.0% of the idle ones of the whole log.",
+        ),
+        (
+            {"x": 15.0, "y": None}, 100.0,
+            "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15.0 "
+            "node-hours, 15.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
         ),
         (
             {"x": 0.01}, 100.0,
