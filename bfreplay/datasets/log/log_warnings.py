@@ -88,7 +88,7 @@ class LogWarnings:
             hours = report.get("facts", {}).get("node_hours")
             idle = None if hours is None else _amount(hours.get("idle", 0.0))
             warnings = [
-                LogWarning(sentence, int(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle))
+                LogWarning(sentence, _cases(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle))
                 for sentence, tally in report.get("doubts", {}).items()
             ]
             assignment = assignment_words(metadata.get("allocator"))
@@ -169,10 +169,17 @@ class LogWarnings:
         }  # fmt: skip
 
 
+def _cases(value: Any) -> int:
+    cases = int(value)
+    if isinstance(value, bool) or cases < 1:
+        raise ValueError(f"a count of {value}")
+    return cases
+
+
 def _amount(value: Any) -> float:
     node_hours = float(value)
-    if not 0 <= node_hours < inf:
-        raise ValueError(f"{node_hours} node-hours")
+    if isinstance(value, bool) or not 0 <= node_hours < inf:
+        raise ValueError(f"{value} node-hours")
     return node_hours
 
 

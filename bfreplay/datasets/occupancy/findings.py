@@ -66,7 +66,7 @@ def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey
         lint.doubt(
             ABSENT_DOUBT,
             value=f"{', '.join(absent['such as'])}: {both}",
-            n=absent["before their first job"] + absent["after their last job"],
+            n=absent["nodes"],
             node_hours=absent["node_hours"],
         )
     facts[CENSORED] = {

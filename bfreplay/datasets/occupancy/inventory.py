@@ -175,7 +175,7 @@ def _without_outages(
         nodes = slice(None) if outage.nodes is None else outage.nodes
         covered = np.minimum(end_us[nodes], outage.end_us) - np.maximum(start_us[nodes], outage.start_us)
         left_us[nodes] -= np.maximum(covered, 0)
-    return left_us
+    return np.maximum(left_us, 0)
 
 
 def absences(
@@ -220,15 +220,21 @@ def absences(
         for node in np.flatnonzero(early)
     ]
     if outages:
-        before_us = np.minimum(use.first_us[late], window.end_us) - window.start_us
-        behind_us = window.end_us - np.clip(free_us[early], window.start_us, window.end_us)
+        first_us = np.where(late, np.minimum(use.first_us, window.end_us), window.start_us)
+        last_us = np.where(early, np.clip(free_us, window.start_us, window.end_us), window.end_us)
+        before_us = _without_outages(record, np.full(n_nodes, window.start_us), first_us)
+        behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
+        absent_us = before_us + behind_us
+        found = np.flatnonzero(absent_us)
         names = record.nodes
-        facts[ABSENT] = {
-            "before their first job": int(late.sum()),
-            "after their last job": int(early.sum()),
-            "node_hours": (before_us.sum(dtype=float) + behind_us.sum(dtype=float)) / HOUR_US,
-            "such as": [names[node] for node in np.flatnonzero(late | early)[:MOST_EXAMPLES]],
-        }
+        if len(found):
+            facts[ABSENT] = {
+                "nodes": len(found),
+                "before their first job": int(np.count_nonzero(before_us)),
+                "after their last job": int(np.count_nonzero(behind_us)),
+                "node_hours": absent_us.sum(dtype=float) / HOUR_US,
+                "such as": [names[node] for node in found[:MOST_EXAMPLES]],
+            }
     return outages, left_out
 
 

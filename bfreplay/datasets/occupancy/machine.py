@@ -387,7 +387,8 @@ def advance(
             if queue[0, q] < window_end_us and queue[1, q] > window_start_us:
                 tallies[DELAYED] += 1
                 tallies[DELAY_US] += late
-                tallies[DELAY_NODE_US] += float(min(late, window_end_us - queue[0, q])) * queue[2, q]
+                waited_us = max(min(now, window_end_us) - max(queue[0, q], window_start_us), 0)
+                tallies[DELAY_NODE_US] += float(waited_us) * queue[2, q]
             _take(queue[2, q], slot, rule, chances, covering)
 
         is_refused = False

@@ -78,7 +78,8 @@ class Sweep:
     tallies
         What the rules did, ``(N_TALLIES,) float64``; complete after the pass.
     ended_open
-        Jobs without an end that were ended at the end of the log, and at their time limit (runaway jobs).
+        Jobs without an end: those that run to the end of the log, and those that were ended at their time limit before
+        the window ends (runaway jobs).
     never_began, never_began_us
         Delayed jobs of the window for which there were not enough nodes in it, and their node-microseconds in it.
     n_cut
@@ -180,7 +181,6 @@ class Sweep:
             is_runaway = is_open & (end_us != OPEN_END)
             is_inside = is_open & (jobs.start_us < stop_us) & (end_us > start_us)
             self.ended_open[0] += int(np.count_nonzero(is_inside & ~is_runaway))
-            self.ended_open[1] += int(np.count_nonzero(is_inside & is_runaway))
             lasting_us = self._plan.log_end_us - jobs.start_us
             longer = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
             self.n_lasting += int(np.count_nonzero(longer))
@@ -188,7 +188,9 @@ class Sweep:
             inside_us = np.maximum(seen_end_us - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
             self.lasting_us += float((inside_us * jobs.count)[longer].sum())
             after_us = np.maximum(seen_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
-            self.runaway_us += float((after_us * jobs.count)[is_runaway].sum())
+            is_early = is_runaway & (after_us > 0)
+            self.ended_open[1] += int(np.count_nonzero(is_early))
+            self.runaway_us += float((after_us * jobs.count)[is_early].sum())
         grace_us = np.maximum(jobs.limit_end_us - jobs.start_us, microseconds(rules.limit_grace_s))
         is_over = ~is_open & (jobs.limit_end_us != OPEN_END) & (jobs.end_us - grace_us > jobs.limit_end_us)
         if is_over.any():

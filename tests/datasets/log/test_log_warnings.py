@@ -126,6 +126,11 @@ def test_a_log_of_an_earlier_version_has_warnings_of_unknown_amount():
     [
         {"notes": {"ingest": {"doubts": ["x"]}}},
         {"notes": {"ingest": {"doubts": {"x": {}}}}},
+        {"notes": {"ingest": {"doubts": {"x": {"count": -5}}}}},
+        {"notes": {"ingest": {"doubts": {"x": {"count": 0}}}}},
+        {"notes": {"ingest": {"doubts": {"x": {"count": True}}}}},
+        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": True}}}}},
+        {"notes": {"ingest": {"facts": {"node_hours": {"idle": False}}}}},
         {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": "many"}}}}},
         {"notes": {"ingest": {"facts": {"node_hours": {"idle": None}}}}},
         {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": -1.0}}}}},

@@ -94,11 +94,18 @@ def test_facts_do_not_depend_on_the_pieces_of_the_spool(monkeypatch):
     assert told(2) == told(8_192)
 
 
-def test_a_runaway_job_outside_of_the_window_is_no_doubt_about_it():
+@pytest.mark.parametrize(
+    ("start_h", "window_h", "node_hours"),
+    [(0, (20, 40), 20.0), (0, (1, 40), 37.0), (0, (0, 3), None), (50, (20, 40), None)],
+)
+def test_a_runaway_job_is_a_doubt_about_all_of_the_window_after_its_assumed_end(start_h, window_h, node_hours):
     record = listed([(0, 1_000 * HOUR, "a")])
-    record.add_job("open", 0, None, record.node_ids("b"), limit_end_us=2 * HOUR)
-    built = build_events(record, plain(window=(500 * HOUR, 600 * HOUR)))
-    assert tally(built, "runaway") is None
+    record.add_job("open", start_h * HOUR, None, record.node_ids("b"), limit_end_us=(start_h + 2) * HOUR)
+    start, end = window_h
+    doubt = tally(build_events(record, plain(window=(start * HOUR, end * HOUR), limit_grace_s=3_600)), "runaway")
+    assert (None if doubt is None else (doubt.count, doubt.node_hours)) == (
+        None if node_hours is None else (1, node_hours)
+    )
 
 
 def test_jobs_that_wait_beyond_the_window_are_not_lost_without_a_word():
@@ -111,6 +118,12 @@ def test_a_job_delayed_before_the_window_is_no_doubt_about_it():
     jobs = [(0, 5 * HOUR, 2), (HOUR, 2 * HOUR, 1), (50 * HOUR, 60 * HOUR, 1)]
     built = build_events(counted(jobs, 2), plain(over_capacity="delay", window=(30 * HOUR, 60 * HOUR)))
     assert tally(built, "delayed") is None
+
+
+def test_only_waiting_within_the_window_is_a_doubt_about_it():
+    jobs = [(0, 21 * HOUR, 4), (HOUR, 30 * HOUR, 4)]
+    built = build_events(counted(jobs), plain(over_capacity="delay", window=(20 * HOUR, 30 * HOUR)))
+    assert tally(built, "they were delayed").node_hours == 4.0
 
 
 def test_a_planned_outage_does_not_move_the_end_of_the_log():

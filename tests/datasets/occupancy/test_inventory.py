@@ -35,8 +35,24 @@ def test_a_node_is_absent_if_unused_for_longer_than_the_limit_at_an_edge(first, 
 def test_nodes_assumed_absent_are_a_doubt_with_the_idle_time_with_and_without_them():
     built = build_events(absent_log(8, 92), plain())
     doubt = built.lint.doubts[ABSENT_DOUBT]
-    assert (doubt.count, doubt.node_hours) == (2, 24.0 * 16)
+    assert (doubt.count, doubt.node_hours) == (1, 24.0 * 16)
     assert doubt.examples[0].value == "b: idle 0.0 node-hours, 384.0 if they were there"
+
+
+def test_time_of_a_recorded_outage_is_not_assumed_absence():
+    for first, last, outage, before, after, days in (
+        (30, 100, (0, 30), 0, 0, 0),
+        (30, 100, (10, 20), 1, 0, 20),
+        (30, 60, (0, 30), 0, 1, 40),
+        (30, 60, (20, 70), 1, 1, 50),
+    ):
+        record = absent_log(first, last)
+        record.add_outage(NodeState.DOWN, outage[0] * DAY, outage[1] * DAY, record.node_ids("b"))
+        lint = build_events(record, plain()).lint
+        fact = lint.facts.get("nodes assumed absent", {"before their first job": 0, "after their last job": 0})
+        assert (fact["before their first job"], fact["after their last job"]) == (before, after)
+        doubt = lint.doubts.get(ABSENT_DOUBT)
+        assert (None if doubt is None else (doubt.count, doubt.node_hours)) == ((1, 24.0 * days) if days else None)
 
 
 def test_absence_counts_inside_the_window_only():

@@ -195,6 +195,14 @@ def test_without_a_header_the_peak_of_processors_helps_to_tell_the_machine(tmp_p
     assert "--procs-per-node" in str(caught.value)
 
 
+def test_the_peak_of_processors_is_that_of_the_jobs_that_are_read(tmp_path):
+    submit = 900_000_000
+    pieces = row(1, submit, 0, 10, 8, status=2) + row(1, -1, 0, 20, 8, status=3)
+    text = row(1, submit, 0, 30, 8) + pieces + row(2, submit, 0, 15, 4) + row(3, -1, 0, 10, 9)
+    with pytest.raises(InputError, match=r"12 processors in use at once \(.*would be 17% idle over the whole"):
+        read(tmp_path, text)
+
+
 def test_a_machine_without_processors_enough_is_refused(tmp_path):
     with pytest.raises(InputError, match="the number of nodes cannot be right"):
         read(tmp_path, HEADER.replace("MaxProcs: 8", "MaxProcs: 3") + row())

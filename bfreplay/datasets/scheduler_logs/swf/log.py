@@ -251,6 +251,7 @@ class SwfLog:
             line += block.n_lines
             processors, wait_us = self._processors(rows), np.maximum(rows.wait_us, 0)
             ran = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
+            ran &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
             start_us = (rows.submit_us + wait_us)[ran]
             jobs.add_counts(start_us, start_us + rows.run_us[ran], start_us, rows.line[ran], processors[ran])
         most = most_at_once(jobs)
