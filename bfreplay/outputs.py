@@ -21,7 +21,8 @@ from pathlib import Path
 from bfreplay.errors import InputError, OutputExistsError
 
 _LOG = logging.getLogger(__name__)
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of writes that a disk, a quota or a limit has no room for."""
 _LONGEST_NAME = 200
 """Bytes of a name that its temporary name repeats; file systems allow 255 with what is added."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -98,7 +99,7 @@ def naming(output: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and (error.errno in _WRITE_ERRORS or type(error) is OSError):
+        if error.filename is None and (error.errno in WRITE_ERRORS or type(error) is OSError):
             error.filename = str(output)
         raise
 
