@@ -21,7 +21,11 @@ from pathlib import Path
 from bfreplay.errors import InputError, OutputExistsError
 
 _LOG = logging.getLogger(__name__)
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of writes that a disk, a quota or a limit has no room for."""
+_LONGEST_NAME = 200
+"""Bytes of a name that its temporary name repeats; file systems allow 255 with what is added."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _STARTED_AT = 19
 """Position of the start time behind the name of the process in ``/proc/PID/stat``."""
 
@@ -95,14 +99,22 @@ def naming(output: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and (error.errno in _WRITE_ERRORS or type(error) is OSError):
+        if error.filename is None and (error.errno in WRITE_ERRORS or type(error) is OSError):
             error.filename = str(output)
         raise
 
 
 def temporary_name(name: str, kind: str) -> str:
     """Name to use while ``name`` is being written; ``kind`` is part, partial or replaced (see the module)."""
-    return f".{name}.{kind}-{_machine()}-{os.getpid()}-{_state_and_start(os.getpid())[1]}"
+    return f".{_shortened(name)}.{kind}-{_machine()}-{os.getpid()}-{_state_and_start(os.getpid())[1]}"
+
+
+def _shortened(name: str) -> str:
+    """``name``, or the start of a long one with a digest, so that long names with the same start remain distinct."""
+    encoded = os.fsencode(name)
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    return f"{encoded[: _LONGEST_NAME - 9].decode(errors='ignore')}-{hashlib.sha256(encoded).hexdigest()[:8]}"
 
 
 def scratch_prefix(purpose: str) -> str:
@@ -118,25 +130,31 @@ def remove_leftovers(target: Path) -> None:
     What a living process is writing stays. So does what this machine cannot judge, because another one (or another
     container) writes it: a message of the log names it.
     """
-    if not os.access(target.parent, os.R_OK | os.W_OK | os.X_OK):
+    if not (os.access(target.parent, os.R_OK | os.W_OK | os.X_OK) and target.parent.is_dir()):
         return  # nothing of ours can lie there
-    of_target = re.compile(rf"\.{re.escape(target.name)}\.(part|partial|replaced)-(\w+)(?:-(\d{{1,9}})-(\d+)\b.*)?")
-    for path in sorted(target.parent.iterdir()):
-        match = of_target.fullmatch(path.name)
-        if match is None or path.lstat().st_uid != os.geteuid():
-            continue
-        kind, machine, process, started = match.groups()
-        if machine != _machine() or process is None:
-            _LOG.warning(
-                "Note: %s was left by another machine, by another container, or by an earlier version, unless it is "
-                "being written now. If it is not, %s.", path,
-                "move what is in it back" if kind == "replaced" else "remove it",
-            )  # fmt: skip
-        elif not _is_alive(int(process), int(started)):
-            if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
-                (path / target.name).rename(target)
-                _LOG.warning("Note: %s is back: a killed process had moved it aside.", target)
-            _remove(path)
+    of_target = re.compile(
+        rf"\.{re.escape(_shortened(target.name))}\.(part|partial|replaced)-(\w+)(?:-(\d{{1,9}})-(\d+)\b.*)?"
+    )
+    names = os.listdir(target.parent)  # noqa: PTH208 - fast in folders of many runs
+    for match in filter(None, map(of_target.fullmatch, sorted(names))):
+        with suppress(FileNotFoundError):  # another process was faster
+            _remove_leftover(target, target.parent / match[0], *match.groups())
+
+
+def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process: str | None, started: str) -> None:
+    if path.lstat().st_uid != os.geteuid():
+        return
+    if machine != _machine() or process is None:
+        _LOG.warning(
+            "Note: %s was left by another machine, by another container, before a restart, or by an earlier version, "
+            "unless it is being written now. If it is not, %s.", path,
+            "move what is in it back" if kind == "replaced" else "remove it",
+        )  # fmt: skip
+    elif not _is_alive(int(process), int(started)):
+        if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
+            (path / target.name).rename(target)
+            _LOG.warning("Note: %s is back: a killed process had moved it aside.", target)
+        _remove(path)
 
 
 def _remove(path: Path) -> None:
@@ -150,10 +168,8 @@ def _is_alive(process: int, started: int) -> bool:
     """Whether this process of this machine still runs; a later one that has its number started at another time."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # another user's is not the one that wrote our file
         return False
-    except PermissionError:  # another user's
-        return True
     state, begun = _state_and_start(process)
     return state not in ("Z", "X") and begun == started
 
@@ -168,10 +184,11 @@ def _state_and_start(process: int) -> tuple[str, int]:
 
 
 def _machine() -> str:
-    """Digest of the machine's name and of the container, in which process numbers count."""
+    """Digest of the machine's name, its boot and the container, in which process numbers count."""
     namespace = Path("/proc/self/ns/pid")
     container = str(namespace.readlink()) if namespace.is_symlink() else ""
-    return hashlib.sha256(f"{platform.node()} {container}".encode()).hexdigest()[:8]
+    boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""  # two machines may have the same name
+    return hashlib.sha256(f"{platform.node()} {boot} {container}".encode()).hexdigest()[:8]
 
 
 def make_folder(folder: Path) -> list[Path]:

@@ -10,6 +10,8 @@ import tempfile
 
 import pytest
 
+from bfreplay import outputs
+from bfreplay.errors import InputError
 from bfreplay.outputs import remove_leftovers, scratch_prefix, temporary_name, write_whole, written_whole
 from bfreplay.result_folders import RUN, new_folder
 
@@ -90,6 +92,49 @@ def test_what_another_machine_may_be_writing_is_named_and_stays(tmp_path, caplog
     make_run(tmp_path / "run")
     assert names(tmp_path) == [foreign.name, "run"]
     assert f"{foreign} was left by another machine" in caplog.text
+
+
+def test_a_machine_of_the_same_name_is_another_machine(tmp_path, monkeypatch, caplog):
+    foreign = tmp_path / name_of_dead_process("log.csv", "part")
+    foreign.touch()
+    monkeypatch.setattr(outputs, "_BOOT_ID", tmp_path / "missing")
+    remove_leftovers(tmp_path / "log.csv")
+    assert names(tmp_path) == [foreign.name]
+    assert f"{foreign} was left by another machine" in caplog.text
+
+
+def test_a_leftover_that_another_process_removes_at_the_same_time_is_no_error(tmp_path, monkeypatch):
+    listed = [name_of_dead_process("log.csv", "part")]
+    monkeypatch.setattr(os, "listdir", lambda _: listed)
+    remove_leftovers(tmp_path / "log.csv")
+
+
+def test_a_process_of_another_user_is_not_the_one_that_wrote(tmp_path, monkeypatch):
+    def refuse(process, number):
+        raise PermissionError
+
+    ours = tmp_path / temporary_name("log.csv", "part")
+    ours.touch()
+    monkeypatch.setattr(os, "kill", refuse)
+    remove_leftovers(tmp_path / "log.csv")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a" * 251 + ".csv", "ü" * 127])
+def test_the_longest_names_are_written_and_their_leftovers_removed(tmp_path, name):
+    other = tmp_path / name_of_dead_process(f"{name[:-1]}x", "part")
+    for stale in (other, tmp_path / name_of_dead_process(name, "part")):
+        stale.touch()
+    write_text(tmp_path / name)
+    assert names(tmp_path) == [other.name, name]
+    make_run(tmp_path / name[:100] / name)
+
+
+def test_an_output_below_an_executable_file_is_refused(tmp_path):
+    script = tmp_path / "script"
+    script.touch(mode=0o755)
+    with pytest.raises(InputError, match="folder of the output is not there"):
+        write_text(script / "log.csv")
 
 
 def test_the_command_line_shows_such_a_note_on_stderr(tmp_path):

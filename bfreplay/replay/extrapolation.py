@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
 from bfreplay.wording import count, digits
 from bfreplay.workload import ElasticJob
@@ -43,12 +45,16 @@ def _sentence(curve: Curve, first: int, last: int, names: list[str]) -> str:
     least, most = measured_counts(curve) or (first, last)
     is_below = last < least
     edge = least if is_below else most
-    rates = curve.table(max(last, edge))
+    if isinstance(curve, TabulatedCurve):  # its points may lie at more nodes than a table can have
+        rates = {nodes: float(np.interp(nodes, curve.nodes, curve.values)) for nodes in (first, last, edge)}
+        line, exceeds = ", a straight line to (0, 0)" if is_below else "", False
+    else:
+        table = curve.table(max(last, edge))
+        rates = {nodes: float(table[nodes]) for nodes in (first, last, edge)}
+        line, exceeds = "", is_below and table[first : last + 1].max() > rates[edge]
     jobs = f"Job {names[0]} may" if len(names) == 1 else f"{len(names):,} jobs, such as {names[0]}, may"
     counts = count(first, "node") if first == last else f"{first:,} to {last:,} nodes"
     given = " and ".join(f"{digits(rates[nodes])} samples/s on {nodes:,}" for nodes in sorted({first, last}))
-    line = ", a straight line to (0, 0)" if is_below and isinstance(curve, TabulatedCurve) else ""
-    exceeds = is_below and rates[first : last + 1].max() > rates[edge]
     too_much = (
         f", and on some count more than the {digits(rates[edge])} on {edge:,}: it cannot be right" if exceeds else ""
     )

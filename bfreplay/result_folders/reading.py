@@ -74,13 +74,22 @@ def _finite(text: str) -> float:
 
 
 def _printable_table(table: pa.Table) -> pa.Table:
-    """Return the table with control characters in its texts as escapes: a stranger's folder steers no terminal."""
+    """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
+    table = table.rename_columns([printable(name) for name in table.column_names])
     for i, field in enumerate(table.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        innermost = kind
+        while isinstance(innermost, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
+            innermost = innermost.value_type
+        if not (pa.types.is_string(innermost) or pa.types.is_large_string(innermost)):
             continue
         column = table.column(i)
         column.validate(full=True)  # refuses bytes that are no text
+        if innermost is not kind:
+            lists = column.to_pylist()
+            if (shown := printable_json(lists)) != lists:
+                table = table.set_column(i, field.name, pa.array(shown))
+            continue
         texts = pc.unique(column.cast(kind)).to_pylist()
         escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
         if escaped:

@@ -152,7 +152,7 @@ class MeasuredLaw:
     Raises
     ------
     InputError
-        The counts are not in order, or below 1.
+        The counts are not in order, below 1 or above 1,000,000.
     """
 
     law: Law
@@ -160,10 +160,10 @@ class MeasuredLaw:
 
     def __post_init__(self) -> None:
         first, last = self.measured
-        if not 1 <= first <= last:
+        if not 1 <= first <= last <= self.last_nodes:
             raise InputError(
-                f"{self.law.law}: the measured node counts are out of order", column="measured",
-                value=list(self.measured), expected="the smallest and the largest one, 1 or more",
+                f"{self.law.law}: the measured node counts are out of order or out of range", column="measured",
+                value=list(self.measured), expected=f"the smallest and the largest one, 1 to {self.last_nodes:,}",
             )  # fmt: skip
 
     @property

@@ -183,7 +183,7 @@ def test_a_law_may_say_at_which_counts_it_was_measured(cell):
     assert curve.table(2).tolist() == Amdahl(10.0, 0.5).table(2).tolist()
 
 
-@pytest.mark.parametrize("counts", ["64", "64:1024:2", "a:b", "1.5:2", "9:3", "0:3"])
+@pytest.mark.parametrize("counts", ["64", "64:1024:2", "a:b", "1.5:2", "9:3", "0:3", "8:1000001"])
 def test_measured_counts_that_are_no_range_are_refused(counts):
     with pytest.raises(InputError) as caught:
         law_of(f"amdahl(rate_1=10, serial=0.5, measured={counts})")

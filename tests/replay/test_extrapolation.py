@@ -37,6 +37,12 @@ def test_a_law_that_gives_more_on_fewer_nodes_than_were_measured_is_called_wrong
     assert "on some count more than the 21.84 on 64: it cannot be right. Set min_nodes 64" in said
 
 
+def test_a_point_at_more_nodes_than_fit_into_memory_is_no_reason_to_make_a_table():
+    curve = TabulatedCurve([0, 2_000_000_000_000], [0.0, 1e12])
+    (sentence,) = extrapolation_warnings([a_job("a", curve, 1, 8)])
+    assert "It gives 0.5 samples/s on 1 and 4 samples/s on 8, a straight line to (0, 0)" in sentence
+
+
 def test_counts_above_the_measured_ones_are_named_as_well():
     curve = MeasuredLaw(Amdahl(10.0, 0.0), (1, 4))
     assert extrapolation_warnings([a_job("a", curve, 1, 5), a_job("b", curve, 6, 8)]) == [

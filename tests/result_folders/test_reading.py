@@ -46,6 +46,14 @@ def test_texts_of_a_folder_steer_no_terminal(cake):
     assert table["gram"].to_pylist() == [1, 2, 3]
 
 
+def test_names_of_columns_and_texts_in_lists_steer_no_terminal(cake):
+    texts = [["plain", "\x1b[2J"], None, []]
+    columns = {"\x1b[31mred": texts, "packed": pa.array(texts, pa.list_(pa.dictionary(pa.int32(), pa.string())))}
+    pq.write_table(pa.table(columns), cake / "nuts.parquet")
+    shown = [["plain", r"\x1b[2J"], None, []]
+    assert Cake(cake).table("nuts").to_pydict() == {r"\x1b[31mred": shown, "packed": shown}
+
+
 def test_a_table_with_bytes_that_are_no_text_is_refused(cake):
     spoilt = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
     pq.write_table(pa.table({"name": spoilt}), cake / "nuts.parquet")

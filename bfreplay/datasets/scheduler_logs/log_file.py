@@ -19,7 +19,7 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
 from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, most_unpacked, other_kind
 from bfreplay.errors import InputError
-from bfreplay.outputs import naming, scratch_prefix
+from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix
 
 HEAD_BYTES = 65_536
 _BUFFER = 1 << 20
@@ -229,6 +229,7 @@ class OpenedLog:
     def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
         self._progress = progress
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._n_unpacked = 0
         on_disk = [(file, not path.is_dir()) for path in paths for file in _files_of(path)]
         self.sources = tuple(SourceFile.of(file) for file, _ in on_disk)
         try:
@@ -285,11 +286,14 @@ class OpenedLog:
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )  # fmt: skip
                 # a name of our own: what an archive calls its members decides nothing on this disk
-                unpacked = Path(self._folder.name) / f"{path.name}-{len(members)}"
+                unpacked = Path(self._folder.name) / f"{self._n_unpacked}"
+                self._n_unpacked += 1
                 with naming(unpacked), unpacked.open("wb") as target:
                     shutil.copyfileobj(content, target)
                 members.append(LogFile(unpacked, f"{path}:{name}", self._progress, is_named=False))
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
+            if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
+                raise
             raise file._damaged(error) from error
         return sorted(members, key=lambda member: member.name)
 

@@ -27,6 +27,7 @@ MOST_DEATHS = 3
 
 _LOOK_S = 1.0
 _SAFE_PATH = "PYTHONSAFEPATH"
+_SAFE_PATH_LOCK = threading.Lock()
 
 
 class ProcessExecutor:
@@ -104,9 +105,9 @@ class _Slot:
     def start(self, work: Callable[[Task], Answer], task: Task) -> Future[Answer]:
         """Hand a task to the worker."""
         if self._pool is None:
-            with _safe_path():
+            with _safe_path() as given:
                 resource_tracker.ensure_running()  # another process, which the pool would start
-            self._pool = ProcessPool(1, initializer=_begin, initargs=(os.environ.get(_SAFE_PATH),), context=_Spawn())
+            self._pool = ProcessPool(1, initializer=_begin, initargs=(given,), context=_Spawn())
         future: Future[Answer] = self._pool.schedule(work, args=(task,))
         return future
 
@@ -157,13 +158,15 @@ class _Spawn(SpawnContext):
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    given = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        _set_safe_path(given)
+def _safe_path() -> Iterator[str | None]:
+    """Set ``PYTHONSAFEPATH`` for processes that start meanwhile, one thread at a time; yields the user's value."""
+    with _SAFE_PATH_LOCK:
+        given = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield given
+        finally:
+            _set_safe_path(given)
 
 
 def _set_safe_path(value: str | None) -> None:

@@ -74,7 +74,12 @@ class SweepResult:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it."""
+        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it.
+
+        None where an earlier version made the sweep, which noted no warnings.
+        """
+        if "warnings" not in self.results.column_names:
+            return []
         rows = {row["id"]: row["warnings"] for row in self.results.select(["id", "warnings"]).to_pylist()}
         return distinct_warnings([(run_id, each) for run_id, each in rows.items() if each is not None], most_named=0)
 

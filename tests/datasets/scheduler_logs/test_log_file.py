@@ -1,7 +1,9 @@
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import shutil
 import tarfile
 
 import pyarrow as pa
@@ -105,6 +107,28 @@ def test_members_of_an_archive_are_files_of_the_log(tmp_path, mode):
         unpacked = opened.files[0].path
         assert [source.name for source in opened.sources] == ["accounting.tar"]
     assert not unpacked.exists()
+
+
+def test_archives_of_the_same_name_have_their_own_members(tmp_path):
+    paths = [tmp_path / month / "jobs.tar" for month in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        archived(path, [("jobs", path.parent.name.encode())], "w")
+    with OpenedLog(paths) as opened:
+        assert [list(file.lines()) for file in opened.files] == [[(1, "a")], [(1, "b")]]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_without_room_is_no_damaged_archive(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, "no room")
+
+    path = tmp_path / "log.tar"
+    archived(path, [("a", b"a\n")], "w")
+    monkeypatch.setattr(shutil, "copyfileobj", refuse)
+    with pytest.raises(OSError, match="no room") as caught:
+        OpenedLog([path])
+    assert caught.value.errno == number
 
 
 def test_a_member_cannot_be_written_elsewhere(tmp_path):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.sweep.executor import Done
-from bfreplay.experiments.sweep.local_processes import MOST_DEATHS, ProcessExecutor
+from bfreplay.experiments.sweep.local_processes import MOST_DEATHS, ProcessExecutor, _safe_path
 from tests.experiments.sweep.small_sweeps import is_alive, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,6 +113,27 @@ def test_workers_end_by_themselves_when_their_parent_is_killed(tmp_path):
     parent.kill()
     parent.wait()
     wait_until(lambda: not any(map(is_alive, workers)), "the workers have ended")
+
+
+def test_threads_that_start_workers_at_once_leave_the_search_path_as_the_user_set_it(monkeypatch):
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    first_left, second_entered = threading.Event(), threading.Event()
+    found = []
+
+    def enter_second():
+        with _safe_path() as given:
+            second_entered.set()
+            first_left.wait()
+            found.append(given)
+
+    second = threading.Thread(target=enter_second)
+    with _safe_path():
+        second.start()
+        second_entered.wait(0.2)
+    first_left.set()
+    second.join()
+    assert found == [None]
+    assert "PYTHONSAFEPATH" not in os.environ
 
 
 def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path):
