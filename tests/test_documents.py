@@ -31,7 +31,18 @@ def test_lists_may_lie_inside_one_another_to_a_depth(parse):
 
 
 @pytest.mark.parametrize("part", ["a", '"a b"', "'#'"])
-@pytest.mark.parametrize("line", ["{} = 1", "[{}]", "x = {{ {} = 1 }}", 'x = ["""\nit\'s """, {{ {} = 1 }}]'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{} = 1",
+        "[{}]",
+        "x = {{ {} = 1 }}",
+        'x = ["""\nit\'s """, {{ {} = 1 }}]',
+        'x = ["""a\\""""", \'\'\'b"\'\'\'\', "", {{ {} = 1 }}]',
+        "x = 1 # it's\n{} = 1",
+        'x = "\\"#" # "\n{} = 1',
+    ],
+)
 def test_keys_have_few_parts(part, line):
     assert parse_toml(line.format(" . ".join([part] * 12)))
     for parts in ([part] * 1000, [part, "b"] * 600):
@@ -42,11 +53,22 @@ def test_keys_have_few_parts(part, line):
 def test_long_lists_of_numbers_and_sentences_are_no_keys():
     for value in ([0.5] * 5_000, ["One. Two."] * 5_000, [".csv"] * 60, "0:0.5 1:18.5 " * 5_000):
         assert parse_toml(f"a.b = {json.dumps(value)}")["a"]["b"] == value
+    joined = ".".join("a" * 17)
+    for value in (joined, f"x\n{joined}", ". 'a'" * 64):
+        for text in (json.dumps(value), f'"""{value}"""', f"'''{value} '''"):
+            assert parse_toml(f"a = {text}")["a"].strip() == value
+    assert parse_toml(f"a = 1 # OID {joined}") == {"a": 1}
     assert parse_toml("a = 1 # " + "x" * 1_000_000 + '"' * 1_000_000) == {"a": 1}
 
 
 def _toml_readers():
     return {"jobs": load_jobs, "campaign": load_campaign, "sweep": read_spec}
+
+
+@pytest.mark.parametrize("quotes", ['"', "'", '"""', "'''", '\\"', '\\"""', ".", '".', "a."])
+def test_a_toml_text_is_looked_through_once(quotes):
+    with pytest.raises(tomllib.TOMLDecodeError):
+        parse_toml(f"a = {quotes * 500_000}")
 
 
 @pytest.mark.parametrize("reader", _toml_readers())

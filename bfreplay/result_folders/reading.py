@@ -75,7 +75,8 @@ def _finite(text: str) -> float:
 
 def _printable_table(table: pa.Table) -> pa.Table:
     """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
-    table = table.rename_columns([printable(name) for name in table.column_names])
+    if (names := [printable(name) for name in table.column_names]) != table.column_names:
+        table = table.rename_columns(names)
     for i, field in enumerate(table.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         innermost = kind

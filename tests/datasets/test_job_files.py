@@ -348,6 +348,12 @@ def test_a_job_without_min_nodes_begins_at_the_smallest_measured_count(tmp_path,
     assert load_jobs(jobs_csv(tmp_path, row | {"min_nodes": "2"}))[0].min_nodes == 2
 
 
+def test_a_job_without_min_nodes_and_fewer_nodes_than_were_measured_is_told_where_the_bound_is_from(tmp_path):
+    with pytest.raises(InputError, match="below 4, the smallest node count that the curve was measured at") as caught:
+        load_jobs(jobs_csv(tmp_path, {"min_nodes": None, "max_nodes": "2", "curve": "0:0 4:8"}))
+    assert (caught.value.column, caught.value.value) == ("max_nodes", "2")
+
+
 def test_a_job_without_min_nodes_needs_a_curve_that_says_where_it_was_measured(tmp_path):
     with pytest.raises(InputError, match="'min_nodes' is empty here"):
         load_jobs(jobs_csv(tmp_path, {"min_nodes": None, "curve": "amdahl(rate_1=1 serial=0)"}))

@@ -322,7 +322,16 @@ class _Row:
     def _min_nodes(self, throughput: Curve) -> int:
         """The user's bound; where none is given, the smallest count that the curve was measured at."""
         measured = measured_counts(throughput)
-        return self._whole("min_nodes") if "min_nodes" in self.cells or measured is None else measured[0]
+        if "min_nodes" in self.cells or measured is None:
+            return self._whole("min_nodes")
+        if measured[0] > self._whole("max_nodes"):
+            raise self._error(
+                f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
+                "max_nodes",
+                f"{measured[0]:,} or more where min_nodes is left out",
+                "raise max_nodes, or give min_nodes",
+            )
+        return measured[0]
 
     def _node_types(self) -> tuple[str, ...]:
         cell = self.cells.get("node_types", "")
