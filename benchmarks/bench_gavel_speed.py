@@ -74,7 +74,7 @@ def problems(n_jobs: int, *, pairs: bool, one_node: bool) -> Iterator[ShareProbl
 
 def milliseconds(name: str, n_jobs: int) -> str:
     """Median and range of one recomputation, each of another set of jobs."""
-    policy = POLICIES.load(f"gavel.{name}")
+    policy = POLICIES.load(f"gavel.{name}", allow_code=False)
     taken = []
     for k, problem in enumerate(
         problems(n_jobs, pairs=policy.make_shares(GavelOptions()).uses_pairs, one_node=name in ONE_NODE)
@@ -96,7 +96,7 @@ def shares() -> None:
     print(heading("Gavel: one recomputation of shares, 3 types of 36 nodes, ms (median, least to most)"))
     table_head("policy", *(f"{n:,} jobs" for n in SIZES))
     for name in (name.removeprefix("gavel.") for name in POLICIES.names() if name.startswith("gavel.")):
-        packed = POLICIES.load(f"gavel.{name}").make_shares(GavelOptions()).uses_pairs
+        packed = POLICIES.load(f"gavel.{name}", allow_code=False).make_shares(GavelOptions()).uses_pairs
         table_row(name, *(milliseconds(name, n) if not packed or n == PACKED_SIZE else "" for n in SIZES))
 
 

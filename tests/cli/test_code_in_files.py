@@ -210,14 +210,14 @@ def test_a_class_that_only_a_run_s_session_names_is_refused_with_what_to_do(fold
 
 
 def test_an_objective_that_only_a_run_names_is_refused_by_name_and_taken_from_the_user(folders, hostile, monkeypatch):
-    (hostile / "mine.py").write_text("def worth(state, counts):\n    return state.throughput * 2.0\n")
+    (hostile / "of_a_run.py").write_text("def worth(state, counts):\n    return state.throughput * 2.0\n")
     monkeypatch.chdir(hostile)
     run, other = hostile / "run", ("--decision", 1, "--out", hostile / "out", "--quiet", "--force")
-    made("replay", "sample", "--jobs", "sample", *WINDOW, "--objective", "mine:worth", "--quiet", "--out", run)
+    made("replay", "sample", "--jobs", "sample", *WINDOW, "--objective", "of_a_run:worth", "--quiet", "--out", run)
     commands = [
         ("export-decision", run, *other),
         ("export-decision", run, *other, "--objective", "throughput"),
-        ("export-decision", run, *other, "--objective", "mine:worth"),
+        ("export-decision", run, *other, "--objective", "of_a_run:worth"),
         ("export-decision", run, *other, "--allow-code"),
     ]
     report = invoked(commands, hostile)

@@ -14,12 +14,12 @@ from bfreplay.testing.placed_states import WIDEST
 class TestOurFormulations(FormulationContract):
     @pytest.fixture(autouse=True)
     def _choose(self, name):
-        self.formulation = FORMULATIONS.load(name)
+        self.formulation = FORMULATIONS.load(name, allow_code=False)
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
 class TestOurPolicies(PolicyContract):
     @pytest.fixture(autouse=True)
     def _choose(self, name):
-        self.policy = POLICIES.load(name)
+        self.policy = POLICIES.load(name, allow_code=False)
         self.widest = 1 if name == "gavel.allox" else WIDEST  # AlloX orders jobs on single nodes

@@ -167,7 +167,7 @@ def _wrong_above(limit, fault, parent):
 @pytest.mark.parametrize(
     ("fault", "parent"),
     [
-        *((_flat_curve, FORMULATIONS.load(name)) for name in FORMULATIONS.names()),
+        *((_flat_curve, FORMULATIONS.load(name, allow_code=False)) for name in FORMULATIONS.names()),
         (_short_of_nodes, Choices), (_forgotten_nodes, Choices), (_free_rescaling, Choices),
     ],
 )  # fmt: skip

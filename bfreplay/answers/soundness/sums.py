@@ -78,8 +78,8 @@ def _of_decisions(run: RunResult) -> Iterator[Sum]:
     yield Sum("decisions", "rows of the table of decisions", table.num_rows, summary["n_decisions"])
     yield Sum("timings", "rows of the table of timings", run.table("timings").num_rows, summary["n_decisions"])
     kinds, fallbacks = _tally(table)
-    if "proven_by_fallback" not in summary["decisions"]:  # older versions did not tell them apart
-        kinds["proven"] += kinds.pop("proven_by_fallback", 0)
+    if "proven_by_fallback" in kinds.keys() - summary["decisions"].keys():  # older versions did not tell them apart
+        kinds["proven"] += kinds.pop("proven_by_fallback")
     for kind in sorted(kinds.keys() | summary["decisions"].keys()):
         told = summary["decisions"].get(kind, 0)
         yield Sum("decisions", f"decisions that are {kind!r}", kinds[kind], told, "quality")
