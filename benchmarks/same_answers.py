@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import hashlib
 import json
 import os
 import re
@@ -81,6 +82,7 @@ RUN = {
     "replay-limit": "replay sample --jobs sample --formulation published --out limit",
     "learning": "replay sample --jobs sample --learn-curves model --measurement-noise 0.05 --out learning",
     "campaign": "replay sample --jobs hpo.toml --out campaign",
+    "campaign-small": "replay sample --jobs hpo.toml --max-parallel 4 --out small",
     "campaign-nas": "replay sample --jobs nas.toml --max-parallel 4 --out nas",
     "campaign-optuna": "replay sample --jobs optuna.toml --out optuna",
     "gavel": f"replay {_GAVEL} --policy gavel.max_min_fairness_perf --round 360 --fairness --out gavel",
@@ -89,7 +91,7 @@ RUN = {
     "gavel-idle": 'replay sample --jobs sample --policy "gavel.max_min_fairness_perf(gang=4)" --out idle',
     "typed": f"replay {_GAVEL} --out typed",
     "sweep": "sweep sweep.toml --out sweep --processes 1",
-    "lab": f"compare formulations sample --jobs sample --window {_DAY} --sample 6 --no-pictures --out lab",
+    "lab": f"compare formulations sample --jobs sample --window {_DAY} --sample 6 --out lab",
     "tune": "tune sample --jobs sample --t-fwd 60,300 --max-parallel 3,6 --out tune",
     "describe": "describe sample",
     "describe-json": "describe sample --json",
@@ -103,20 +105,20 @@ RUN = {
     "ingest-pbs": f"ingest pbs {_LOGS}/ncar-casper-pbspro-acct-sample.txt --tz America/Denver -o pbs.parquet",
     "ingest-batsim": f"ingest batsim {_LOGS}/batsim-easy-out_jobs.csv -o batsim.parquet",
     "ingest-cobalt": f"ingest auto {_LOGS}/alcf-mira-cobalt-jobs-3rows.csv -o cobalt.parquet",
-    "ingest-table": f"ingest auto {_LOGS}/nrel-eagle-sample1000.csv.gz -o table.parquet",
+    "ingest-table": f"ingest auto {_LOGS}/nrel-eagle-sample1000.csv.gz --tz America/Denver -o table.parquet",
 }
 READ = {
     "regret": "regret equal bftrainer --effort quick",
     "explain": "explain bftrainer",
     "explain-campaign": "explain campaign",
     "explain-gavel": "explain gavel",
-    "explain-job": "explain bftrainer --job resnet50-1",
-    "explain-at": "explain bftrainer --at +36000",
-    "explain-at-gavel": "explain gavel --at +36000",
+    "explain-job": "explain bftrainer --job image-classifier-00",
+    "explain-at": "explain bftrainer --job image-classifier-00 --at +36000",
+    "explain-at-auto": "explain auto --job image-classifier-00 --at +36000 --json",
     "explain-json": "explain bftrainer --json",
     "compare": "compare runs equal bftrainer auto --out comparison",
     "compare-gavel": "compare runs gavel packed --out gavel-comparison",
-    "compare-campaigns": "compare runs campaign nas",
+    "compare-campaigns": "compare runs campaign small",
     "export": "export-decision bftrainer --decision 40 --out exported",
     "plot": "plot node-hours bftrainer equal -o node-hours.svg",
     "report": "report bftrainer -o bftrainer.html",
@@ -124,15 +126,14 @@ READ = {
     "report-gavel": "report gavel -o gavel.html",
     "report-learning": "report learning -o learning.html",
     "report-several": "report bftrainer equal auto -o several.html",
-    "report-lab": "report lab -o lab.html",
-    "report-sweep": "report sweep -o sweep.html",
-    "report-tune": "report tune -o tune.html",
-    "report-comparison": "report comparison -o comparison.html",
     "replay-ingested": "replay slurm.parquet --jobs sample --out ingested",
     "describe-ingested": "describe swf.parquet",
 }
 _BEGAN = re.compile(rb'"started": "[^"]*"')
-_LOOSE = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+")
+_LOOSE = re.compile(
+    r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+)
 
 
 def main() -> None:
@@ -193,6 +194,9 @@ def _run_all(tree: Path, folder: Path, only: str, workers: int) -> None:
     for stage in chosen:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(run, stage.keys(), stage.values()))
+        for run in folder.glob("**/runs/*/run.json"):  # named by their ids
+            content = _text(run).partition('"summary"')[0].encode()
+            run.parent.rename(run.parent.with_name(hashlib.sha256(content).hexdigest()[:12]))
         for session in folder.rglob("session.json"):
             session.write_bytes(_BEGAN.sub(b'"started": ""', session.read_bytes()))
 
