@@ -187,7 +187,7 @@ def _run_all(tree: Path, folder: Path, only: str, workers: int) -> None:
 
     def run(name: str, words: str) -> None:
         shell = f'"{sys.executable}" -m bfreplay {words}'
-        done = subprocess.run(shell, shell=True, cwd=folder, env=environment, capture_output=True, text=True)  # noqa: S602
+        done = subprocess.run(shell, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
         text = f"$ bfreplay {words}\nexit {done.returncode}\n{done.stdout}--- stderr\n{done.stderr}"
         (folder / "printed" / f"{name}.txt").write_text(text.replace(str(folder), "FOLDER").replace(str(tree), "TREE"))
 
