@@ -113,7 +113,7 @@ def job_story(
     life = _Life(run, name)
     last = life.last_decision()
     repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
-    follower = _Follower(life, repetition, is_published=run.record["config"]["semantics"] == Semantics.PUBLISHED)
+    follower = _Follower(life, repetition, is_published=run.record.config.semantics == Semantics.PUBLISHED)
     repetition.run(follower.watch, progress)
     follower.close()
     job = repetition.jobs[life.number] if life.number < len(repetition.jobs) else None
@@ -155,7 +155,7 @@ class _Life(Life):
         self._n_preempted, self._n_shrunk = (
             np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_shrunk")
         )
-        self._window_end_us = int(run.record["config"]["window_end_us"])
+        self._window_end_us = int(run.record.config.window_end_us)
 
     def last_decision(self) -> int:
         """The last decision that the job could be part of; the first of all for one that was never admitted."""

@@ -118,8 +118,8 @@ class _Inputs:
     def repeated(self, answer: Any, *arguments: Any, **options: Any) -> Any:
         """Call ``answer(run, *arguments, ...)``, which goes through the run again."""
         warm_up_loops(quiet=self._quiet)
-        config = self._run.record["config"]
-        with replay_progress(config["window_start_us"], config["window_end_us"], hidden=self._quiet) as progress:
+        config = self._run.record.config
+        with replay_progress(config.window_start_us, config.window_end_us, hidden=self._quiet) as progress:
             return answer(
                 self._run, *arguments, **self.given, **options, allow_code=self._allow_code, progress=progress
             )
@@ -187,7 +187,7 @@ def _of_decision(
     from bfreplay.answers.decision import explain_decision
     from bfreplay.answers.decision_text import render_decision
 
-    time_us = time_in_window(at, run.record["config"]["window_start_us"], "--at")
+    time_us = time_in_window(at, run.record.config.window_start_us, "--at")
     answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s, objective=objective)
     return _json(run, answer.to_dict()) if as_json else render_decision(answer)
 

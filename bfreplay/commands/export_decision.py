@@ -75,14 +75,14 @@ def export_decision(
     from bfreplay.replay.recorded import decision_at, recorded_decisions
 
     saved = RunResult.load(run)
-    config = saved.record["config"]
+    config = saved.record.config
     wanted = list(dict.fromkeys(decisions))
     if at is not None:
-        wanted = [decision_at(saved, time_in_window(at, config["window_start_us"], "--at"))]
+        wanted = [decision_at(saved, time_in_window(at, config.window_start_us, "--at"))]
     names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
     check_export(out, wanted, names, overwrite=force)
     warm_up_loops(quiet=quiet)
-    with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
+    with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet) as progress:
         found = recorded_decisions(
             saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
             curves=curves, objective=objective, allow_code=allow_code, t_fwd_s=t_fwd_s, progress=progress,

@@ -183,7 +183,14 @@ def replay(
             out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
         )
     if as_json:
-        click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
+        click.echo(
+            json.dumps(
+                {**result.record.to_json(), "session": result.session.to_json()},
+                indent=1,
+                sort_keys=True,
+                allow_nan=False,
+            )
+        )
     else:
         click.echo(render(result))
 

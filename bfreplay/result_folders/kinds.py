@@ -17,7 +17,9 @@ class ResultKind:
     record_file
         The JSON document that makes a folder one of this kind; its ``schema_version`` says how to read the rest.
     schema_version
-        The version that is written, and the only one that is read.
+        The version that is written.
+    also_reads
+        Earlier versions that are read as well.
     made_by
         The command that makes such a folder.
     more_documents
@@ -30,6 +32,7 @@ class ResultKind:
     record_file: str
     schema_version: int
     made_by: str
+    also_reads: tuple[int, ...] = ()
     more_documents: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,14 +40,11 @@ class ResultKind:
 RUN = ResultKind(
     word="run",
     record_file="run.json",
-    schema_version=1,
+    schema_version=2,
+    also_reads=(1,),  # without checksums
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
-    hints={
-        "nodes": "nodes are recorded only with record_nodes=True (--record-nodes)",
-        "pool": "runs made before the pool of idle nodes was recorded have none: replay again",
-        "holes": "runs made before holes were recorded have none: replay again",
-    },
+    hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
 )
 """One finished replay."""
 

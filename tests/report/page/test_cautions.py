@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log

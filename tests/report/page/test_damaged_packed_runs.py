@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.errors import InputError
 from bfreplay.replay import RunResult
 from bfreplay.report.page.document import one_run_page

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import RunResult, replay_log

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import RunResult, replay_log

@@ -6,8 +6,8 @@ import copy
 from dataclasses import replace
 
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy

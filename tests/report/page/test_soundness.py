@@ -8,8 +8,8 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from bfreplay.answers.soundness import check_run
+
 from bfreplay.errors import InputError
 from bfreplay.replay import RunResult
 from bfreplay.report.page.document import write_report
