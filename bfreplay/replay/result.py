@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -9,10 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+import pyarrow as pa
 
 from bfreplay.errors import InputError, LedgerError
+from bfreplay.replay.intervals import ALLOCATIONS, NODES
+from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.run_record import RunRecord, Session, Summary
 from bfreplay.replay.run_warnings import run_warnings
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders import (
     RUN,
     Result,
@@ -48,6 +53,10 @@ class RunResult(Result[RunRecord]):
 
     kind: ClassVar[ResultKind] = RUN
     record_type: ClassVar[type[RunRecord]] = RunRecord
+    schemas: ClassVar[Mapping[str, pa.Schema]] = {
+        "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
+        "pool": POOL, "holes": HOLES, "nodes": NODES,
+    }  # fmt: skip
 
     session: Session = field(kw_only=True)
 
@@ -85,6 +94,7 @@ class RunResult(Result[RunRecord]):
         if record.schema_version == RUN.schema_version:
             check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
+            _ = record.inputs.events.metadata.log_warnings
             record.summary.ledger.close()
         except LedgerError as error:
             raise InputError(
