@@ -177,7 +177,7 @@ def test_a_folder_that_is_damaged_is_refused_before_anything_is_drawn(folders, h
     shutil.copytree(folders / "run", here / "record")
     record = json.loads((here / "record" / "run.json").read_text())
     del record["summary"]["ledger"]
-    (here / "record" / "run.json").write_text(json.dumps(record.to_json()))
+    (here / "record" / "run.json").write_text(json.dumps(record))
     assert "run.json" in refused(name, here / "record", "-o", here / "pictures.png").replace(" ", "")
     assert not (here / "pictures.png").exists()
 

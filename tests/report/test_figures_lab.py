@@ -45,7 +45,7 @@ def _save(folder, answers, pairs):
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet")
     record = {"schema_version": LAB.schema_version, "sampling": {"taken": len(sizes)}}
-    (folder / "lab.json").write_text(json.dumps(record.to_json()))
+    (folder / "lab.json").write_text(json.dumps(record))
     return folder
 
 

@@ -93,7 +93,7 @@ def test_a_folder_that_is_not_there_and_a_file_are_told_apart_from_another_kind(
 
 @pytest.mark.parametrize("record", [{"schema_version": 4}, {"schema_version": "3"}, {}])
 def test_another_schema_version_is_refused(cake, record):
-    (cake / "cake.json").write_text(json.dumps(record.to_json()))
+    (cake / "cake.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="the cake folder has another schema version"):
         read_documents(cake, CAKE)
 

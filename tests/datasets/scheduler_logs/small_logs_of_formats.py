@@ -108,7 +108,7 @@ def _listed(document: dict[str, object], key: str, records: list[dict[str, objec
     head = json.dumps(document)[:-1]
     return (
         f'{head}{", " if document else ""}"{key}": [\n'
-        + ",\n".join(json.dumps(record.to_json()) for record in records)
+        + ",\n".join(json.dumps(record) for record in records)
         + "\n]}\n"
     )
 

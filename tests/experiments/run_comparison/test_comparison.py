@@ -98,7 +98,7 @@ def test_windows_with_little_in_them_have_an_answer(events, jobs, told, tmp_path
     found = compare_runs([a, b], out=tmp_path / "found", pictures=draw_comparison, **FEW)
     assert told in found.answers[0]
     assert found.answers[0] in render(found)
-    json.dumps(found.record.to_json(), allow_nan=False)
+    json.dumps(found.record, allow_nan=False)
 
 
 def test_where_one_run_made_nothing_there_is_no_share():
