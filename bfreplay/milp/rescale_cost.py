@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled_within
 
-_Real = TypeVar("_Real", float, NDArray[np.float64])
+_Floats = NDArray[np.float64]
+_Counts = NDArray[np.int64]
+_Real = TypeVar("_Real", float, _Floats)
 
 
 @compiled_within
@@ -55,31 +57,19 @@ def charged_rate(rate: float, count: int, min_nodes: int, is_published: bool = F
 
 
 @compiled_within
-def rescale_cost(
-    rate_before: float, before: int, after: int, scale_up_cost_s: float, scale_down_cost_s: float
-) -> float:
+def rescale_cost(rate_before: float, before: int, after: int, up_s: float, down_s: float) -> float:
     """Cost of a decision that takes a job from ``before`` nodes to ``after``."""
     if after > before:
-        return growth_cost(rate_before, scale_up_cost_s)
-    if after < before:
-        return shrink_cost(rate_before, scale_down_cost_s)
-    return 0.0
+        return growth_cost(rate_before, up_s)
+    return shrink_cost(rate_before, down_s) if after < before else 0.0
 
 
-def charged_rates(
-    rate: NDArray[np.float64], count: NDArray[np.int64], min_nodes: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:
     """``charged_rate`` of many jobs, (J,)."""
     return np.where(count >= min_nodes, rate, 0.0)
 
 
-def rescale_costs(
-    rate_before: NDArray[np.float64],
-    before: NDArray[np.int64],
-    after: NDArray[np.int64],
-    scale_up_cost_s: NDArray[np.float64],
-    scale_down_cost_s: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def rescale_costs(rate_before: _Floats, before: _Counts, after: _Counts, up_s: _Floats, down_s: _Floats) -> _Floats:
     """``rescale_cost`` of arrays that fit together, such as (J, 1) and (K + 1,)."""
-    shrinking = np.where(after < before, shrink_cost(rate_before, scale_down_cost_s), 0.0)
-    return np.where(after > before, growth_cost(rate_before, scale_up_cost_s), shrinking)
+    shrinking = np.where(after < before, shrink_cost(rate_before, down_s), 0.0)
+    return np.where(after > before, growth_cost(rate_before, up_s), shrinking)
