@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import pyarrow as pa
 
-from bfreplay.errors import InputError, LedgerError
+from bfreplay.errors import BfreplayError, InputError, LedgerError
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.run_record import RunRecord, Session, Summary
@@ -32,6 +32,10 @@ from bfreplay.result_folders import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_VIEWS = "bfreplay.run_views"
+"""Entry points of modules with ``run_html`` and ``RunPlots``."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,5 +159,10 @@ class RunResult(Result[RunRecord]):
 
 
 def _notebook() -> Any:
-    """By name, as the report stands a floor above and reads what is here: nothing here needs it to work."""
-    return import_module("bfreplay.report.notebook")
+    """What shows runs in a notebook: it stands floors above, and announces itself by an entry point."""
+    announced = entry_points(group=_VIEWS)
+    if not announced:
+        raise BfreplayError(
+            f"bfreplay is installed without its entry points ({_VIEWS})\n  fix:      pip install it again"
+        )
+    return next(iter(announced)).load()
