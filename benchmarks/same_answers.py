@@ -194,9 +194,13 @@ def _run_all(tree: Path, folder: Path, only: str, workers: int) -> None:
     for stage in chosen:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(run, stage.keys(), stage.values()))
-        for run in folder.glob("**/runs/*/run.json"):  # named by their ids
-            content = _text(run).partition('"summary"')[0].encode()
-            run.parent.rename(run.parent.with_name(hashlib.sha256(content).hexdigest()[:12]))
+        for record in sorted(
+            folder.glob("**/runs/*/run.json"), key=_text
+        ):  # named by their ids, which follow the schema
+            target = record.parents[1] / hashlib.sha256(_text(record).encode()).hexdigest()[:12]
+            while target.exists() and target != record.parent:
+                target = target.with_name(f"{target.name}-again")
+            record.parent.rename(target)
         for session in folder.rglob("session.json"):
             session.write_bytes(_BEGAN.sub(b'"started": ""', session.read_bytes()))
 

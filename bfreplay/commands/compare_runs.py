@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.commands.inputs import json_text
 from bfreplay.commands.pictures import drawing
 
 
@@ -51,7 +51,4 @@ def runs(
         runs, bin=bin_text, seed=seed, resamples=resamples, out=out, overwrite=force, pictures=pictures,
         session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
     )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
-    else:
-        click.echo(render(result))
+    click.echo(json_text(result.record) if as_json else render(result))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import MISSING
 from importlib.util import find_spec
 from pathlib import Path
 
 import rich_click as click
 
 from bfreplay.commands.inputs import or_bundled, restricted
-from bfreplay.commands.log_options import events_argument, window_option
+from bfreplay.commands.run_options import run_options
 from bfreplay.errors import InputError
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 
 @click.command()
-@events_argument
-@window_option
+@run_options("events", "window", events={"default": MISSING})
 @click.option(
     "--tz",
     "time_zone",

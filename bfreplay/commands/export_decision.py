@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option, objective_option, or_bundled, time_in_window
+from bfreplay.commands.inputs import or_bundled, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
+from bfreplay.commands.run_options import run_inputs
 
 
 @click.command("export-decision")
@@ -35,11 +37,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
     default=("choices",),
     help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",
 )
-@click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
-@click.option("--jobs", type=click.Path(path_type=Path), help="The run's job set.  [default: where it was]")
-@click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
-@objective_option
-@allow_code_option
+@run_inputs("run's", "objective")
 @click.option(
     "--t-fwd",
     "t_fwd_s",
@@ -50,10 +48,8 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
-    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...],
-    events: Path | None, jobs: Path | None, curves: Path | None, objective: str | None, allow_code: bool,
-    t_fwd_s: float | None, force: bool, quiet: bool,
-) -> None:  # fmt: skip
+    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], **asked: Any
+) -> None:
     """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
 
     The replay is repeated up to the last of them by what was decided, without a solver, and must give what was
@@ -84,8 +80,7 @@ def export_decision(
     warm_up_loops(quiet=quiet)
     with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
         found = recorded_decisions(
-            saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
-            curves=curves, objective=objective, allow_code=allow_code, t_fwd_s=t_fwd_s, progress=progress,
+            saved, wanted, **asked, progress=progress
         )  # fmt: skip
     for file in export_decisions(found, out, names, overwrite=force):
         click.echo(file)

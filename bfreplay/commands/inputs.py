@@ -1,30 +1,13 @@
-"""What commands do with the inputs that a user names."""
+"""What several commands do with inputs that a user names, and with what they print."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
-
 from bfreplay.errors import InputError
 from bfreplay.outputs import make_folder, remove_empty
-
-allow_code_option = click.option(
-    "--allow-code",
-    is_flag=True,
-    help="Import code that the files name, package.module:thing: it may do whatever you may do. Without it only code "
-    "that you name on the command line is imported.",
-)
-
-objective_option = click.option(
-    "--objective",
-    default=None,
-    metavar="SPEC",
-    help="The run's objective, if it is package.module:function: what only the run names is not imported.  [default: "
-    "that of the run]",
-)
-
 
 def or_bundled(path: Path, what: str) -> Path:
     """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
@@ -88,3 +71,8 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
         remove_empty(fresh)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error
+
+
+def json_text(document: object) -> str:
+    """A record as commands print it."""
+    return json.dumps(document, indent=1, sort_keys=True, allow_nan=False)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option
+from bfreplay.commands.run_options import run_options
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.wording import count
 
@@ -96,7 +96,7 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
 
 def _curves(help_text: str) -> Callable[[_Command], _Command]:
     curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), default=None, help=help_text)
-    return _adding([curves, allow_code_option])
+    return _adding([curves, run_options("allow_code")])
 
 
 def _adding(options: list[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:

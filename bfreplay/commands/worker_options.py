@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.errors import InputError
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -24,3 +26,12 @@ def worker_options(command: _Command) -> _Command:
         default=None,
         help="Runs at a time on this machine.  [default: as many as processors]",
     )(command)
+
+
+def check_workers(processes: int | None, scheduler: str | None) -> None:
+    """Refuse --processes beside --scheduler."""
+    if processes is not None and scheduler is not None:
+        raise InputError(
+            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
+            fix="leave one of the two out",
+        )  # fmt: skip

@@ -30,14 +30,9 @@ def record_of_inputs(
         "versions": versions(),
         "config": {
             "policy": _of_policy(policy),
-            "max_parallel": settings.max_parallel,
-            "semantics": settings.semantics.value,
-            "seed": settings.seed,
-            "record_nodes": settings.record_nodes,
+            **settings.to_config(events.node_types.names),
             "unlimited_work": unlimited_work,
             **({"decides_in_rounds": True} if Trigger.ROUND in policy.wakes_on else {}),
-            **_of_the_end(settings),
-            **_of_prices(events, settings),
             "window_start_us": events.window_start_us,
             "window_end_us": events.window_end_us,
         },
@@ -54,21 +49,6 @@ def record_of_inputs(
             },
         },
     }
-
-
-def _of_the_end(settings: ReplaySettings) -> dict[str, Any]:
-    """Where the end of the run is not that of the log; older readers know of no such runs."""
-    if not settings.until_done and settings.measured is None:
-        return {}
-    measured = settings.measured
-    return {"until_done": settings.until_done, "measured": None if measured is None else list(measured)}
-
-
-def _of_prices(events: NodeEvents, settings: ReplaySettings) -> dict[str, Any]:
-    """Prices of the types of the log, those that are known."""
-    prices = {name: settings.price_of(name) for name in events.node_types.names}
-    known = {name: float(price) for name, price in prices.items() if price is not None}
-    return {"prices": known} if known else {}
 
 
 _READ_OF_A_POLICY: tuple[tuple[tuple[str, ...], type | tuple[type, ...]], ...] = (

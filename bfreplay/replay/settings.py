@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
@@ -71,3 +72,12 @@ class ReplaySettings:
     def price_of(self, node_type: str) -> float | None:
         """Dollars of a node-hour; ``None`` where nobody said."""
         return self.prices.get(node_type, defaults.NODE_PRICES.get(node_type))
+
+    def to_config(self, node_types: Iterable[str]) -> dict[str, Any]:
+        """Return the settings as ``run.json`` keeps them, with the known prices of the log's node types."""
+        config = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "seed_map"}
+        config |= {"semantics": self.semantics.value, "measured": self.measured and list(self.measured)}
+        if not self.until_done and self.measured is None:  # older readers know of no runs that end with their jobs
+            del config["until_done"], config["measured"]
+        config["prices"] = {name: float(price) for name in node_types if (price := self.price_of(name)) is not None}
+        return {name: value for name, value in config.items() if name != "prices" or value}
