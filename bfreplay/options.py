@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from bfreplay import checks
 
-KEY = "option"
+_KEY = "option"
 """Where a dataclass field keeps its ``Option``."""
+
+REQUIRED = object()
+"""The default of an option that must be given."""
 
 _Value = TypeVar("_Value")
 
@@ -83,7 +86,7 @@ class Option:
     group, help
         Heading and text in ``--help`` and in the documentation.
     default
-        ``MISSING`` for an option that must be given. ``None`` is not checked.
+        ``REQUIRED`` for an option that must be given. ``None`` is not checked.
     usual
         What ``None`` stands for, in words.
     metavar, n_values
@@ -109,7 +112,7 @@ class Option:
     check: Callable[[str, Any], Any]
     group: str
     help: str
-    default: Any = MISSING
+    default: Any = REQUIRED
     usual: str | None = None
     metavar: str | None = None
     n_values: int = 1
@@ -127,25 +130,27 @@ class Option:
         """The help, and what the option is when it is not given, unless that is a plain value."""
         return self.help if self.usual is None or self.default is not None else f"{self.help}  [default: {self.usual}]"
 
+    def reason_without_effect(self, options: object) -> str | None:
+        """Return why it changes nothing beside the others, such as ``"with --solver exact"``; else ``None``."""
+        return next((each.when.format(options) for each in self.no_effect if each.holds(options)), None)
+
 
 def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> _Value:
     """Return the dataclass field of an option; ``more`` as for ``Option``."""
-    declared: _Value = field(
-        default=default, metadata={KEY: Option(default=default, check=check, group=group, help=text, **more)}
-    )
+    declared: _Value = field(default=default, metadata=required(check, group, text, default=default, **more))
     return declared
+
+
+def required(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Any]:
+    """Return the metadata of the field of an option that must be given."""
+    return {_KEY: Option(check=check, group=group, help=text, **more)}
 
 
 def options_of(made: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by field, in their order."""
-    return {each.name: each.metadata[KEY] for each in fields(made) if KEY in each.metadata}
+    return {each.name: each.metadata[_KEY] for each in fields(made) if _KEY in each.metadata}
 
 
 def option_name(field: str) -> str:
     """``"max_parallel"`` as the command line and TOML files call it: ``"max-parallel"``."""
     return field.replace("_", "-")
-
-
-def reason_without_effect(options: object, name: str, declared: Option) -> str | None:
-    """Return why an option changes nothing beside the others, such as ``"with --solver exact"``; else ``None``."""
-    return next((each.when.format(options) for each in declared.no_effect if each.holds(options)), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from bfreplay.commands.pictures import drawing
 from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.run_options import MILP_OPTIONS, run_options, save_failures_option
 from bfreplay.experiments.run_options import OPTIONS, RunOptions
+from bfreplay.options import REQUIRED
 
 
 @click.group()
@@ -29,7 +29,7 @@ compare.add_command(runs)
 
 
 @compare.command()
-@run_options("events", "jobs", "curves", "allow_code", events={"default": MISSING})
+@run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
 @click.option("--sample", type=click.IntRange(min=1), default=50, help="Decisions to take from the replay.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of decisions.")
 @click.option("--formulations", metavar="NAME,...", help="Formulations to compare.  [default: all]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,12 +11,13 @@ import rich_click as click
 from bfreplay.commands.inputs import or_bundled, restricted
 from bfreplay.commands.run_options import run_options
 from bfreplay.errors import InputError
+from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 
 @click.command()
-@run_options("events", "window", events={"default": MISSING})
+@run_options("events", "window", events={"default": REQUIRED})
 @click.option(
     "--tz",
     "time_zone",

@@ -7,7 +7,7 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled, time_in_window
+from bfreplay.commands.inputs import time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.commands.run_options import run_inputs
 
@@ -48,8 +48,9 @@ from bfreplay.commands.run_options import run_inputs
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
-    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], **asked: Any
-) -> None:
+    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], force: bool,
+    **asked: Any,
+) -> None:  # fmt: skip
     """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
 
     The replay is repeated up to the last of them by what was decided, without a solver, and must give what was
@@ -77,10 +78,9 @@ def export_decision(
         wanted = [decision_at(saved, time_in_window(at, config["window_start_us"], "--at"))]
     names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
     check_export(out, wanted, names, overwrite=force)
+    quiet = asked.pop("quiet")
     warm_up_loops(quiet=quiet)
     with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
-        found = recorded_decisions(
-            saved, wanted, **asked, progress=progress
-        )  # fmt: skip
+        found = recorded_decisions(saved, wanted, **asked, progress=progress)
     for file in export_decisions(found, out, names, overwrite=force):
         click.echo(file)

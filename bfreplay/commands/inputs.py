@@ -9,6 +9,7 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.outputs import make_folder, remove_empty
 
+
 def or_bundled(path: Path, what: str) -> Path:
     """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
     from bfreplay.datasets import named_inputs  # not before it is asked for: it brings numpy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +11,10 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks
+from bfreplay.commands.inputs import or_bundled
 from bfreplay.experiments.option_checks import path
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
-from bfreplay.options import Number, OneOf, Option, Whole, option_name
+from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
 
 RARE = "Rarely needed"
 """Heading of the options that most people never use."""
@@ -90,10 +91,16 @@ def run_inputs(whose: str = "run's", *more: str) -> Callable[[_Command], _Comman
         for name, was in (("curves", "they were"), ("jobs", "they were"), ("events", "it was")):
             what = "log" if name == "events" else name
             text = f"The {whose} {what}.  [default: where {was}]"
-            command = click.option(f"--{name}", type=click.Path(path_type=Path), help=text)(command)
+            command = click.option(
+                f"--{name}", type=click.Path(path_type=Path), help=text, callback=None if name == "curves" else _bundled
+            )(command)  # fmt: skip
         return command
 
     return add
+
+
+def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
+    return given and or_bundled(given, option.name or "")
 
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:
@@ -137,7 +144,7 @@ def note_options_without_effect(context: click.Context, run: RunOptions) -> None
 
 def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
     if declared.is_argument:
-        return click.argument(name, type=_click_type(declared), required=declared.default is MISSING)
+        return click.argument(name, type=_click_type(declared), required=declared.default is REQUIRED)
     words = f"--{option_name(name)}"
     of_value: dict[str, Any] = {}
     if declared.check is not checks.truth:
@@ -146,7 +153,7 @@ def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[
         words += f"/--no-{option_name(name)}"
     else:
         of_value = {"is_flag": True}
-    is_needed = declared.default is MISSING
+    is_needed = declared.default is REQUIRED
     return click.option(
         words, name, default=None if is_needed else declared.default, required=is_needed, help=declared.text,
         panel=(RARE if declared.is_rare else declared.group) if is_grouped else None, **of_value,

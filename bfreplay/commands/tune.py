@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,14 @@ from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.run_options import option_lists, run_options
 from bfreplay.commands.sweep_progress import sweep_progress
 from bfreplay.commands.worker_options import check_workers, worker_options
+from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:
     from bfreplay.experiments.tuning import Tuning
 
 
 @click.command()
-@run_options("events", "jobs", "curves", "allow_code", "window", events={"default": MISSING})
+@run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
 @option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
 @run_options("policy", "objective")
 @click.option(

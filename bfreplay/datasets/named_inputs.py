@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.defaults import BUNDLED
 from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:

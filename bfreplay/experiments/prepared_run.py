@@ -21,7 +21,7 @@ from bfreplay.milp.catalogue import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.workload import JobSet, JobSource
 

@@ -15,9 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.options_together import check_together
-from bfreplay.options import (
-    KEY, NoEffect, Number, OneOf, Option, Whole, option, option_name, options_of, reason_without_effect,
-)  # fmt: skip
+from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
@@ -81,14 +79,14 @@ class RunOptions:
         None, option_checks.path, LOG, "File of the log: Parquet, CSV, or the published node-state matrix.",
         is_argument=True,
     )  # fmt: skip
-    jobs: str | PathLike[str] = field(metadata={KEY: Option(
-        check=option_checks.path, group=JOBS, help="Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or "
-        "a trace of Gavel (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
+    jobs: str | PathLike[str] = field(metadata=required(
+        option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
+        "Gavel (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
         "package.module:Class of a job source.",
-    )})  # fmt: skip
+    ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
-        None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the published "
-        "table (.pkl); for a trace or workload of Gavel its measured throughputs (.json, .json.gz).",
+        None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
+        "published table (.pkl); for a trace or workload of Gavel its measured throughputs (.json, .json.gz).",
     )  # fmt: skip
     cluster: str | None = option(
         None, option_checks.cluster, LOG, "Instead of EVENTS: nodes that are all one's own, such as "
@@ -106,9 +104,9 @@ class RunOptions:
                         "leave --window out; --measure says which jobs the run is about"),
     )  # fmt: skip
     measure: tuple[int, int] | None = option(
-        None, option_checks.measure, JOBS, "The jobs that the run is about, by number in order of submission: 4000:5000 "
-        "are a thousand after the first four thousand. The run ends when they are done; the others only keep the nodes "
-        "busy.", usual="all", metavar="FIRST:END",
+        None, option_checks.measure, JOBS, "The jobs that the run is about, by number in order of submission: "
+        "4000:5000 are a thousand after the first four thousand. The run ends when they are done; the others only keep "
+        "the nodes busy.", usual="all", metavar="FIRST:END",
     )  # fmt: skip
     policy: str = option(
         "bftrainer", checks.text, POLICY, "Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what "
@@ -143,8 +141,8 @@ class RunOptions:
         "each job its own or all of a model together.",
     )  # fmt: skip
     measurement_noise: float = option(
-        0.0, Number(least=0, most=1), POLICY, "Relative scatter of the rates that --learn-curves measures, 0.05 for 5 %.",
-        is_rare=True, no_effect=(_NOTHING_LEARNT,),
+        0.0, Number(least=0, most=1), POLICY, "Relative scatter of the rates that --learn-curves measures, 0.05 for "
+        "5 %.", is_rare=True, no_effect=(_NOTHING_LEARNT,),
     )  # fmt: skip
     solver: str = option(
         "exact", checks.text, SOLVER, "'exact', a MILP back end such as 'cbc' or 'highs', or package.module:Class. See "
@@ -232,7 +230,7 @@ class RunOptions:
 
     def without_effect(self) -> dict[str, str]:
         """Options that change nothing beside the others, and why: ``{"seed": "with --semantics continuous ..."}``."""
-        reasons = {name: reason_without_effect(self, name, declared) for name, declared in OPTIONS.items()}
+        reasons = {name: declared.reason_without_effect(self) for name, declared in OPTIONS.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     @classmethod
@@ -289,8 +287,8 @@ class RunOptions:
         Those without a value are left out; paths are as they were given.
         """
         found: dict[str, Any] = {}
-        for name, field in _FIELDS.items():
-            value = getattr(self, field)
+        for name, own in _FIELDS.items():
+            value = getattr(self, own)
             if value is not None:
                 found[name] = list(value) if isinstance(value, tuple) else value
         return found
