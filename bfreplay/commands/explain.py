@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.pictures import check_picture_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.commands.run_options import run_inputs
 from bfreplay.errors import InputError
@@ -24,34 +24,18 @@ if TYPE_CHECKING:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--job", metavar="NAME", default=None, help="Tell what happened to this job.")
 @click.option(
-    "--at",
-    metavar="TIME",
-    default=None,
-    help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), epoch seconds, or +SECONDS "
-    "after the start of the window.",
-)
+    "--at", metavar="TIME", help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), "
+    "epoch seconds, or +SECONDS after the start of the window.",
+)  # fmt: skip
 @click.option(
-    "--most",
-    metavar="N",
-    type=click.IntRange(min=2),
-    default=60,
+    "--most", metavar="N", type=click.IntRange(min=2), default=60,
     help="With --job: changes of its nodes that are told; those in the middle are left out.",
-)
+)  # fmt: skip
+@run_inputs(poses="With --at: forward-looking time of the decision.")
 @click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    metavar="SECONDS",
-    type=float,
-    help="With --at: forward-looking time of the decision.  [default: that of the run's policy]",
-)
-@run_inputs("run's", "objective")
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    default=None,
+    "--picture", type=click.Path(path_type=Path), metavar="FILE",
     help="Also draw FILE (.png or .svg): finished jobs, best score and nodes over time; with --job its nodes.",
-)
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
@@ -85,7 +69,7 @@ def explain(
     from bfreplay.replay.run_warnings import warning_lines
 
     if picture is not None:
-        _check_picture(picture, force)  # better said before the run is read than after
+        check_picture_option(picture, force)  # better said before the run is read than after
     saved = RunResult.load(run)
     most, quiet = asked.pop("most"), asked.pop("quiet")
     inputs = _Inputs(saved, asked, quiet=quiet)
@@ -183,16 +167,6 @@ def _of_decision(
 
 def _json(run: RunResult, document: dict[str, Any]) -> str:
     return json.dumps({"warnings": run.warnings, **document}, indent=1, allow_nan=False)
-
-
-def _check_picture(file: Path, force: bool) -> None:
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--picture: matplotlib is not installed", value=str(file), fix="pip install matplotlib, or leave it out"
-        )
-    from bfreplay.report.picture_file import check_picture
-
-    check_picture(file, overwrite=force)
 
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:

@@ -15,36 +15,19 @@ from bfreplay.commands.run_options import run_inputs
 @click.command("export-decision")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--decision",
-    "decisions",
-    metavar="N",
-    type=int,
-    multiple=True,
+    "--decision", "decisions", metavar="N", type=int, multiple=True,
     help="Which one: its row in decisions.parquet, from 0. May be given several times.",
-)
+)  # fmt: skip
 @click.option(
-    "--at",
-    metavar="TIME",
-    default=None,
+    "--at", metavar="TIME",
     help="The one in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
-)
+)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to; made if needed.")
 @click.option(
-    "--formulation",
-    "formulations",
-    metavar="NAME",
-    multiple=True,
-    default=("choices",),
+    "--formulation", "formulations", metavar="NAME", multiple=True, default=("choices",),
     help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",
-)
-@run_inputs("run's", "objective")
-@click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    metavar="SECONDS",
-    type=float,
-    help="Forward-looking time of the exported decision.  [default: that of the run's policy]",
-)
+)  # fmt: skip
+@run_inputs(poses="Forward-looking time of the exported decision.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(

@@ -83,17 +83,22 @@ def run_options(*names: str, **changed: Mapping[str, Any]) -> Callable[[_Command
     return add
 
 
-def run_inputs(whose: str = "run's", *more: str) -> Callable[[_Command], _Command]:
-    """Add --events, --jobs and --curves, for where those of a saved run have moved to, --allow-code, and ``more``."""
+def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
+    """Add --events, --jobs and --curves, for where those of a saved run have moved to, and --allow-code.
+
+    ``poses`` is the decision that the command poses again, in words; --t-fwd and --objective then say how.
+    """
 
     def add(command: _Command) -> _Command:
-        command = run_options(*more, "allow_code", objective=_OBJECTIVE_OF_RUN)(command)
+        if poses is not None:
+            text = f"{poses}  [default: that of the run's policy]"
+            command = click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text)(command)
+        own = () if poses is None else ("objective",)
+        command = run_options(*own, "allow_code", objective=_OBJECTIVE_OF_RUN)(command)
         for name, was in (("curves", "they were"), ("jobs", "they were"), ("events", "it was")):
-            what = "log" if name == "events" else name
-            text = f"The {whose} {what}.  [default: where {was}]"
-            command = click.option(
-                f"--{name}", type=click.Path(path_type=Path), help=text, callback=None if name == "curves" else _bundled
-            )(command)  # fmt: skip
+            text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
+            callback = None if name == "curves" else _bundled
+            command = click.option(f"--{name}", type=click.Path(path_type=Path), help=text, callback=callback)(command)
         return command
 
     return add

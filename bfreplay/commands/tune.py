@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay.commands.inputs import json_text
+from bfreplay.commands.pictures import check_picture_option, drawing
 from bfreplay.commands.progress import warm_up_loops
 from bfreplay.commands.run_options import option_lists, run_options
 from bfreplay.commands.sweep_progress import sweep_progress
@@ -24,23 +24,18 @@ if TYPE_CHECKING:
 @option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
 @run_options("policy", "objective")
 @click.option(
-    "--unlimited-work/--own-work",
-    default=True,
+    "--unlimited-work/--own-work", default=True,
     help="Jobs that never end, all there from the start: how much can training get? Or the jobs' own work.",
-)
+)  # fmt: skip
 @click.option("--train", type=float, default=0.67, help="Share of the log that is tuned on; the rest validates.")
 @click.option(
-    "--tolerance",
-    type=float,
-    default=0.01,
+    "--tolerance", type=float, default=0.01,
     help="The smallest number of jobs at once that comes this near to the best is recommended.",
-)
+)  # fmt: skip
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Folder for record, picture and runs; an earlier one is gone on with.  [default: write nothing]",
-)
+    "--out", type=click.Path(path_type=Path),
+    help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
+)  # fmt: skip
 @worker_options
 @click.option(
     "--picture", type=click.Path(path_type=Path), default=None, help="Draw the curves into this file, .png or .svg."
@@ -72,7 +67,7 @@ def tune(
     if out is not None:
         check_folder(out)
     if picture is not None:
-        _check_picture(picture, force)
+        check_picture_option(picture, force)
     if scheduler is None:
         warm_up_loops(quiet=quiet)
     try:
@@ -89,31 +84,12 @@ def tune(
     click.echo(json_text(found.record) if as_json else render(found))
 
 
-def _check_picture(picture: Path, force: bool) -> None:
-    from bfreplay.errors import InputError
-    from bfreplay.report.picture_file import check_picture
-
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--picture: matplotlib is not installed", value=str(picture), fix="pip install matplotlib, or leave it out"
-        )
-    check_picture(picture, overwrite=force)
-
-
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
     if picture is not None:
         from bfreplay.report import tuning_figure
         from bfreplay.report.picture_file import save_picture
 
         save_picture(tuning_figure(found.record), picture, overwrite=force)
-    if out is None:
-        return
-    if find_spec("matplotlib") is None:
-        if not quiet:
-            click.echo(
-                "Note: no picture was drawn: matplotlib is not installed (pip install matplotlib).", err=True
-            )  # fmt: skip
-        return
-    from bfreplay.report import draw_tuning
-
-    draw_tuning(out)
+    draw = None if out is None else drawing("draw_tuning", quiet=quiet)
+    if draw is not None and out is not None:
+        draw(out)
