@@ -179,7 +179,7 @@ class RunOptions:
         "refusing.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="reformulate_sets",
     )  # fmt: skip
     memory_limit: int | None = option(
-        None, Whole(1), SOLVER, "Address space of a MILP back end's process.", usual="no limit", metavar="MB",
+        None, Whole(1), SOLVER, "Address space of a MILP back end's process, in MB.", usual="no limit", metavar="MB",
         is_rare=True, no_effect=_OF_BACKENDS, passed_as="memory_limit_bytes",
     )  # fmt: skip
     semantics: str = option(
