@@ -141,7 +141,7 @@ def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: 
     return declared
 
 
-def required(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Any]:
+def required(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Option]:
     """Return the metadata of the field of an option that must be given."""
     return {_KEY: Option(check=check, group=group, help=text, **more)}
 

@@ -85,13 +85,13 @@ def formulations(
     check_failures_folder(asked["save_failures"], out)
     pictures = None if asked.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
     is_strict = asked.pop("strict")
-    of_run = {name: asked.pop(name) for name in OPTIONS if name in asked}
-    of_solver = solver_keywords(of_run)
+    run = RunOptions(**{name: asked.pop(name) for name in OPTIONS if name in asked})
+    of_solver = solver_keywords(run)
     of_solver["solver_seed"] = of_solver.pop("seed")
+    del of_solver["fallback"]
     settings = LabSettings(
-        sample, seed, of_run["t_fwd"], of_run["max_parallel"], of_run["unlimited_work"], **of_solver
-    )  # fmt: skip
-    run = RunOptions(**of_run)
+        sample, seed, run.t_fwd, run.max_parallel or defaults.MAX_PARALLEL, run.unlimited_work, **of_solver
+    )
     log, jobs = load_log(run), load_jobs_of(run)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled, restricted
 from bfreplay.commands.run_options import run_options
 from bfreplay.errors import InputError
 from bfreplay.options import REQUIRED
@@ -49,6 +48,7 @@ def describe(
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.text import render
+    from bfreplay.datasets.named_inputs import or_bundled, restricted
 
     endings = _FORMATS[picture_format]
     if pictures is not None:

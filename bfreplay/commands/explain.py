@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,20 +71,20 @@ def explain(
         check_picture_option(picture, force)  # better said before the run is read than after
     saved = RunResult.load(run)
     most, quiet = asked.pop("most"), asked.pop("quiet")
-    inputs = _Inputs(saved, asked, quiet=quiet)
+    inputs = _Inputs(saved, quiet=quiet, **asked)
     if job is None:
         text = _of_run(saved, inputs, picture, force, as_json)
     elif at is None:
         text = _of_job(saved, job, inputs, most, picture, force, as_json)
     else:
-        text = _of_decision(saved, job, at, inputs, posed, as_json)
+        text = _of_decision(saved, job, at, inputs, as_json, **posed)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
 
 
 class _Inputs:
     """Where the inputs of the run are, and how its repetition is shown."""
 
-    def __init__(self, run: RunResult, given: Mapping[str, Any], *, quiet: bool) -> None:
+    def __init__(self, run: RunResult, *, quiet: bool, **given: Any) -> None:
         self._run = run
         self._given = given
         self._quiet = quiet
@@ -154,9 +153,7 @@ def _of_job(
     return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
 
 
-def _of_decision(
-    run: RunResult, job: str, at: str, inputs: _Inputs, posed: Mapping[str, Any], as_json: bool
-) -> str:  # fmt: skip
+def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
     from bfreplay.answers.decision import explain_decision
     from bfreplay.answers.decision_text import render_decision
 

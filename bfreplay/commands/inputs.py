@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.outputs import make_folder, remove_empty
-
-
-def or_bundled(path: Path, what: str) -> Path:
-    """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
-    from bfreplay.datasets import named_inputs  # not before it is asked for: it brings numpy
-
-    return named_inputs.or_bundled(path, what)
-
-
-def restricted(log: Any, window: tuple[str, str] | None) -> Any:
-    """The part of ``log`` between two times as the user typed them."""
-    from bfreplay.datasets import named_inputs
-
-    return named_inputs.restricted(log, window)
 
 
 def time_in_window(text: str, start_us: int, option: str) -> int:
@@ -44,14 +29,6 @@ def time_in_window(text: str, start_us: int, option: str) -> int:
         raise InputError(
             f"{option}: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
         ) from error
-
-
-def refuse_existing_early(out: Path | None, force: bool) -> None:
-    """Say so before the replay, not after it."""
-    if out is not None:
-        from bfreplay.result_folders import RUN, check_target
-
-        check_target(out, RUN, overwrite=force)
 
 
 def check_failures_folder(folder: Path | None, out: Path | None) -> None:

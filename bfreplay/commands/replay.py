@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import check_failures_folder, json_text, refuse_existing_early
+from bfreplay.commands.inputs import check_failures_folder, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.commands.run_options import note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
@@ -65,11 +65,13 @@ def replay(
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
     from bfreplay.replay.summary_text import render
+    from bfreplay.result_folders import RUN, check_target
 
     asked = RunOptions(**options)
     if not quiet:
         note_options_without_effect(context, asked)
-    refuse_existing_early(out, force)
+    if out is not None:
+        check_target(out, RUN, overwrite=force)  # better said before the replay than after
     check_failures_folder(save_failures, out)
     run = asked.prepare(save_failures=save_failures)
     if not quiet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,6 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks
-from bfreplay.commands.inputs import or_bundled
 from bfreplay.experiments.option_checks import path
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
 from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
@@ -61,7 +60,18 @@ class _Listed(click.ParamType[list[Any]]):
         return [self._of.convert(word, param, ctx) for word in words]
 
 
-def run_options(*names: str, **changed: Mapping[str, Any]) -> Callable[[_Command], _Command]:
+def adding(options: Iterable[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds options to a command, in their order in its help."""
+
+    def add(command: _Command) -> _Command:
+        for option in reversed(tuple(options)):
+            command = option(command)
+        return command
+
+    return add
+
+
+def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
     """Add options of ``RunOptions`` to a command; in groups where it has all of them.
 
     Parameters
@@ -71,16 +81,11 @@ def run_options(*names: str, **changed: Mapping[str, Any]) -> Callable[[_Command
     **changed
         Field to attributes of its ``Option`` that are others here: ``max_parallel={"default": 10}``.
     """
-
-    def add(command: _Command) -> _Command:
-        for name in reversed(names or tuple(OPTIONS)):
-            declared = replace(OPTIONS[name], **changed.get(name, {}))
-            command = _click_option(name, declared, is_grouped=not names)(command)
-        for group in () if names else reversed((*GROUPS, RARE)):
-            command = click.option_panel(group)(command)
-        return command
-
-    return add
+    options = [
+        _click_option(name, replace(OPTIONS[name], **changed.get(name, {})), is_grouped=not names)
+        for name in names or OPTIONS
+    ]
+    return adding([*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options])
 
 
 def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
@@ -88,39 +93,37 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
 
     ``poses`` is the decision that the command poses again, in words; --t-fwd and --objective then say how.
     """
-
-    def add(command: _Command) -> _Command:
-        if poses is not None:
-            text = f"{poses}  [default: that of the run's policy]"
-            command = click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text)(command)
-        own = () if poses is None else ("objective",)
-        command = run_options(*own, "allow_code", objective=_OBJECTIVE_OF_RUN)(command)
-        for name, was in (("curves", "they were"), ("jobs", "they were"), ("events", "it was")):
-            text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
-            callback = None if name == "curves" else _bundled
-            command = click.option(f"--{name}", type=click.Path(path_type=Path), help=text, callback=callback)(command)
-        return command
-
-    return add
+    options: list[Callable[[Any], Any]] = []
+    for name, was in (("events", "it was"), ("jobs", "they were"), ("curves", "they were")):
+        text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
+        callback = None if name == "curves" else _bundled
+        options.append(click.option(f"--{name}", type=click.Path(path_type=Path), help=text, callback=callback))
+    if poses is not None:
+        text = f"{poses}  [default: that of the run's policy]"
+        options += [
+            run_options("objective", objective=_OBJECTIVE_OF_RUN),
+            click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text),
+        ]
+    return adding([*options, run_options("allow_code")])
 
 
 def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
-    return given and or_bundled(given, option.name or "")
+    if given is None:
+        return None
+    from bfreplay.datasets.named_inputs import or_bundled  # not before it is asked for: it brings numpy
+
+    return or_bundled(given, option.name or "")
 
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     """Add options of ``RunOptions`` that take a list of values here; ``usual`` are the values by default, in words."""
-
-    def add(command: _Command) -> _Command:
-        for name, text in reversed(usual.items()):
-            of = _click_type(OPTIONS[name])
-            command = click.option(
-                f"--{option_name(name)}", name, type=_Listed(of), metavar="LIST",
-                help=f"Values to try, with commas between them. {OPTIONS[name].help}  [default: {text}]",
-            )(command)  # fmt: skip
-        return command
-
-    return add
+    return adding(
+        click.option(
+            f"--{option_name(name)}", name, type=_Listed(_click_type(OPTIONS[name])), metavar="LIST",
+            help=f"Values to try, with commas between them. {OPTIONS[name].help}  [default: {text}]",
+        )
+        for name, text in usual.items()
+    )  # fmt: skip
 
 
 def save_failures_option(command: _Command) -> _Command:
@@ -150,18 +153,13 @@ def note_options_without_effect(context: click.Context, run: RunOptions) -> None
 def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
     if declared.is_argument:
         return click.argument(name, type=_click_type(declared), required=declared.default is REQUIRED)
+    is_switch, is_needed = declared.check is checks.truth, declared.default is REQUIRED
     words = f"--{option_name(name)}"
-    of_value: dict[str, Any] = {}
-    if declared.check is not checks.truth:
-        of_value = {"type": _click_type(declared), "metavar": declared.metavar, "nargs": declared.n_values}
-    elif declared.default:
-        words += f"/--no-{option_name(name)}"
-    else:
-        of_value = {"is_flag": True}
-    is_needed = declared.default is REQUIRED
     return click.option(
-        words, name, default=None if is_needed else declared.default, required=is_needed, help=declared.text,
-        panel=(RARE if declared.is_rare else declared.group) if is_grouped else None, **of_value,
+        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words, name, required=is_needed,
+        default=None if is_needed else declared.default, is_flag=is_switch or None, nargs=declared.n_values,
+        type=None if is_switch else _click_type(declared), metavar=declared.metavar, help=declared.text,
+        panel=(RARE if declared.is_rare else declared.group) if is_grouped else None,
     )  # fmt: skip
 
 

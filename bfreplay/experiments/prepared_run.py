@@ -147,8 +147,7 @@ def prices_of(options: RunOptions) -> dict[str, float]:
 def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) -> Policy:
     """Make the policy with its solver and objective; whoever asks closes it."""
     solver = solver_of(
-        options.solver, options.formulation, save_failures=save_failures,
-        **solver_keywords({name: getattr(options, name) for name in OPTIONS}),
+        options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options)
     )  # fmt: skip
     t_fwd: Any = options.t_fwd
     chosen = policy_of(
@@ -167,11 +166,12 @@ def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) 
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
-def solver_keywords(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``MilpSolver`` is told of options by field, by its own keywords."""
-    given = {each.passed_as: values[name] for name, each in OPTIONS.items() if each.passed_as and name in values}
-    in_bytes = {"memory_limit_bytes": values["memory_limit"] and values["memory_limit"] * _BYTES_PER_MB}
-    return {**given, **in_bytes}
+def solver_keywords(options: RunOptions) -> dict[str, Any]:
+    """What the options tell a MILP solver, by its own keywords."""
+    keywords = {each.passed_as: getattr(options, name) for name, each in OPTIONS.items() if each.passed_as}
+    if options.memory_limit is not None:
+        keywords["memory_limit_bytes"] *= _BYTES_PER_MB
+    return keywords
 
 
 def files_of(options: RunOptions) -> dict[str, str]:

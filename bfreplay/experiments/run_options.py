@@ -286,12 +286,12 @@ class RunOptions:
 
         Those without a value are left out; paths are as they were given.
         """
-        found: dict[str, Any] = {}
-        for name, own in _FIELDS.items():
-            value = getattr(self, own)
-            if value is not None:
-                found[name] = list(value) if isinstance(value, tuple) else value
-        return found
+        values = {name: getattr(self, own) for name, own in _FIELDS.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value is not None
+        }
 
     def prepare(self, *, save_failures: str | Path | None = None) -> PreparedRun:
         """Load the log and the jobs and make the policy: everything that can be refused before the replay.

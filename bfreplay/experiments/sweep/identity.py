@@ -72,7 +72,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
         "solver": _solver_version(options.solver) if asks_solver(options.policy) else None,
-        "highspy": metadata.version("highspy") if _solves_linear_programs(options) else None,
+        "highspy": metadata.version("highspy") if decides_in_rounds(options.policy) else None  # shares of time come from HiGHS,
         "scipy": metadata.version("scipy") if options.bound and not options.ends_with_its_jobs else None,
         "optuna": _optuna_version(options, jobs),
     }
@@ -84,11 +84,6 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
     left_out = {*FILE_OPTIONS, "window", *map(option_name, options.without_effect())}
     return {name: value for name, value in given.items() if name not in left_out}
-
-
-def _solves_linear_programs(options: RunOptions) -> bool:
-    """Whether shares of time come from HiGHS."""
-    return decides_in_rounds(options.policy)
 
 
 def _policy_text(spec: str) -> str:
