@@ -72,7 +72,8 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
         "solver": _solver_version(options.solver) if asks_solver(options.policy) else None,
-        "highspy": metadata.version("highspy") if decides_in_rounds(options.policy) else None  # shares of time come from HiGHS,
+        # shares of time come from HiGHS
+        "highspy": metadata.version("highspy") if decides_in_rounds(options.policy) else None,
         "scipy": metadata.version("scipy") if options.bound and not options.ends_with_its_jobs else None,
         "optuna": _optuna_version(options, jobs),
     }
