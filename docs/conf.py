@@ -84,9 +84,9 @@ def describe_options(app: Sphinx, context: click.Context, lines: list[str]) -> N
     """Write the options as ``--help`` has them, defaults and ranges included, under its headings."""
     lines.clear()
     context.show_default = True  # as cli.py has it for all commands
-    headings = [panel.name for panel in context.command.panels]
     options = [option for option in context.command.params if option.param_type_name == "option"]
-    for heading in (*headings, None):
+    headings = [panel.name for panel in context.command.panels] + [option.panel for option in options]
+    for heading in dict.fromkeys(headings):
         lines += ["", f"**{heading}**", ""] if heading is not None else []
         for option in options:
             record = option.get_help_record(context)

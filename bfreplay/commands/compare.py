@@ -46,7 +46,7 @@ compare.add_command(runs)
 )  # fmt: skip
 @run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(*MILP_OPTIONS)
-@save_failures_option
+@save_failures_option()
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Lab folder to write.  [default: write nothing]"
 )

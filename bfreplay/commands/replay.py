@@ -11,7 +11,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import check_failures_folder, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.commands.run_options import note_options_without_effect, run_options, save_failures_option
+from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_options()
-@save_failures_option
+@save_failures_option(RARE)
 @click.option(
     "--out", type=click.Path(path_type=Path), panel=OUTPUT, help="Run folder to write.  [default: write nothing]"
 )

@@ -62,9 +62,10 @@ class _Listed(click.ParamType[list[Any]]):
 
 def adding(options: Iterable[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
     """Return a decorator that adds options to a command, in their order in its help."""
+    in_order = tuple(options)
 
     def add(command: _Command) -> _Command:
-        for option in reversed(tuple(options)):
+        for option in reversed(in_order):
             command = option(command)
         return command
 
@@ -126,12 +127,12 @@ def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     )  # fmt: skip
 
 
-def save_failures_option(command: _Command) -> _Command:
-    """Add --save-failures."""
+def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Command]:
+    """Add --save-failures, under a heading or among the other options."""
     return click.option(
-        "--save-failures", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False), panel=RARE,
+        "--save-failures", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False), panel=panel,
         help="Keep the model (MPS) and the decision (JSON) of every answer that was rejected.",
-    )(command)  # fmt: skip
+    )  # fmt: skip
 
 
 def note_options_without_effect(context: click.Context, run: RunOptions) -> None:
