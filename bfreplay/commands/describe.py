@@ -18,13 +18,9 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 @click.command()
 @run_options("events", "window", events={"default": REQUIRED})
 @click.option(
-    "--tz",
-    "time_zone",
-    metavar="ZONE",
-    default=None,
-    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  [default: that of the log's source "
-    "where it is known, else UTC]",
-)
+    "--tz", "time_zone", metavar="ZONE", help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "[default: that of the log's source where it is known, else UTC]",
+)  # fmt: skip
 @click.option(
     "--pictures", type=click.Path(path_type=Path), metavar="FOLDER", default=None, help="Draw pictures into FOLDER."
 )

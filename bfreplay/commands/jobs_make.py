@@ -97,9 +97,7 @@ def make() -> None:
 @_search_options(100)
 @_job_options(epochs=True)
 @click.option(
-    "--curve",
-    default=None,
-    help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]",
+    "--curve", help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]"
 )
 @_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
 @click.option("--proposer", default="random", help="random, optuna, or package.module:Class.")
@@ -141,11 +139,9 @@ def hpo(
 @_curves("File of curves (CSV, Parquet, TOML): a model for each.  [default: made-up models]")
 @click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Made-up models, without --curves.")
 @click.option(
-    "--model-choice",
-    type=click.Choice(["in-turn", "by-seed"]),
-    default="in-turn",
+    "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
     help="Models take turns, or are drawn.",
-)
+)  # fmt: skip
 def nas(
     out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, **options: Any
 ) -> None:

@@ -17,12 +17,10 @@ from bfreplay.commands.run_options import run_inputs
 @click.command()
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--effort",
-    type=click.Choice(["quick", "thorough"]),
-    default="thorough",
+    "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
     help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "
     "weeks.",
-)
+)  # fmt: skip
 @click.option("--evaluations", type=click.IntRange(min=3), default=600, help="Most evaluations of a thorough search.")
 @run_inputs("runs'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import rich_click as click
 
+from bfreplay.commands.run_options import adding
 from bfreplay.errors import InputError
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def worker_options(command: _Command) -> _Command:
-    """Add --processes and --scheduler."""
-    command = click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        default=None,
-        help="Use the workers of a Dask scheduler, tcp://host:8786, instead.",
-    )(command)
-    return click.option(
-        "--processes",
-        type=click.IntRange(min=1),
-        default=None,
+worker_options = adding((
+    click.option(
+        "--processes", type=click.IntRange(min=1),
         help="Runs at a time on this machine.  [default: as many as processors]",
-    )(command)
+    ),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, tcp://host:8786, instead."
+    ),
+))  # fmt: skip
+"""Adds --processes and --scheduler."""
 
 
 def check_workers(processes: int | None, scheduler: str | None) -> None:
