@@ -36,18 +36,11 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
     described = policy.describe()
     PolicyDescription.of(described, type(policy).__name__)
     record_json(described, "the run")
-    prices = {name: settings.price_of(name) for name in events.node_types.names}
     return RunConfig(
         policy=dict(described),
-        max_parallel=settings.max_parallel,
-        semantics=settings.semantics,
-        seed=settings.seed,
-        record_nodes=settings.record_nodes,
+        **settings.to_config(events.node_types.names),
         unlimited_work=unlimited_work,
         decides_in_rounds=Trigger.ROUND in policy.wakes_on,
-        until_done=settings.until_done,
-        measured=settings.measured,
-        prices={name: float(price) for name, price in prices.items() if price is not None},
         window_start_us=events.window_start_us,
         window_end_us=events.window_end_us,
     )

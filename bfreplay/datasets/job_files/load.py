@@ -13,9 +13,10 @@ from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.named_inputs import BUNDLED, is_bundled
+from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
+from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.workload import ElasticJob, JobSet

@@ -9,10 +9,13 @@ from typing import Any
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import OPTIONS
 from bfreplay.replay.result import RunResult
 
 _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
-_NO_MATTER = ("record_nodes", "window_start_us", "window_end_us", "unlimited_work")
+_NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
+    name for name, declared in OPTIONS.items() if declared.only_writes
+}
 _SAID_BEFORE = "policy.objective.terms"  # objective.spec says the same in fewer words
 _OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")
 
