@@ -134,7 +134,11 @@ _LOOSE = re.compile(
     r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
-_LEDGER = re.compile(r"The books close: .*?what its record says\.|The ledger closes: .*?(?:as they were written|one label)\.")
+_LEDGER = re.compile(
+    r"The books close: .*?what its record says\.|The ledger closes: .*?(?:as they were written|one label)\."
+)
+
+_COMPILING = "Compiling the inner loops for this machine (first run only) ...\n"
 
 
 def main() -> None:
@@ -226,7 +230,7 @@ def _text(file: Path) -> str:
         text = json.dumps(document, indent=1, sort_keys=True).replace('\n   "measured": null,', "")
     else:
         text = file.read_text(encoding="utf-8", errors="replace")
-    text = _LEDGER.sub("", text)
+    text = _LEDGER.sub("", text).replace(_COMPILING, "")
     for folder in (file.parents[0], file.parents[1]):
         text = text.replace(str(folder), "FOLDER")
     return _LOOSE.sub("#", text)
