@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
 
+from bfreplay import defaults
 from bfreplay.commands.backend_options import solver_options
 from bfreplay.commands.inputs import check_failures_folder, refuse_existing_early
 from bfreplay.commands.log_options import (
@@ -190,13 +191,11 @@ def replay(
 
 def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
     """Such a policy, to be compiled before the clock starts; ``None`` where BFTrainer's loops are enough."""
+    from bfreplay.milp.exact import ExactSolver
     from bfreplay.policies import BFTrainerPolicy
-    from bfreplay.policies.catalogue import policy_named
-    from bfreplay.policies.gavel.named import FifoPerfPolicy
-    from bfreplay.policies.look_ahead import LookAheadPolicy
+    from bfreplay.policies.catalogue import capabilities_of, policy_of
 
-    if policy_named(policy).name in ("look-ahead", "foresight"):
-        return LookAheadPolicy(events=1, futures=1)
-    if policy_named(policy).name.startswith("gavel."):
-        return FifoPerfPolicy()
+    warm_up = capabilities_of(policy).warm_up
+    if warm_up is not None:
+        return policy_of(warm_up, t_fwd_s=defaults.T_FWD_S, solver=ExactSolver())
     return BFTrainerPolicy(t_fwd) if isinstance(t_fwd, str) else None

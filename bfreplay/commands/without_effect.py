@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 def note_options_without_effect(context: click.Context) -> None:
     """Say on stderr which options of ``bfreplay replay`` have no effect beside the others."""
-    from bfreplay.policies.catalogue import asks_solver, decides_in_rounds
+    from bfreplay.policies.catalogue import capabilities_of
 
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     params = context.params
     policy = params["policy"]
+    declared = capabilities_of(policy)
     has_no_end = params["cluster"] is not None or params["measure"] is not None
     no_yardstick = has_no_end or not params["with_efficiency"]
     ends_with_jobs = "with --cluster" if params["cluster"] is not None else "with --measure"
     without_effect = [
-        (not asks_solver(policy), f"with --policy {policy}", ("solver", "formulation", "fallback", *OF_BACKENDS)),
+        (not declared.asks_solver, f"with --policy {policy}", ("solver", "formulation", "fallback", *OF_BACKENDS)),
         # U is told with decisions of BFTrainer's, which look ahead
-        (decides_in_rounds(policy) and no_yardstick, f"with --policy {policy}", ("t_fwd_s",)),
+        (declared.in_rounds and no_yardstick, f"with --policy {policy}", ("t_fwd_s",)),
         (params["solver"] == "exact", "with --solver exact", ("fallback", *OF_BACKENDS)),
         (
             params["semantics"] == "continuous" and not params["measurement_noise"],

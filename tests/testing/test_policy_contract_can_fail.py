@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.policies import ANY_TRIGGER, Decision, Trigger
+from bfreplay.policies import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.replay import Semantics
 from bfreplay.testing import PolicyContract
+from tests.replay.placed import decision_of
 
 
-class Sound:
+class Sound(Policy):
     name = "sound"
-    wakes_on = ANY_TRIGGER
-
-    @classmethod
-    def from_options(cls, *, t_fwd_s, solver):
-        return cls()
 
     def decide(self, state):
         """Whoever comes first takes all that it can use."""
@@ -28,12 +24,6 @@ class Sound:
                 counts[j] = wanted
                 left -= wanted
         return Decision(counts)
-
-    def describe(self):
-        return {"name": self.name}
-
-    def close(self):
-        pass
 
 
 class TestTheSoundOne(PolicyContract):
@@ -90,10 +80,10 @@ class Places(Sound):
 
     name = "places"
     wakes_on = Trigger.ROUND
-    places_types = True
+    capabilities = PolicyCapabilities(node_types=True, in_rounds=True)
 
     def decide(self, state):
-        return Decision(**self.fields(state))
+        return decision_of(self.fields(state))
 
     def fields(self, state):
         free = np.flatnonzero(state.nodes.is_idle)

@@ -26,7 +26,7 @@ from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
-from bfreplay.policies.catalogue import POLICIES, asks_solver, decides_in_rounds, policy_settings
+from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders import RUN
@@ -74,8 +74,8 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "jobs": [digest for _, digest in jobs.sources],
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
-        "solver": _solver_version(options.solver) if asks_solver(options.policy) else None,
-        "highspy": metadata.version("highspy") if _solves_linear_programs(options) else None,
+        "solver": _solver_version(options.solver) if capabilities_of(options.policy).asks_solver else None,
+        "highspy": metadata.version("highspy") if capabilities_of(options.policy).linear_programs else None,
         "scipy": metadata.version("scipy") if options.bound and not _ends_with_its_jobs(options) else None,
         "optuna": _optuna_version(options, jobs),
     }
@@ -86,14 +86,14 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
     idle: set[str] = {*FILE_OPTIONS, "window"}
-    if options.solver == EXACT or not asks_solver(options.policy):
+    if options.solver == EXACT or not capabilities_of(options.policy).asks_solver:
         idle |= {*_OF_BACKENDS}
-    if not asks_solver(options.policy):
+    if not capabilities_of(options.policy).asks_solver:
         idle |= {"solver", "formulation"}
     if _ends_with_its_jobs(options):
         idle |= {"efficiency", "bound"}
     # U is told with decisions that look ahead, whatever the policy does
-    if decides_in_rounds(options.policy) and (_ends_with_its_jobs(options) or not options.efficiency):
+    if capabilities_of(options.policy).in_rounds and (_ends_with_its_jobs(options) or not options.efficiency):
         idle |= {"t-fwd"}
     if options.learn_curves is None:
         idle |= {"measurement-noise"}
@@ -105,11 +105,6 @@ def _effective(options: RunOptions) -> dict[str, Any]:
 
 def _ends_with_its_jobs(options: RunOptions) -> bool:
     return options.cluster is not None or options.measure is not None
-
-
-def _solves_linear_programs(options: RunOptions) -> bool:
-    """Whether shares of time come from HiGHS."""
-    return decides_in_rounds(options.policy)
 
 
 def _policy_text(spec: str) -> str:

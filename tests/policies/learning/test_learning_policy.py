@@ -10,7 +10,16 @@ import pytest
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState, Trigger
+from bfreplay.policies import (
+    ANY_TRIGGER,
+    BFTrainerPolicy,
+    Decision,
+    EqualSharePolicy,
+    Placement,
+    Policy,
+    PolicyState,
+    Trigger,
+)
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.replay import replay_log
 from bfreplay.testing import PolicyContract
@@ -182,7 +191,7 @@ class _Answers(EqualSharePolicy):
 
 
 def test_what_the_inner_policy_decides_is_passed_on_as_it_is_and_closing_reaches_it():
-    answer = Decision(np.array([2]), assigned=(np.array([5, 7]),))
+    answer = Decision(np.array([2]), placement=Placement((np.array([5, 7]),)))
     inner = _Answers(answer)
     learner = LearningPolicy(inner)
     assert learner.wakes_on is Trigger.POOL
