@@ -86,17 +86,17 @@ def policy_of(
     """
     part = policy_named(spec)
     factory = _class_of(part)
-    own = _settings(part, factory)
-    chosen: dict[str, Any] = own if objective is None else {"objective": objective, **own}
-    if objective is not None and not _takes(factory.from_options, "objective"):
-        raise InputError(
-            f"the policy {part.name!r} takes no objective",
-            column="objective",
-            value=objective if isinstance(objective, str) else objective.spec,
-            expected="none with this policy: it decides by a rule of its own",
-            fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
-            "from_options has a parameter 'objective'",
-        )
+    chosen: Any = dict(_settings(part, factory))
+    if objective is not None:
+        if not _takes(factory.from_options, "objective"):
+            raise InputError(
+                f"the policy {part.name!r} takes no objective",
+                column="objective", value=objective if isinstance(objective, str) else objective.spec,
+                expected="none with this policy: it decides by a rule of its own",
+                fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
+                "from_options has a parameter 'objective'",
+            )  # fmt: skip
+        chosen["objective"] = objective
     if round_s is not None:
         _check_round(part, factory, round_s)
         chosen["round_s"] = round_s
@@ -137,7 +137,7 @@ def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
         )  # fmt: skip
 
 
-def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:
+def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:
     """Name and own parameters of the policy that ``spec`` names: those it sets, and the defaults of the others.
 
     Raises
@@ -169,7 +169,7 @@ def policy_named(spec: str) -> TermSpec:
     return parts[0]
 
 
-def _settings(part: TermSpec, factory: type[Policy]) -> dict[str, Any]:
+def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
     known = parameters_of(factory.from_options, 0)
     return settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
 

@@ -166,7 +166,7 @@ def summary_of(
     }  # fmt: skip
 
 
-def _own_summary(policy: Policy) -> dict[str, Any] | None:
+def _own_summary(policy: Policy) -> dict[str, object] | None:
     """What the policy itself has counted; ``None`` for one that counts nothing."""
     said = policy.summary()
     if said is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,14 +40,13 @@ class PolicyContract:
     share them; others, nodes of one type. One that takes only narrow jobs sets ``widest``.
     """
 
-    policy: type[Any]
+    policy: type[Policy]
     widest: int = WIDEST
     """Nodes of the widest job that a policy for several node types is asked about."""
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
-        made: Policy = self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
-        return made
+        return self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:
         made = self.make()

@@ -158,6 +158,14 @@ class CountsInfinitely(Places):
         return {"n_rounds": float("nan")}
 
 
+class DeclaresRoundsOnly(Sound):
+    capabilities = PolicyCapabilities(in_rounds=True)
+
+
+class DeclaresByText(Sound):
+    capabilities = "node types"
+
+
 _BUSY = {"assigned": lambda fields, state: tuple(nodes + 1 for nodes in fields["assigned"])}
 _TWICE = {"assigned": lambda fields, state: tuple(nodes * 0 for nodes in fields["assigned"])}
 BROKEN_PLACERS = {
@@ -195,6 +203,8 @@ def test_a_broken_policy_that_places_fails(name):
         (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),
         (Fickle, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
         (WritesIntoTheNodes, "test_it_changes_nothing_that_it_sees", (), ValueError),
+        (DeclaresRoundsOnly, "test_it_says_what_it_is", (), AssertionError),
+        (DeclaresByText, "test_it_says_what_it_is", (), AssertionError),
         (CountsInfinitely, "test_it_says_what_it_is", (), ValueError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),

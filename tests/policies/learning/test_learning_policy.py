@@ -17,6 +17,7 @@ from bfreplay.policies import (
     EqualSharePolicy,
     Placement,
     Policy,
+    PolicyCapabilities,
     PolicyState,
     Trigger,
 )
@@ -198,6 +199,41 @@ def test_what_the_inner_policy_decides_is_passed_on_as_it_is_and_closing_reaches
     assert learner.decide(_at(0, [0])) is answer
     learner.close()
     assert inner.is_closed
+
+
+class _Declares(EqualSharePolicy):
+    """Declares all that a policy may."""
+
+    capabilities = PolicyCapabilities(node_types=True, asks_solver=False, warm_up="equal-share")
+    objective = "throughput"
+    foreseen = None
+
+    def check_jobs(self, jobs, most_nodes):
+        raise InputError(f"{len(jobs)} jobs and {most_nodes} nodes are not for me")
+
+    def foresee(self, events):
+        self.foreseen = events
+
+    def summary(self):
+        return {"n_looked": 1}
+
+
+def test_it_declares_what_its_inner_policy_declares_but_for_node_types():
+    inner = _Declares()
+    learner = LearningPolicy(inner)
+    assert learner.capabilities == replace(inner.capabilities, node_types=False)
+    assert learner.objective == "throughput"
+    assert learner.summary() == {"n_looked": 1}
+    events = log(4, [(1, 0, True)], 10)
+    learner.foresee(events)
+    assert inner.foreseen is events
+    with pytest.raises(InputError, match="decides on nodes of one type"):
+        learner.check_types(("v100", "p100"))
+
+
+def test_jobs_that_its_inner_policy_refuses_are_refused():
+    with pytest.raises(InputError, match="1 jobs and 4 nodes are not for me"):
+        replay_log(log(4, [(1, 0, True)], 10), [job()], LearningPolicy(_Declares()))
 
 
 @pytest.mark.parametrize(
