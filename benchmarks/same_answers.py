@@ -134,6 +134,7 @@ _LOOSE = re.compile(
     r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
+_LEDGER = re.compile(r"The books close: .*?what its record says\.|The ledger closes: .*?(?:\(SHA-256\)|one label)\.")
 
 
 def main() -> None:
@@ -194,9 +195,13 @@ def _run_all(tree: Path, folder: Path, only: str, workers: int) -> None:
     for stage in chosen:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(run, stage.keys(), stage.values()))
-        for run in folder.glob("**/runs/*/run.json"):  # named by their ids
-            content = _text(run).partition('"summary"')[0].encode()
-            run.parent.rename(run.parent.with_name(hashlib.sha256(content).hexdigest()[:12]))
+        for record in sorted(
+            folder.glob("**/runs/*/run.json"), key=_text
+        ):  # named by their ids, which follow the schema
+            target = record.parents[1] / hashlib.sha256(_text(record).encode()).hexdigest()[:12]
+            while target.exists() and target != record.parent:
+                target = target.with_name(f"{target.name}-again")
+            record.parent.rename(target)
         for session in folder.rglob("session.json"):
             session.write_bytes(_BEGAN.sub(b'"started": ""', session.read_bytes()))
 
@@ -211,14 +216,17 @@ def _text(file: Path) -> str:
     """What counts of a file, as text."""
     if file.suffix == ".parquet":
         table = pq.read_table(file)
-        text = f"{table.schema}\n" + "\n".join(map(repr, table.to_pylist()))
+        names = sorted(table.column_names)  # their order does not count
+        schema = "\n".join(f"{name}: {table.schema.field(name).type}" for name in names)
+        text = f"{schema}\n" + "\n".join(map(repr, table.select(names).to_pylist()))
     elif file.suffix == ".json":
         document = json.loads(file.read_bytes())
         if isinstance(document, dict):
             document = {key: value for key, value in document.items() if key not in ("schema_version", "sha256")}
-        text = json.dumps(document, indent=1, sort_keys=True)
+        text = json.dumps(document, indent=1, sort_keys=True).replace('\n   "measured": null,', "")
     else:
         text = file.read_text(encoding="utf-8", errors="replace")
+    text = _LEDGER.sub("", text)
     for folder in (file.parents[0], file.parents[1]):
         text = text.replace(str(folder), "FOLDER")
     return _LOOSE.sub("#", text)

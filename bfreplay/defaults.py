@@ -1,5 +1,8 @@
 """Defaults that the command line and the Python API share."""
 
+BUNDLED = "sample"
+"""The word for the bundled log, for its jobs, and for made-up throughputs."""
+
 T_FWD_S = 120.0
 """Forward-looking time: near the best value on the Summit log, and flat around it."""
 

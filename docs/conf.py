@@ -81,13 +81,17 @@ def describe_command(app: Sphinx, context: click.Context, lines: list[str]) -> N
 
 
 def describe_options(app: Sphinx, context: click.Context, lines: list[str]) -> None:
-    """Write the options as ``--help`` has them, defaults and ranges included."""
+    """Write the options as ``--help`` has them, defaults and ranges included, under its headings."""
     lines.clear()
     context.show_default = True  # as cli.py has it for all commands
-    for option in context.command.params:
-        record = option.get_help_record(context)
-        if record is not None and option.param_type_name == "option":
-            lines += [f".. option:: {record[0]}", "", f"    {_plain(' '.join(record[1].split()))}", ""]
+    options = [option for option in context.command.params if option.param_type_name == "option"]
+    headings = [panel.name for panel in context.command.panels] + [option.panel for option in options]
+    for heading in dict.fromkeys(headings):
+        lines += ["", f"**{heading}**", ""] if heading is not None else []
+        for option in options:
+            record = option.get_help_record(context)
+            if record is not None and option.panel == heading:
+                lines += [f".. option:: {record[0]}", "", f"    {_plain(' '.join(record[1].split()))}", ""]
 
 
 def name_commands_in_full(app: Sphinx, doctree: nodes.document) -> None:

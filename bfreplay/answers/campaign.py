@@ -95,13 +95,13 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
     answers
         Of all its jobs: ``job_answers``.
     """
-    start_us = run.record["config"]["window_start_us"]
+    start_us = run.record.config.window_start_us
     frame = jobs_frame(run)
     status = answers["status"]
     there = [each for each in STATUSES if (status == each).any()]
     higher = higher_is_better(run)
     best_us, best_score, best_job = _best_so_far(run, higher is not False)
-    source = run.record["inputs"]["jobs"].get("source")
+    source = run.record.inputs.jobs.source
     return CampaignAnswer(
         finished_s=_since(frame["finished"], start_us),
         ended_s=_since(frame["ended"], start_us),
@@ -143,11 +143,11 @@ def _budget(
     limits = None if source is None else source.get("budget")
     if source is None or not isinstance(limits, Mapping):
         return {}
-    config = run.record["config"]
-    end_us = config["window_end_us"]
+    config = run.record.config
+    end_us = config.window_end_us
     if answers["ended"].notna().all() and len(answers):
         end_us = int(answers["ended"].max().value // 1000)
-    start_us = config["window_start_us"] + 1e6 * float(source.get("start_after_s", 0.0))
+    start_us = config.window_start_us + 1e6 * float(source.get("start_after_s", 0.0))
     used: dict[str, float | None] = {
         "node_hours": float(answers["held_node_hours"].sum()),
         "samples": float(answers["done_samples"].sum()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bfreplay.replay.metrics import BY_COLUMN
+
 HOUR_WORDS = {
     "samples": "samples",
     "held_node_hours": "node-hours held",
@@ -22,3 +24,13 @@ CAUSE_WORDS = {
     "trimmed": "made after the work was done",
 }
 """Parts of a difference in samples."""
+
+TOTALS = {
+    name: BY_COLUMN[name].total
+    for name in (
+        "samples", "used_node_hours", "useful_node_hours", "rescaling_node_hours", "lost_to_preemption_node_hours",
+        "unused_free_node_hours", "unused_stalled_node_hours", "gross_samples_per_used_node_hour", "rescale_samples",
+        "preempt_samples", "n_grown", "n_shrunk", "n_preemptions", "n_decisions",
+    )
+}  # fmt: skip
+"""Totals of each run."""

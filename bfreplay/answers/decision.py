@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,15 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
-from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.placed_runs import refuse_placed_by_policy
 from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_record import PolicyDescription
 from bfreplay.wording import count
 from bfreplay.workload import JobSet, JobSource
 
@@ -81,8 +81,8 @@ def explain_decision(
 
 def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     """Explain the nodes of the ``j``-th job of a decision."""
-    config = run.record["config"]
-    policy = config["policy"]
+    config = run.record.config
+    policy = config.described
     problem, counts, names = found.problem, found.counts, found.job_names
     if _is_limited(policy):
         problem = problem.held_to_published_limit()
@@ -112,10 +112,10 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
         before=before,
         after=after,
         preempt_cost_samples=_preempt_cost(found, j),
-        rescale_cost_samples=_rescale_cost(found, j, is_published=config["semantics"] == Semantics.PUBLISHED),
+        rescale_cost_samples=_rescale_cost(found, j, is_published=config.semantics == Semantics.PUBLISHED),
         t_fwd_s=found.about["t_fwd_s"],
-        objective_spec=policy.get("objective", {}).get("spec", OWN),
-        is_believed="learning" in policy,
+        objective_spec=policy.objective_spec,
+        is_believed=policy.learning is not None,
         value_before=value_before,
         value_after=value_after,
         value_gained=value_after - value_before,
@@ -179,31 +179,28 @@ def _others(found: RecordedDecision, j: int) -> list[Change]:
     ]
 
 
-def _rate(found: RecordedDecision, j: int, nodes: int, *, below_minimum: bool = False) -> float:
-    """Samples per second of a job; on too few nodes it makes none."""
-    runs = below_minimum or nodes >= int(found.state.min_nodes[j])
-    return float(found.state.throughput[j, nodes]) if runs else 0.0
+def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = False) -> float:
+    """Samples per second that a change from ``nodes`` is charged by."""
+    return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
 
 
 def _preempt_cost(found: RecordedDecision, j: int) -> float:
-    """As the replay charges it: once, at the rate before, however many nodes were taken."""
+    """As the replay charges it: once."""
     if not found.reclaimed[j]:
         return 0.0
-    return _rate(found, j, int(found.held[j])) * float(found.state.scale_down_cost_s[j])
+    return preemption_cost(_rate(found, j, int(found.held[j])), float(found.state.scale_down_cost_s[j]))
 
 
 def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
-    """As the replay charges it: at the rate before."""
-    before, after = int(found.problem.current[j]), int(found.counts[j])
-    if before == after:
-        return 0.0
-    cost_s = found.state.scale_up_cost_s[j] if after > before else found.state.scale_down_cost_s[j]
-    return _rate(found, j, before, below_minimum=is_published) * float(cost_s)
+    """As the replay charges it."""
+    before, after, state = int(found.problem.current[j]), int(found.counts[j]), found.state
+    rate = _rate(found, j, before, is_published=is_published)
+    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[j]), float(state.scale_down_cost_s[j]))
 
 
-def _is_limited(policy: Mapping[str, Any]) -> bool:
+def _is_limited(policy: PolicyDescription) -> bool:
     """Whether every decision of the run was held to the published model's limit on changes."""
-    name = str(policy.get("solver", {}).get("name", ""))
+    name = "" if policy.solver is None else policy.solver.name
     return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
 
 
@@ -211,19 +208,19 @@ _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 
 def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
-    config, answered = run.record["config"], found.about["answer"]
-    policy, notes = config["policy"], []
-    if "t_fwd_s" not in policy and "forward_time" not in policy:
+    config, answered = run.record.config, found.about["answer"]
+    policy, notes = config.described, []
+    if policy.t_fwd_s is None and policy.forward_time is None:
         notes.append(
-            f"the policy {policy['name']!r} does not look for the optimum of an objective: the decision is measured by "
+            f"the policy {policy.name!r} does not look for the optimum of an objective: the decision is measured by "
             f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
-    elif policy["name"] in _LOOKING_AHEAD:
+    elif policy.name in _LOOKING_AHEAD:
         notes.append(
-            f"the policy {policy['name']!r} values counts over the pools to come: the decision is measured here by the "
+            f"the policy {policy.name!r} values counts over the pools to come: the decision is measured here by the "
             f"jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
-    elif config["semantics"] == Semantics.PUBLISHED and found.index == 0:
+    elif config.semantics == Semantics.PUBLISHED and found.index == 0:
         notes.append("the first map of the published program is drawn at random, not decided")
     elif answered["process_status"] == "not_needed":
         notes.append("the policy does not wake on this event: every job kept what it had")

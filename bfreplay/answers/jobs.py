@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame
-from bfreplay.replay.placed_runs import node_types_of
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import ElasticJob
 
@@ -64,7 +63,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
     completion_s = (table["finished"] - table["submitted"]).dt.total_seconds()
     known = [None if jobs is None else jobs.get(name) for name in table["job"]]
     done = table["done_samples"].tolist()
-    types = node_types_of(run)
+    types = run.record.inputs.node_types
     return pd.DataFrame(
         {
             **{name: table[name] for name in ("job", "model", "status", "submitted", "ended")},
@@ -90,7 +89,7 @@ def _held_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers,
     row = {name: k for k, name in enumerate(names)}
     job = np.array([row[name] for name in held.names], dtype=np.int64)[held.job]
     found = {}
-    for name in node_types_of(run):
+    for name in run.record.inputs.node_types:
         mine = held.node_type == held.type_names.index(name) if name in held.type_names else np.zeros(job.size, bool)
         lasts_us, node_us = np.zeros((2, len(names)), dtype=np.int64)
         np.add.at(lasts_us, job[mine], (held.to_us - held.from_us)[mine])

@@ -74,8 +74,8 @@ def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
 
 
 def _window(run: RunResult) -> tuple[int, int]:
-    config = run.record["config"]
-    return config["window_start_us"], config["window_end_us"]
+    config = run.record.config
+    return config.window_start_us, config.window_end_us
 
 
 def nodes_held(

@@ -25,31 +25,21 @@ NO_MODEL = "(no model)"
 
 
 def jobs_frame(run: RunResult) -> pd.DataFrame:
-    """Table of jobs; what runs made before it did not know is filled in.
-
-    ``ended`` is then ``finished``: no job could end otherwise. There were no reports and no scores.
-    """
-    import pandas as pd
-
+    """Table of jobs, with statuses as text."""
     frame = run.jobs.copy()
-    if "ended" not in frame:
-        frame["ended"] = frame["finished"]
-    for column in ("n_reports", "best_score", "last_score"):
-        if column not in frame:
-            frame[column] = pd.Series(float("nan"), index=frame.index)
     frame["status"] = frame["status"].astype(str)
     return frame
 
 
 def reports_frame(run: RunResult) -> pd.DataFrame | None:
     """What jobs told their source, in order of time; ``None`` in a run of a plain job set, which has no such table."""
-    return None if run.record["inputs"]["jobs"].get("source") is None else run.frame("reports")
+    return run.frame("reports") if run.record.inputs.jobs.of_source else None
 
 
 def higher_is_better(run: RunResult) -> bool | None:
     """Whether a larger score is a better one; ``None`` for a run of a plain job set."""
-    source = run.record["inputs"]["jobs"].get("source")
-    return None if source is None else bool(source.get("higher_is_better", True))
+    jobs = run.record.inputs.jobs
+    return jobs.higher_is_better if jobs.of_source else None
 
 
 def microseconds(time: Any) -> int | None:
@@ -128,8 +118,7 @@ class Allocations:
 
 def relative_origin_us(run: RunResult) -> int | None:
     """Where times of people count from in a log without a calendar: the start of the window; ``None`` with one."""
-    is_relative = run.record["inputs"]["events"]["metadata"].get("time_origin") == "relative"
-    return int(run.record["config"]["window_start_us"]) if is_relative else None
+    return run.record.config.window_start_us if run.record.inputs.is_relative else None
 
 
 def allocations_of(run: RunResult) -> Allocations:

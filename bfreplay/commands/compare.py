@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,13 +9,15 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.backend_options import backend_options, solver_options
+from bfreplay import defaults
 from bfreplay.commands.compare_runs import runs
-from bfreplay.commands.inputs import check_failures_folder, or_bundled, restricted
+from bfreplay.commands.inputs import check_failures_folder, json_text
 from bfreplay.commands.lab_progress import lab_progress
-from bfreplay.commands.log_options import allocation_options, events_argument, jobs_options, window_option
 from bfreplay.commands.pictures import drawing
 from bfreplay.commands.progress import warm_up_loops
+from bfreplay.commands.run_options import MILP_OPTIONS, run_options, save_failures_option
+from bfreplay.experiments.run_options import OPTIONS, RunOptions
+from bfreplay.options import REQUIRED
 
 
 @click.group()
@@ -28,39 +29,24 @@ compare.add_command(runs)
 
 
 @compare.command()
-@events_argument
-@jobs_options
+@run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
 @click.option("--sample", type=click.IntRange(min=1), default=50, help="Decisions to take from the replay.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of decisions.")
+@click.option("--formulations", metavar="NAME,...", help="Formulations to compare.  [default: all]")
 @click.option(
-    "--formulations",
-    metavar="NAME,...",
-    default=None,
-    help="Formulations to compare.  [default: all]",
+    "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
 )
 @click.option(
-    "--backends",
-    metavar="NAME,...",
-    default=None,
-    help="MILP back ends to compare them on.  [default: all that work here]",
-)
-@click.option(
-    "--formulation",
-    "more_formulations",
-    metavar="package.module:Class",
-    multiple=True,
+    "--formulation", "more_formulations", metavar="package.module:Class", multiple=True,
     help="A formulation of your own beside them; may be given several times.",
-)
+)  # fmt: skip
 @click.option(
-    "--backend",
-    "more_backends",
-    metavar="package.module:Class",
-    multiple=True,
+    "--backend", "more_backends", metavar="package.module:Class", multiple=True,
     help="A back end of your own beside them; may be given several times.",
-)
-@allocation_options
-@window_option
-@solver_options
+)  # fmt: skip
+@run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
+@run_options(*MILP_OPTIONS)
+@save_failures_option()
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Lab folder to write.  [default: write nothing]"
 )
@@ -70,10 +56,7 @@ compare.add_command(runs)
 @click.option("--strict", is_flag=True, help="Exit with code 1, after writing everything, when any answer was wrong.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
-    events: Path, jobs_file: Path, curves_file: Path | None, allow_code: bool, sample: int, seed: int,
-    formulations: str | None, backends: str | None, more_formulations: tuple[str, ...], more_backends: tuple[str, ...],
-    t_fwd_s: float, max_parallel: int, window: tuple[str, str] | None, unlimited_work: bool, out: Path | None,
-    force: bool, no_pictures: bool, as_json: bool, strict: bool, quiet: bool, **of_backend: Any,
+    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **asked: Any
 ) -> None:  # fmt: skip
     """Tell which formulation on which solver wins on real decisions, by how much, and whether any answer was wrong.
 
@@ -92,36 +75,33 @@ def formulations(
       bfreplay compare formulations log.parquet --jobs jobs.csv --formulations choices,counts_sos2 --backends cbc,highs
       bfreplay compare formulations sample --jobs sample --formulations choices --formulation mine:Mine --out lab
     """
-    from bfreplay import load_events
-    from bfreplay.campaigns.workloads import load_workload
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.text import render
+    from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
     from bfreplay.result_folders import LAB, check_target
 
     if out is not None:
         check_target(out, LAB, overwrite=force)  # better said before the solvers work than after
-    check_failures_folder(of_backend["save_failures"], out)
-    pictures = None if no_pictures or out is None else drawing("draw_lab", quiet=quiet)
-    options = backend_options(of_backend)
-    save_failures = options.pop("save_failures")
-    options["solver_seed"] = options.pop("seed")
-    settings = LabSettings(sample, seed, t_fwd_s, max_parallel, unlimited_work, **options)
-    log = restricted(load_events(or_bundled(events, "events")), window)
-    jobs = load_workload(or_bundled(jobs_file, "jobs"), curves_file, allow_code=allow_code)
+    check_failures_folder(asked["save_failures"], out)
+    pictures = None if asked.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
+    is_strict = asked.pop("strict")
+    run = RunOptions(**{name: asked.pop(name) for name in OPTIONS if name in asked})
+    of_solver = solver_keywords(run)
+    of_solver["solver_seed"] = of_solver.pop("seed")
+    del of_solver["fallback"]
+    settings = LabSettings(
+        sample, seed, run.t_fwd, run.max_parallel or defaults.MAX_PARALLEL, run.unlimited_work, **of_solver
+    )
+    log, jobs = load_log(run), load_jobs_of(run)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
-            log, jobs, settings,
-            formulations=_names(formulations), backends=_names(backends),
-            more_formulations=more_formulations, more_backends=more_backends, save_failures=save_failures,
-            out=out, overwrite=force, pictures=pictures, progress=progress,
+            log, jobs, settings, formulations=_names(asked.pop("formulations")), backends=_names(asked.pop("backends")),
+            **asked, out=out, overwrite=force, pictures=pictures, progress=progress,
             session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
         )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
-    else:
-        click.echo(render(result))
-    if strict and any(row["wrong"] for row in result.record["summary"]):
+    click.echo(json_text(result.record) if as_json else render(result))
+    if is_strict and any(row["wrong"] for row in result.record["summary"]):
         sys.exit(1)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
+from bfreplay.commands.inputs import json_text
 from bfreplay.commands.pictures import drawing
 
 
 @click.command()
 @click.argument("runs", metavar="RUN RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--bin", "bin_text", metavar="LENGTH", default="1h", help="Bins of time to compare: 1h, 10min, 30s, 1d.")
+@click.option("--bin", metavar="LENGTH", default="1h", help="Bins of time to compare: 1h, 10min, 30s, 1d.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the bootstrap.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Draws of the bootstrap.")
 @click.option(
@@ -25,9 +26,8 @@ from bfreplay.commands.pictures import drawing
 @click.option("--json", "as_json", is_flag=True, help="Print the record (comparison.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def runs(
-    runs: tuple[Path, ...], bin_text: str, seed: int, resamples: int, out: Path | None, force: bool,
-    no_pictures: bool, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+    runs: tuple[Path, ...], out: Path | None, force: bool, no_pictures: bool, as_json: bool, quiet: bool, **asked: Any
+) -> None:
     """Tell by how much finished runs differ from the first of them, how sure that is, and why.
 
     Each RUN is a folder that 'bfreplay replay --out' wrote. All must have replayed the same jobs in the same window of
@@ -48,10 +48,7 @@ def runs(
         check_target(out, COMPARISON, overwrite=force)
     pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
     result = compare_runs(
-        runs, bin=bin_text, seed=seed, resamples=resamples, out=out, overwrite=force, pictures=pictures,
+        runs, **asked, out=out, overwrite=force, pictures=pictures,
         session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
     )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
-    else:
-        click.echo(render(result))
+    click.echo(json_text(result.record) if as_json else render(result))

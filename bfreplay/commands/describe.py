@@ -8,24 +8,19 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import or_bundled, restricted
-from bfreplay.commands.log_options import events_argument, window_option
+from bfreplay.commands.run_options import run_options
 from bfreplay.errors import InputError
+from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 
 @click.command()
-@events_argument
-@window_option
+@run_options("events", "window", events={"default": REQUIRED})
 @click.option(
-    "--tz",
-    "time_zone",
-    metavar="ZONE",
-    default=None,
-    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  [default: that of the log's source "
-    "where it is known, else UTC]",
-)
+    "--tz", "time_zone", metavar="ZONE", help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "[default: that of the log's source where it is known, else UTC]",
+)  # fmt: skip
 @click.option(
     "--pictures", type=click.Path(path_type=Path), metavar="FOLDER", default=None, help="Draw pictures into FOLDER."
 )
@@ -49,6 +44,7 @@ def describe(
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.text import render
+    from bfreplay.datasets.named_inputs import or_bundled, restricted
 
     endings = _FORMATS[picture_format]
     if pictures is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option, objective_option, or_bundled, time_in_window
+from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.pictures import check_picture_option
 from bfreplay.commands.progress import replay_progress, warm_up_loops
+from bfreplay.commands.run_options import run_inputs
 from bfreplay.errors import InputError
+from bfreplay.options import option_name
 
 if TYPE_CHECKING:
     from bfreplay.replay import RunResult
@@ -21,46 +23,24 @@ if TYPE_CHECKING:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--job", metavar="NAME", default=None, help="Tell what happened to this job.")
 @click.option(
-    "--at",
-    metavar="TIME",
-    default=None,
-    help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), epoch seconds, or +SECONDS "
-    "after the start of the window.",
-)
+    "--at", metavar="TIME", help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), "
+    "epoch seconds, or +SECONDS after the start of the window.",
+)  # fmt: skip
 @click.option(
-    "--most",
-    metavar="N",
-    type=click.IntRange(min=2),
-    default=60,
+    "--most", metavar="N", type=click.IntRange(min=2), default=60,
     help="With --job: changes of its nodes that are told; those in the middle are left out.",
-)
+)  # fmt: skip
+@run_inputs(poses="With --at: forward-looking time of the decision.")
 @click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    metavar="SECONDS",
-    type=float,
-    help="With --at: forward-looking time of the decision.  [default: that of the run's policy]",
-)
-@click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
-@click.option("--jobs", type=click.Path(path_type=Path), help="The run's jobs.  [default: where they were]")
-@click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
-@objective_option
-@allow_code_option
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    default=None,
+    "--picture", type=click.Path(path_type=Path), metavar="FILE",
     help="Also draw FILE (.png or .svg): finished jobs, best score and nodes over time; with --job its nodes.",
-)
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def explain(
-    run: Path, job: str | None, at: str | None, most: int, t_fwd_s: float | None, events: Path | None,
-    jobs: Path | None, curves: Path | None, objective: str | None, allow_code: bool, picture: Path | None, force: bool,
-    as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+    run: Path, job: str | None, at: str | None, picture: Path | None, force: bool, as_json: bool, **asked: Any
+) -> None:
     """Tell what became of the jobs of the saved RUN, and why.
 
     Without --job: jobs, waiting times and node-hours by model, when the k-th job finished, the best score, and what
@@ -79,54 +59,46 @@ def explain(
         raise click.UsageError("--at needs --job NAME: whose nodes shall be explained?")
     if at is not None and picture is not None:
         raise click.UsageError("--picture draws a run, or a job of it: leave out --at.")
-    if t_fwd_s is not None and at is None:
-        raise click.UsageError("--t-fwd poses one decision: give --job and --at as well.")
-    if objective is not None and at is None:
-        raise click.UsageError("--objective poses one decision: give --job and --at as well.")
+    posed = {name: asked.pop(name) for name in ("t_fwd_s", "objective")}
+    for name, given in posed.items():
+        if given is not None and at is None:
+            option = "--" + option_name(name.removesuffix("_s"))
+            raise click.UsageError(f"{option} poses one decision: give --job and --at as well.")
     from bfreplay.replay import RunResult
     from bfreplay.replay.run_warnings import warning_lines
 
     if picture is not None:
-        _check_picture(picture, force)  # better said before the run is read than after
+        check_picture_option(picture, force)  # better said before the run is read than after
     saved = RunResult.load(run)
-    inputs = _Inputs(saved, events, jobs, curves, allow_code=allow_code, quiet=quiet)
+    most, quiet = asked.pop("most"), asked.pop("quiet")
+    inputs = _Inputs(saved, quiet=quiet, **asked)
     if job is None:
         text = _of_run(saved, inputs, picture, force, as_json)
     elif at is None:
         text = _of_job(saved, job, inputs, most, picture, force, as_json)
     else:
-        text = _of_decision(saved, job, at, inputs, t_fwd_s, objective, as_json)
+        text = _of_decision(saved, job, at, inputs, as_json, **posed)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
 
 
 class _Inputs:
     """Where the inputs of the run are, and how its repetition is shown."""
 
-    def __init__(
-        self, run: RunResult, events: Path | None, jobs: Path | None, curves: Path | None, *, allow_code: bool,
-        quiet: bool,
-    ) -> None:  # fmt: skip
-        self.given: dict[str, Any] = {
-            "events": events and or_bundled(events, "events"),
-            "jobs": jobs and or_bundled(jobs, "jobs"),
-            "curves": curves,
-        }
+    def __init__(self, run: RunResult, *, quiet: bool, **given: Any) -> None:
         self._run = run
-        self._allow_code = allow_code
+        self._given = given
         self._quiet = quiet
 
     def repeated(self, answer: Any, *arguments: Any, **options: Any) -> Any:
         """Call ``answer(run, *arguments, ...)``, which goes through the run again."""
         warm_up_loops(quiet=self._quiet)
-        config = self._run.record["config"]
-        with replay_progress(config["window_start_us"], config["window_end_us"], hidden=self._quiet) as progress:
-            return answer(
-                self._run, *arguments, **self.given, **options, allow_code=self._allow_code, progress=progress
-            )
+        config = self._run.record.config
+        with replay_progress(config.window_start_us, config.window_end_us, hidden=self._quiet) as progress:
+            return answer(self._run, *arguments, **self._given, **options, progress=progress)
 
     def or_note(self, error: InputError, without: str) -> None:
         """Say what cannot be told as inputs are missing; an error where they were named."""
-        if any(given is not None for given in self.given.values()):
+        if any(given is not None for name, given in self._given.items() if name != "allow_code"):
             raise error
         if not self._quiet:
             click.echo(f"Note: {error.problem}: {without}. --events, --jobs and --curves say where they are.", err=True)
@@ -181,29 +153,17 @@ def _of_job(
     return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
 
 
-def _of_decision(
-    run: RunResult, job: str, at: str, inputs: _Inputs, t_fwd_s: float | None, objective: str | None, as_json: bool
-) -> str:
+def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
     from bfreplay.answers.decision import explain_decision
     from bfreplay.answers.decision_text import render_decision
 
-    time_us = time_in_window(at, run.record["config"]["window_start_us"], "--at")
-    answer = inputs.repeated(explain_decision, job, time_us, t_fwd_s=t_fwd_s, objective=objective)
+    time_us = time_in_window(at, run.record.config.window_start_us, "--at")
+    answer = inputs.repeated(explain_decision, job, time_us, **posed)
     return _json(run, answer.to_dict()) if as_json else render_decision(answer)
 
 
 def _json(run: RunResult, document: dict[str, Any]) -> str:
     return json.dumps({"warnings": run.warnings, **document}, indent=1, allow_nan=False)
-
-
-def _check_picture(file: Path, force: bool) -> None:
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--picture: matplotlib is not installed", value=str(file), fix="pip install matplotlib, or leave it out"
-        )
-    from bfreplay.report.picture_file import check_picture
-
-    check_picture(file, overwrite=force)
 
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:

@@ -3,56 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option, objective_option, or_bundled, time_in_window
+from bfreplay.commands.inputs import time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
+from bfreplay.commands.run_options import run_inputs
 
 
 @click.command("export-decision")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--decision",
-    "decisions",
-    metavar="N",
-    type=int,
-    multiple=True,
+    "--decision", "decisions", metavar="N", type=int, multiple=True,
     help="Which one: its row in decisions.parquet, from 0. May be given several times.",
-)
+)  # fmt: skip
 @click.option(
-    "--at",
-    metavar="TIME",
-    default=None,
+    "--at", metavar="TIME",
     help="The one in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
-)
+)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to; made if needed.")
 @click.option(
-    "--formulation",
-    "formulations",
-    metavar="NAME",
-    multiple=True,
-    default=("choices",),
+    "--formulation", "formulations", metavar="NAME", multiple=True, default=("choices",),
     help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",
-)
-@click.option("--events", type=click.Path(path_type=Path), help="The run's log.  [default: where it was]")
-@click.option("--jobs", type=click.Path(path_type=Path), help="The run's job set.  [default: where it was]")
-@click.option("--curves", type=click.Path(path_type=Path), help="The run's curves.  [default: where they were]")
-@objective_option
-@allow_code_option
-@click.option(
-    "--t-fwd",
-    "t_fwd_s",
-    metavar="SECONDS",
-    type=float,
-    help="Forward-looking time of the exported decision.  [default: that of the run's policy]",
-)
+)  # fmt: skip
+@run_inputs(poses="Forward-looking time of the exported decision.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
-    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...],
-    events: Path | None, jobs: Path | None, curves: Path | None, objective: str | None, allow_code: bool,
-    t_fwd_s: float | None, force: bool, quiet: bool,
+    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], force: bool,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
 
@@ -75,17 +55,15 @@ def export_decision(
     from bfreplay.replay.recorded import decision_at, recorded_decisions
 
     saved = RunResult.load(run)
-    config = saved.record["config"]
+    config = saved.record.config
     wanted = list(dict.fromkeys(decisions))
     if at is not None:
-        wanted = [decision_at(saved, time_in_window(at, config["window_start_us"], "--at"))]
+        wanted = [decision_at(saved, time_in_window(at, config.window_start_us, "--at"))]
     names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
     check_export(out, wanted, names, overwrite=force)
+    quiet = asked.pop("quiet")
     warm_up_loops(quiet=quiet)
-    with replay_progress(config["window_start_us"], config["window_end_us"], hidden=quiet) as progress:
-        found = recorded_decisions(
-            saved, wanted, events=events and or_bundled(events, "events"), jobs=jobs and or_bundled(jobs, "jobs"),
-            curves=curves, objective=objective, allow_code=allow_code, t_fwd_s=t_fwd_s, progress=progress,
-        )  # fmt: skip
+    with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet) as progress:
+        found = recorded_decisions(saved, wanted, **asked, progress=progress)
     for file in export_decisions(found, out, names, overwrite=force):
         click.echo(file)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.run_options import adding
 from bfreplay.errors import InputError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _one_of(flag: str, listed: str, text: str) -> Callable[[_Command], _Command]:
+    """One of some words, the first by default."""
+    words = listed.split()
+    return click.option(flag, type=click.Choice(words), default=words[0], help=text)
+
+
+def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Command], _Command]:
+    return click.option(flag, name, type=float, default=default, help=text)
+
 
 _READING = (
     click.option(
         "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
     ),
-    click.option(
-        "--dst-fold",
-        type=click.Choice(["reject", "earlier", "later"]),
-        default="reject",
-        help="Local times that occur twice when summer time ends and that nothing settles.",
+    _one_of(
+        "--dst-fold", "reject earlier later",
+        "Local times that occur twice when summer time ends and that nothing settles.",
     ),
     click.option(
         "--nodes", "n_nodes", type=click.IntRange(min=1), help="Nodes of the machine, if the log has counts only."
@@ -30,122 +41,72 @@ _READING = (
     click.option(
         "--inventory-only", is_flag=True, help="Only the nodes of --inventory: others that the log names are left out."
     ),
-    click.option(
-        "--node-names",
-        type=click.Choice(["as-is", "short", "lower", "short-lower"]),
-        default="as-is",
-        help="Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+    _one_of(
+        "--node-names", "as-is short lower short-lower",
+        "Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
     ),
     click.option(
-        "--outages",
-        "outages",
-        type=click.Path(path_type=Path),
-        multiple=True,
+        "--outages", "outages", type=click.Path(path_type=Path), multiple=True,
         help="Table of when nodes were out of use (node, start, end, state), beside any log; several times.",
     ),
     click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
     click.option("--delimiter", metavar="CHARACTER", help="What separates the columns."),
     click.option(
-        "--map",
-        "mapping",
-        metavar="ROLE=COLUMN[:UNIT]",
-        multiple=True,
+        "--map", "mapping", metavar="ROLE=COLUMN[:UNIT]", multiple=True,
         help="For 'table': which column is start, end, nodes, node_count, job, ...; several times.",
     ),
-    click.option(
-        "--time-unit",
-        type=click.Choice(["s", "ms", "us", "ns"]),
-        default="s",
-        help="Of numbers in a table's start and end.",
-    ),
+    _one_of("--time-unit", "s ms us ns", "Of numbers in a table's start and end."),
     click.option("--time-format", metavar="FORMAT", help="Of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
-    click.option(
-        "--reservations",
-        type=click.Choice(["idle", "reserved"]),
-        default="idle",
-        help="Whether reservations, other than for maintenance, take nodes away.",
-    ),
-)
+    _one_of("--reservations", "idle reserved", "Whether reservations, other than for maintenance, take nodes away."),
+)  # fmt: skip
 
 _RULES = (
-    click.option(
-        "--assignment",
-        type=click.Choice(["lowest-id", "most-recently-used", "least-recently-used", "random", "all"]),
-        default="lowest-id",
-        help="Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
+    _one_of(
+        "--assignment", "lowest-id most-recently-used least-recently-used random all",
+        "Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
     ),
     click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --assignment random."),
-    click.option(
-        "--over-capacity",
-        type=click.Choice(["clip", "drop", "delay"]),
-        default="clip",
-        help="A job that needs more nodes than are free gets those that are, and the others as they become free; is "
+    _one_of(
+        "--over-capacity", "clip drop delay",
+        "A job that needs more nodes than are free gets those that are, and the others as they become free; is "
         "left out; or starts later.",
     ),
-    click.option(
-        "--shared-nodes",
-        type=click.Choice(["count", "refuse"]),
-        default="count",
-        help="A node is idle when no job is left on it; or jobs that share a node are an error.",
+    _one_of(
+        "--shared-nodes", "count refuse",
+        "A node is idle when no job is left on it; or jobs that share a node are an error.",
     ),
-    click.option(
-        "--empty-machine",
-        type=click.Choice(["auto", "down", "idle"]),
-        default="auto",
-        help="Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
+    _one_of(
+        "--empty-machine", "auto down idle",
+        "Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
     ),
+    _amount("--empty-after", "empty_after_min", 60.0, "... if it is longer than this, in minutes."),
+    _amount("--min-gap", "min_gap_s", 10.0, "Shorter holes are no events, in seconds."),
+    _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
     click.option(
-        "--empty-after", "empty_after_min", type=float, default=60.0, help="... if it is longer than this, in minutes."
-    ),
-    click.option("--min-gap", "min_gap_s", type=float, default=10.0, help="Shorter holes are no events, in seconds."),
-    click.option(
-        "--release-delay",
-        "release_delay_s",
-        type=float,
-        default=0.0,
-        help="From a job's end to free nodes, in seconds.",
-    ),
-    click.option(
-        "--window",
-        nargs=2,
-        metavar="START END",
-        default=None,
+        "--window", nargs=2, metavar="START END", default=None,
         help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
     click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
     click.option(
         "--log-end", metavar="TIME", default=None, help="When the log was written: running jobs end there or later."
     ),
-    click.option(
-        "--limit-grace",
-        "limit_grace_min",
-        type=float,
-        default=60.0,
-        help="A job without an end is over so long after its time limit, in minutes.",
+    _amount(
+        "--limit-grace", "limit_grace_min", 60.0,
+        "A job without an end is over so long after its time limit, in minutes.",
     ),
-    click.option(
-        "--absent-after",
-        "absent_after_days",
-        type=float,
-        default=7.0,
-        help="A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
+    _amount(
+        "--absent-after", "absent_after_days", 7.0,
+        "A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
     ),
-)
+)  # fmt: skip
 
 
-def reading_options(command: _Command) -> _Command:
-    """Add the options of ``ReadOptions``."""
-    for option in reversed(_READING):
-        command = option(command)
-    return command
+reading_options = adding(_READING)
+"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
-
-def rule_options(command: _Command) -> _Command:
-    """Add the options of ``OccupancyRules``."""
-    for option in reversed(_RULES):
-        command = option(command)
-    return command
+rule_options = adding(_RULES)
+"""Adds the options of ``OccupancyRules``."""
 
 
 def read_options(given: dict[str, Any]) -> Any:
@@ -158,21 +119,11 @@ def read_options(given: dict[str, Any]) -> Any:
         if not sign or not role.strip() or not column.strip():
             raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
         mapping[role.strip()] = column.strip()
-    names = (
-        "timezone",
-        "dst_fold",
-        "n_nodes",
-        "procs_per_node",
-        "delimiter",
-        "time_unit",
-        "time_format",
-        "missing_wait_is_zero",
-        "node_names",
-    )
+    plain = {each.name for each in fields(ReadOptions)} - {"columns", "mapping"}
     return ReadOptions(
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         mapping=mapping,
-        **{name: given.pop(name) for name in (*names, "reservations")},
+        **{name: given.pop(name) for name in plain},
     )
 
 
@@ -191,10 +142,7 @@ def occupancy_rules(given: dict[str, Any]) -> Any:
         empty_after_s=given.pop("empty_after_min") * 60,
         limit_grace_s=given.pop("limit_grace_min") * 60,
         absent_after_s=given.pop("absent_after_days") * DAY_S,
-        **{
-            name: given.pop(name)
-            for name in ("seed", "over_capacity", "shared_nodes", "empty_machine", "min_gap_s", "release_delay_s")
-        },
+        **{each.name: given.pop(each.name) for each in fields(OccupancyRules) if each.name in given},
     )
 
 

@@ -1,43 +1,12 @@
-"""What commands do with the inputs that a user names."""
+"""What several commands do with inputs that a user names, and with what they print."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
-
-import rich_click as click
 
 from bfreplay.errors import InputError
 from bfreplay.outputs import make_folder, remove_empty
-
-allow_code_option = click.option(
-    "--allow-code",
-    is_flag=True,
-    help="Import code that the files name, package.module:thing: it may do whatever you may do. Without it only code "
-    "that you name on the command line is imported.",
-)
-
-objective_option = click.option(
-    "--objective",
-    default=None,
-    metavar="SPEC",
-    help="The run's objective, if it is package.module:function: what only the run names is not imported.  [default: "
-    "that of the run]",
-)
-
-
-def or_bundled(path: Path, what: str) -> Path:
-    """The word ``sample`` stands for the bundled file, unless a file of that name is there."""
-    from bfreplay.datasets import named_inputs  # not before it is asked for: it brings numpy
-
-    return named_inputs.or_bundled(path, what)
-
-
-def restricted(log: Any, window: tuple[str, str] | None) -> Any:
-    """The part of ``log`` between two times as the user typed them."""
-    from bfreplay.datasets import named_inputs
-
-    return named_inputs.restricted(log, window)
 
 
 def time_in_window(text: str, start_us: int, option: str) -> int:
@@ -62,14 +31,6 @@ def time_in_window(text: str, start_us: int, option: str) -> int:
         ) from error
 
 
-def refuse_existing_early(out: Path | None, force: bool) -> None:
-    """Say so before the replay, not after it."""
-    if out is not None:
-        from bfreplay.result_folders import RUN, check_target
-
-        check_target(out, RUN, overwrite=force)
-
-
 def check_failures_folder(folder: Path | None, out: Path | None) -> None:
     """Refuse a --save-failures that would be lost or cannot be written, before anything is solved."""
     if folder is None:
@@ -88,3 +49,8 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
         remove_empty(fresh)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error
+
+
+def json_text(document: object) -> str:
+    """A record as commands print it."""
+    return json.dumps(document, indent=1, sort_keys=True, allow_nan=False)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option
+from bfreplay.commands.run_options import adding, run_options
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.wording import count
 
@@ -18,18 +18,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def _output(ending: str) -> Callable[[_Command], _Command]:
     """Add -o and --force."""
-
-    def add(command: _Command) -> _Command:
-        command = click.option("--force", is_flag=True, help="Replace the file if it is there.")(command)
-        return click.option(
-            "-o",
-            "--out",
-            type=click.Path(path_type=Path),
-            required=True,
-            help=f"File to write; its name ends in {ending}.",
-        )(command)
-
-    return add
+    text = f"File to write; its name ends in {ending}."
+    return adding(
+        [
+            click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help=text),
+            click.option("--force", is_flag=True, help="Replace the file if it is there."),
+        ]
+    )
 
 
 def _job_options(epochs: bool) -> Callable[[_Command], _Command]:
@@ -47,65 +42,42 @@ def _job_options(epochs: bool) -> Callable[[_Command], _Command]:
             click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not ended before."),
             click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples in an epoch."),
         ]
-    return _adding(options)
+    return adding(options)
 
 
 def _arrival(default: str) -> Callable[[_Command], _Command]:
-    return click.option(
-        "--arrival",
-        default=default,
-        metavar="PATTERN",
-        help="When they come in: at-once, every:SECONDS, or poisson:PER_HOUR.",
-    )
+    text = "When they come in: at-once, every:SECONDS, or poisson:PER_HOUR."
+    return click.option("--arrival", default=default, metavar="PATTERN", help=text)
 
 
 def _search_options(trials: int) -> Callable[[_Command], _Command]:
     """Add what a campaign has besides its jobs."""
-    return _adding(
-        [
-            click.option("--trials", type=int, default=trials, help="Trials at most."),
-            click.option("--name", default=None, help="Of the campaign.  [default: the file's name]"),
-            click.option(
-                "--parallel",
-                type=int,
-                default=None,
-                help="Trials in flight, at most.  [default: no limit; 10 with --proposer optuna]",
-            ),
-            _arrival("at-once"),
-            click.option(
-                "--pruner",
-                default=None,
-                help="none, asha, successive-halving, median, optuna (the study's own), or package.module:Class.  "
-                "[default: asha; with --proposer optuna its own]",
-            ),
-            click.option(
-                "--pruner-option",
-                "pruner_options",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Such as eta=4; repeatable.",
-            ),
-            click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes in an epoch."),
-            click.option("--budget-node-hours", type=float, default=None, help="Stop when they are used up."),
-            click.option("--budget-hours", type=float, default=None, help="Stop after so much wall time: finish by."),
-            click.option("--lower-is-better", is_flag=True, help="Scores are losses, not accuracies."),
-            click.option("--seed", type=int, default=0, help="Of everything that is drawn."),
-        ]
-    )
+    return adding([
+        click.option("--trials", type=int, default=trials, help="Trials at most."),
+        click.option("--name", help="Of the campaign.  [default: the file's name]"),
+        click.option(
+            "--parallel", type=int,
+            help="Trials in flight, at most.  [default: no limit; 10 with --proposer optuna]",
+        ),
+        _arrival("at-once"),
+        click.option(
+            "--pruner", help="none, asha, successive-halving, median, optuna (the study's own), or "
+            "package.module:Class.  [default: asha; with --proposer optuna its own]",
+        ),
+        click.option(
+            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE", help="Such as eta=4; repeatable."
+        ),
+        click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes in an epoch."),
+        click.option("--budget-node-hours", type=float, help="Stop when they are used up."),
+        click.option("--budget-hours", type=float, help="Stop after so much wall time: finish by."),
+        click.option("--lower-is-better", is_flag=True, help="Scores are losses, not accuracies."),
+        click.option("--seed", type=int, default=0, help="Of everything that is drawn."),
+    ])  # fmt: skip
 
 
-def _curves(help_text: str) -> Callable[[_Command], _Command]:
-    curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), default=None, help=help_text)
-    return _adding([curves, allow_code_option])
-
-
-def _adding(options: list[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
-    def add(command: _Command) -> _Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+def _curves(text: str) -> Callable[[_Command], _Command]:
+    curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), help=text)
+    return adding([curves, run_options("allow_code")])
 
 
 @click.group()
@@ -125,9 +97,7 @@ def make() -> None:
 @_search_options(100)
 @_job_options(epochs=True)
 @click.option(
-    "--curve",
-    default=None,
-    help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]",
+    "--curve", help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]"
 )
 @_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
 @click.option("--proposer", default="random", help="random, optuna, or package.module:Class.")
@@ -169,15 +139,12 @@ def hpo(
 @_curves("File of curves (CSV, Parquet, TOML): a model for each.  [default: made-up models]")
 @click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Made-up models, without --curves.")
 @click.option(
-    "--model-choice",
-    type=click.Choice(["in-turn", "by-seed"]),
-    default="in-turn",
+    "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
     help="Models take turns, or are drawn.",
-)
+)  # fmt: skip
 def nas(
-    out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, n_models: int,
-    model_choice: str, **options: Any,
-) -> None:  # fmt: skip
+    out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, **options: Any
+) -> None:
     """Write a NAS campaign: trials of models that scale differently.
 
     Scores are simulated, and without --curves the models are made up.
@@ -196,9 +163,9 @@ def nas(
         raise InputError("--curve names curves of a file", value=names[0], fix="give the file too: --curves FILE")
     known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     tables = _tables(options, usual_pruner="asha")
-    tables["trial"]["model_choice"] = model_choice
-    text = nas_text(tables, names, known, n_models, out)
-    n_of = len(names or known) if known is not None else n_models
+    tables["trial"]["model_choice"] = options["model_choice"]
+    text = nas_text(tables, names, known, options["n_models"], out)
+    n_of = len(names or known) if known is not None else options["n_models"]
     _write(out, force, text, f"{count(options['trials'], 'trial')} of {count(n_of, 'model')}")
 
 
@@ -213,9 +180,8 @@ def nas(
 @_arrival("at-once")
 @click.option("--seed", type=int, default=0, help="Of arrivals, and of the order of different jobs.")
 def make_list(
-    out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, arrival: str, seed: int,
-    **shape: Any,
-) -> None:  # fmt: skip
+    out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, **shape: Any
+) -> None:
     """Write a plain list of jobs: so many of each curve.
 
     Without --curves there are made-up families: image-classifier, image-classifier-large, segmentation,
@@ -234,7 +200,7 @@ def make_list(
 
     _check_output(out, force, ".csv")
     checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
-    checks.whole("--seed", seed, 0)
+    arrival, seed = shape.pop("arrival"), checks.whole("--seed", shape.pop("seed"), 0)
     known = (
         {each.name: each.curve for each in family_curves(shape["max_nodes"])}
         if curves_file is None

@@ -101,11 +101,10 @@ def plot(
 
 def _read(folder: Path) -> RunResult:
     """A run that is whole, so that figures need not doubt what they read."""
-    from bfreplay.answers.soundness import check_run
     from bfreplay.replay import RunResult
 
     run = RunResult.load(folder)
-    check_run(run)
+    run.check()
     return run
 
 
@@ -160,7 +159,7 @@ def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, 
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")
-    start_us = run.record["config"]["window_start_us"]
+    start_us = run.record.config.window_start_us
     return data.between(*(time_in_window(text, start_us, "--window") for text in window))
 
 

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option
+from bfreplay.commands.inputs import json_text
+from bfreplay.commands.run_options import run_inputs
 
 
 @click.command()
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--effort",
-    type=click.Choice(["quick", "thorough"]),
-    default="thorough",
+    "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
     help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "
     "weeks.",
-)
+)  # fmt: skip
 @click.option("--evaluations", type=click.IntRange(min=3), default=600, help="Most evaluations of a thorough search.")
-@click.option("--events", type=click.Path(path_type=Path), help="The runs' log.  [default: where it was]")
-@click.option("--jobs", type=click.Path(path_type=Path), help="The runs' jobs.  [default: where they were]")
-@click.option("--curves", type=click.Path(path_type=Path), help="The runs' curves.  [default: where they were]")
-@allow_code_option
+@run_inputs("runs'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def regret(
-    runs: tuple[Path, ...], effort: str, evaluations: int, events: Path | None, jobs: Path | None,
-    curves: Path | None, allow_code: bool, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> None:
     """Tell how far each RUN is from the best that anyone could do who knows the future.
 
     The best is an upper bound, with a proof: no policy, no forecast and no solver can exceed it. What a run is below
@@ -51,14 +44,8 @@ def regret(
 
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
-        found = regret_of(
-            runs, effort=effort, evaluations=evaluations, events=events, jobs=jobs, curves=curves,
-            allow_code=allow_code, progress=progress,
-        )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps([each.to_json() for each in found], indent=1, sort_keys=True, allow_nan=False))
-    else:
-        click.echo(render(found))
+        found = regret_of(runs, **asked, progress=progress)
+    click.echo(json_text([each.to_json() for each in found]) if as_json else render(found))
 
 
 @contextmanager

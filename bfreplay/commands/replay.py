@@ -2,130 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.backend_options import solver_options
-from bfreplay.commands.inputs import check_failures_folder, refuse_existing_early
-from bfreplay.commands.log_options import (
-    allocation_options_with_cluster,
-    jobs_options,
-    measure_options,
-    nodes_options,
-    window_option,
-)
+from bfreplay.commands.inputs import check_failures_folder, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.commands.without_effect import note_options_without_effect, note_prices_of_no_node
+from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
+from bfreplay.experiments.run_options import OUTPUT, RunOptions
 
 if TYPE_CHECKING:
+    from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.policies import Policy
 
 
 @click.command()
-@nodes_options
-@jobs_options
+@run_options()
+@save_failures_option(RARE)
 @click.option(
-    "--policy",
-    default="bftrainer",
-    help="Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what it has seen; 'equal-share'; "
-    "'foresight(events=10)', which is shown the log; one of Gavel's, such as 'gavel.max_min_fairness_perf'; or "
-    "package.module:Class. Parameters in brackets.",
+    "--out", type=click.Path(path_type=Path), panel=OUTPUT, help="Run folder to write.  [default: write nothing]"
 )
+@click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")
 @click.option(
-    "--round",
-    "round_s",
-    metavar="SECONDS",
-    type=float,
-    default=None,
-    help="Length of a round, for policies that decide in rounds.  [default: the policy's own; 360 of Gavel's]",
+    "--json", "as_json", is_flag=True, panel=OUTPUT, help="Print the run's record as JSON instead of the summary."
 )
-@click.option(
-    "--objective",
-    default=None,
-    help="What is maximised: 'own' (each job's), 'throughput', 'speed-up', 'priority', 'max-min', 'deadline', ...; a "
-    "weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See docs/objectives.md.  "
-    "[default: own]",
-)
-@allocation_options_with_cluster
-@click.option(
-    "--learn-curves",
-    type=click.Choice(["job", "model"]),
-    default=None,
-    help="The allocator does not know the curves: it learns them as jobs run, each job its own or all of a model "
-    "together.",
-)
-@click.option(
-    "--measurement-noise",
-    type=click.FloatRange(min=0.0, max=1.0),
-    default=0.0,
-    help="Relative scatter of the rates that --learn-curves measures, 0.05 for 5 %.",
-)
-@click.option(
-    "--solver",
-    default="exact",
-    help="'exact', a MILP back end such as 'cbc' or 'highs', or package.module:Class. See 'bfreplay solvers'.",
-)
-@click.option(
-    "--formulation",
-    default=None,
-    help="MILP formulation for a back end (default: choices_reduced); 'published' also for the exact solver.",
-)
-@click.option(
-    "--fallback",
-    type=click.Choice(["exact", "keep"]),
-    default="exact",
-    help="When a back end fails: ask the exact solver, or keep all counts as the published program does.",
-)
-@solver_options
-@click.option(
-    "--semantics",
-    type=click.Choice(["continuous", "published"]),
-    default="continuous",
-    help="Continuous time, or the published program's clock and accounting.",
-)
-@window_option
-@measure_options
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Of the random first map under --semantics published, and of --measurement-noise.",
-)
-@click.option(
-    "--efficiency/--no-efficiency",
-    "with_efficiency",
-    default=True,
-    help="Also replay the jobs on dedicated nodes and report U; and with known curves under --learn-curves.",
-)
-@click.option(
-    "--bound/--no-bound",
-    "with_bound",
-    default=True,
-    help="Also report how much anyone could have processed, and which share of it the run has.",
-)
-@click.option("--record-nodes", is_flag=True, help="Also write who held which node when (nodes.parquet).")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=None, help="Run folder to write.  [default: write nothing]"
-)
-@click.option("--force", is_flag=True, help="Replace the run folder if it exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print the run's record as JSON instead of the summary.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+@click.option("--quiet", is_flag=True, panel=OUTPUT, help="No progress bar, no notes.")
 @click.pass_context
 def replay(
-    context: click.Context, /,
-    events: Path | None, cluster: str | None, node_type: str | None, jobs_file: Path, curves_file: Path | None,
-    allow_code: bool, policy: str, round_s: float | None, objective: str | None, t_fwd_s: float,
-    max_parallel: int | None, learn_curves: Literal["job", "model"] | None, measurement_noise: float, solver: str,
-    formulation: str | None, fallback: Literal["exact", "keep"], semantics: str, window: tuple[str, str] | None,
-    measure: str | None, prices: str | None, fairness: bool, unlimited_work: bool, seed: int, with_efficiency: bool,
-    with_bound: bool, record_nodes: bool, out: Path | None, force: bool, as_json: bool, quiet: bool,
-    **of_backend: Any,
+    context: click.Context, /, save_failures: Path | None, out: Path | None, force: bool, as_json: bool, quiet: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS, or on a CLUSTER of one's own, and report what they got.
 
@@ -156,46 +65,44 @@ def replay(
                       --policy gavel.max_min_fairness_perf --round 360 --fairness --out run
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
-    from bfreplay.experiments.option_checks import parsed_measure
-    from bfreplay.experiments.run_options import RunOptions
     from bfreplay.replay.summary_text import render
+    from bfreplay.result_folders import RUN, check_target
 
+    asked = RunOptions(**options)
     if not quiet:
-        note_options_without_effect(context)
-    refuse_existing_early(out, force)
-    check_failures_folder(of_backend["save_failures"], out)
-    options = RunOptions(
-        events=events, cluster=cluster, node_type=node_type, jobs=jobs_file, curves=curves_file, window=window,
-        measure=parsed_measure(measure), policy=policy, round=round_s, objective=objective, t_fwd=t_fwd_s,
-        max_parallel=max_parallel, unlimited_work=unlimited_work, learn_curves=learn_curves,
-        measurement_noise=measurement_noise, solver=solver, formulation=formulation, fallback=fallback,
-        semantics=semantics, seed=seed, record_nodes=record_nodes, prices=prices, fairness=fairness,
-        efficiency=with_efficiency, bound=with_bound, allow_code=allow_code,
-        time_limit=of_backend["time_limit_s"], gap=of_backend["relative_gap"], threads=of_backend["threads"],
-        solver_seed=of_backend["solver_seed"], warm_start=of_backend["warm_start"],
-        reformulate_sets=of_backend["reformulate_sets"], memory_limit=of_backend["memory_limit_mb"],
-    )  # fmt: skip
-    run = options.prepare(save_failures=of_backend["save_failures"])
+        note_options_without_effect(context, asked)
+    if out is not None:
+        check_target(out, RUN, overwrite=force)  # better said before the replay than after
+    check_failures_folder(save_failures, out)
+    run = asked.prepare(save_failures=save_failures)
     if not quiet:
-        note_prices_of_no_node(run)
-    warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(t_fwd_s, policy))
+        _note_prices_of_no_node(run)
+    warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(asked))
     with progress_of(run, hidden=quiet) as progress:
         result = run.replay(
             out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
         )
-    if as_json:
-        click.echo(json.dumps({**result.record, "session": result.session}, indent=1, sort_keys=True, allow_nan=False))
-    else:
-        click.echo(render(result))
+    document = result.record.to_json() | {"session": result.session.to_json()}
+    click.echo(json_text(document) if as_json else render(result))
 
 
-def _with_loops_of_its_own(t_fwd: float | str, policy: str) -> Policy | None:
+def _note_prices_of_no_node(run: PreparedRun) -> None:
+    there = run.log.node_types.names
+    others = [node_type for node_type in run.settings.prices if node_type not in there]
+    if others:
+        click.echo(
+            f"Note: --prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.",
+            err=True,
+        )
+
+
+def _with_loops_of_its_own(run: RunOptions) -> Policy | None:
     """Such a policy, to be compiled before the clock starts; ``None`` where BFTrainer's loops are enough."""
     from bfreplay.milp.exact import ExactSolver
     from bfreplay.policies import BFTrainerPolicy
     from bfreplay.policies.catalogue import capabilities_of, policy_of
 
-    warm_up = capabilities_of(policy).warm_up
+    warm_up = capabilities_of(run.policy).warm_up
     if warm_up is not None:
         return policy_of(warm_up, t_fwd_s=defaults.T_FWD_S, solver=ExactSolver())
-    return BFTrainerPolicy(t_fwd) if isinstance(t_fwd, str) else None
+    return BFTrainerPolicy(run.t_fwd) if isinstance(run.t_fwd, str) else None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.inputs import allow_code_option
 from bfreplay.commands.progress import warm_up_loops
+from bfreplay.commands.run_options import run_options
 from bfreplay.commands.sweep_progress import sweep_progress
-from bfreplay.commands.worker_options import worker_options
+from bfreplay.commands.worker_options import check_workers, worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
 )
 @worker_options
-@allow_code_option
+@run_options("allow_code")
 @click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
 @click.option("--retry-failed", is_flag=True, help="Also try again what failed before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON instead of the summary.")
@@ -47,17 +47,12 @@ def sweep(
       bfreplay sweep sweep.toml --out sweep --processes 8 --retry-failed
       bfreplay sweep sweep.toml --out /shared/sweep --scheduler tcp://login1:8786
     """
-    from bfreplay.errors import InputError
     from bfreplay.experiments.sweep.run_sweep import outlook, plan_of
     from bfreplay.experiments.sweep.run_sweep import sweep as run_sweep
     from bfreplay.experiments.sweep.store import Store
     from bfreplay.experiments.sweep.text import render, render_outlook
 
-    if processes is not None and scheduler is not None:
-        raise InputError(
-            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
-            fix="leave one of the two out",
-        )  # fmt: skip
+    check_workers(processes, scheduler)
     plan = plan_of(spec, allow_code=allow_code)
     if dry_run:
         click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))

@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-import json
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.log_options import events_argument, jobs_options, window_option
+from bfreplay.commands.inputs import json_text
+from bfreplay.commands.pictures import check_picture_option, drawing
 from bfreplay.commands.progress import warm_up_loops
+from bfreplay.commands.run_options import option_lists, run_options
 from bfreplay.commands.sweep_progress import sweep_progress
-from bfreplay.commands.worker_options import worker_options
+from bfreplay.commands.worker_options import check_workers, worker_options
+from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:
     from bfreplay.experiments.tuning import Tuning
 
 
 @click.command()
-@events_argument
-@jobs_options
-@window_option
+@run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
+@option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
+@run_options("policy", "objective")
 @click.option(
-    "--t-fwd",
-    "t_fwd_text",
-    metavar="LIST",
-    default=None,
-    help="Forward-looking times to try: seconds with commas between them, and auto.  "
-    "[default: 10,30,60,120,300,600,1200,auto]",
-)
-@click.option(
-    "--max-parallel",
-    "max_parallel_text",
-    metavar="LIST",
-    default=None,
-    help="Numbers of jobs at once to try.  [default: 5,10,20,35,70, never more than there are]",
-)
-@click.option("--policy", default="bftrainer", help="As for 'bfreplay replay'.")
-@click.option("--objective", default=None, help="As for 'bfreplay replay'.  [default: each job's own]")
-@click.option(
-    "--unlimited-work/--own-work",
-    default=True,
+    "--unlimited-work/--own-work", default=True,
     help="Jobs that never end, all there from the start: how much can training get? Or the jobs' own work.",
-)
+)  # fmt: skip
 @click.option("--train", type=float, default=0.67, help="Share of the log that is tuned on; the rest validates.")
 @click.option(
-    "--tolerance",
-    type=float,
-    default=0.01,
+    "--tolerance", type=float, default=0.01,
     help="The smallest number of jobs at once that comes this near to the best is recommended.",
-)
+)  # fmt: skip
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Folder for record, picture and runs; an earlier one is gone on with.  [default: write nothing]",
-)
+    "--out", type=click.Path(path_type=Path),
+    help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
+)  # fmt: skip
 @worker_options
 @click.option(
     "--picture", type=click.Path(path_type=Path), default=None, help="Draw the curves into this file, .png or .svg."
@@ -65,10 +44,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def tune(
-    events: Path, jobs_file: Path, curves_file: Path | None, allow_code: bool, window: tuple[str, str] | None,
-    t_fwd_text: str | None, max_parallel_text: str | None, policy: str, objective: str | None, unlimited_work: bool,
-    train: float, tolerance: float, out: Path | None, processes: int | None, scheduler: str | None,
-    picture: Path | None, force: bool, as_json: bool, quiet: bool,
+    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
@@ -82,53 +59,29 @@ def tune(
       bfreplay tune log.parquet --jobs jobs.csv --t-fwd 60,120,300,auto --max-parallel 10,35 --picture tuning.png
       bfreplay tune log.parquet --jobs jobs.csv --own-work --window 2021-02-12 2021-02-19
     """
-    from bfreplay.errors import InputError
     from bfreplay.experiments.tuning import tune as run_tune
-    from bfreplay.experiments.tuning.grid import forward_time_of, listed, number_of
     from bfreplay.experiments.tuning.text import render
     from bfreplay.experiments.tuning.tuner import check_folder
 
-    if processes is not None and scheduler is not None:
-        raise InputError(
-            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
-            fix="leave one of the two out",
-        )  # fmt: skip
-    t_fwd = None if t_fwd_text is None else [forward_time_of(word) for word in listed("t-fwd", t_fwd_text)]
-    numbers = (
-        None if max_parallel_text is None else [number_of(word) for word in listed("max-parallel", max_parallel_text)]
-    )
+    check_workers(asked["processes"], scheduler)
     if out is not None:
         check_folder(out)
     if picture is not None:
-        _check_picture(picture, force)
+        check_picture_option(picture, force)
     if scheduler is None:
         warm_up_loops(quiet=quiet)
     try:
         with sweep_progress(hidden=quiet) as progress:
             found = run_tune(
-                events, jobs_file, t_fwd=t_fwd, max_parallel=numbers, train=train, tolerance=tolerance,
-                unlimited_work=unlimited_work, out=out, processes=processes, scheduler=scheduler, progress=progress,
+                **asked, out=out, scheduler=scheduler, progress=progress,
                 on_wait=None if quiet else lambda: click.echo("Waiting for the first Dask worker ...", err=True),
-                curves=curves_file, window=window, policy=policy, objective=objective,
-                allow_code=allow_code,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit, SystemError):
         if out is not None and not quiet:
             click.echo("Stopped: finished runs stay. The same command goes on from there.", err=True)
         raise
     _draw(found, out, picture, force=force, quiet=quiet)
-    click.echo(json.dumps(found.record, indent=1, sort_keys=True, allow_nan=False) if as_json else render(found))
-
-
-def _check_picture(picture: Path, force: bool) -> None:
-    from bfreplay.errors import InputError
-    from bfreplay.report.picture_file import check_picture
-
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--picture: matplotlib is not installed", value=str(picture), fix="pip install matplotlib, or leave it out"
-        )
-    check_picture(picture, overwrite=force)
+    click.echo(json_text(found.record) if as_json else render(found))
 
 
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
@@ -137,14 +90,6 @@ def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool,
         from bfreplay.report.picture_file import save_picture
 
         save_picture(tuning_figure(found.record), picture, overwrite=force)
-    if out is None:
-        return
-    if find_spec("matplotlib") is None:
-        if not quiet:
-            click.echo(
-                "Note: no picture was drawn: matplotlib is not installed (pip install matplotlib).", err=True
-            )  # fmt: skip
-        return
-    from bfreplay.report import draw_tuning
-
-    draw_tuning(out)
+    draw = None if out is None else drawing("draw_tuning", quiet=quiet)
+    if draw is not None and out is not None:
+        draw(out)

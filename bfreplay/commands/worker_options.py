@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import rich_click as click
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+from bfreplay.commands.run_options import adding
+from bfreplay.errors import InputError
 
-
-def worker_options(command: _Command) -> _Command:
-    """Add --processes and --scheduler."""
-    command = click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        default=None,
-        help="Use the workers of a Dask scheduler, tcp://host:8786, instead.",
-    )(command)
-    return click.option(
-        "--processes",
-        type=click.IntRange(min=1),
-        default=None,
+worker_options = adding((
+    click.option(
+        "--processes", type=click.IntRange(min=1),
         help="Runs at a time on this machine.  [default: as many as processors]",
-    )(command)
+    ),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, tcp://host:8786, instead."
+    ),
+))  # fmt: skip
+"""Adds --processes and --scheduler."""
+
+
+def check_workers(processes: int | None, scheduler: str | None) -> None:
+    """Refuse --processes beside --scheduler."""
+    if processes is not None and scheduler is not None:
+        raise InputError(
+            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
+            fix="leave one of the two out",
+        )  # fmt: skip

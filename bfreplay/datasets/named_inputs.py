@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from bfreplay.datasets.log.events import NodeEvents
-
-BUNDLED = "sample"
-"""The word for the bundled log, for its jobs, and for made-up throughputs."""
 
 
 def or_bundled(path: Path, what: str) -> Path:

@@ -1,15 +1,15 @@
-"""What a run's options may be, one by one: each is checked where it enters, with what was expected instead."""
+"""Checks of those options of a run that are more than a number, a word or a switch."""
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.options import Number
 
 AUTO = "auto"
 """The word for a forward-looking time that is estimated from the events seen so far."""
@@ -17,11 +17,27 @@ AUTO = "auto"
 _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 
-def _path(name: str, value: object) -> str:
+class TimeLimit(Number):
+    """Seconds for a decision."""
+
+    __slots__ = ()
+
+    def __call__(self, name: str, value: object) -> float:
+        """Return the value; ``InputError`` for anything else."""
+        if value == math.inf:
+            raise InputError(
+                "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
+                fix="give a large number, such as 3600",
+            )  # fmt: skip
+        return Number.__call__(self, name, value)
+
+
+def path(name: str, value: object) -> str:
+    """Text, of a path too."""
     return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
 
 
-def _window(name: str, value: object) -> tuple[str, str]:
+def window(name: str, value: object) -> tuple[str, str]:
     """Two times as text; TOML has dates and times of its own, and numbers for epoch seconds."""
     pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
@@ -34,7 +50,16 @@ def _window(name: str, value: object) -> tuple[str, str]:
     return str(times[0]), str(times[1])
 
 
-def _t_fwd(name: str, value: object) -> float | str:
+def seconds_or_auto(text: str) -> float | str:
+    """Return what was typed for a forward-looking time; ``ValueError`` for what is none."""
+    try:
+        return AUTO if text == AUTO else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number of seconds nor {AUTO!r}.") from None
+
+
+def t_fwd(name: str, value: object) -> float | str:
+    """Seconds above 0, or ``"auto"``."""
     if value == AUTO:
         return AUTO
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -51,56 +76,21 @@ def _t_fwd(name: str, value: object) -> float | str:
     return float(value)
 
 
-def _time_limit(name: str, value: object) -> float:
-    if value == math.inf:
-        raise InputError(
-            "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
-            fix="give a large number, such as 3600",
-        )  # fmt: skip
-    return checks.number(name, value, above=0)
-
-
-def _gap(name: str, value: object) -> float:
-    return checks.number(name, value, least=0, most=math.nextafter(1, 0))
-
-
-def _one_of(*words: str) -> Callable[[str, object], str]:
-    return lambda name, value: checks.one_of(name, value, words)
-
-
-def _whole(least: int) -> Callable[[str, object], int]:
-    return lambda name, value: checks.whole(name, value, least)
-
-
-def _cluster(name: str, value: object) -> str:
+def cluster(name: str, value: object) -> str:
     """In one form, however it was written."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec
 
     return ClusterSpec.parsed(checks.text(name, value)).text
 
 
-def _node_type(name: str, value: object) -> str:
+def node_type(name: str, value: object) -> str:
+    """The name of one node type."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec
 
     return ClusterSpec(((checks.text(name, value), 1),)).types[0][0]
 
 
-def _round(name: str, value: object) -> float:
-    return checks.number(name, value, above=0)
-
-
-def parsed_measure(value: str | None) -> tuple[int, int] | None:
-    """``--measure`` as it was typed.
-
-    Raises
-    ------
-    InputError
-        It is not ``FIRST:END``.
-    """
-    return None if value is None else _measure("measure", value)
-
-
-def _measure(name: str, value: object) -> tuple[int, int]:
+def measure(name: str, value: object) -> tuple[int, int]:
     """Two whole numbers, or ``"4000:5000"``."""
     given: object = value.split(":") if isinstance(value, str) else value
     pair = list(given) if isinstance(given, Sequence) else []
@@ -115,7 +105,7 @@ def _measure(name: str, value: object) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _prices(name: str, value: object) -> str:
+def prices(name: str, value: object) -> str:
     """As text with the types in alphabetical order, so that equal prices are equal."""
     found = parsed_prices(value, name)
     return ",".join(f"{node_type}={repr(price).removesuffix('.0')}" for node_type, price in sorted(found.items()))
@@ -150,41 +140,3 @@ def _price_of(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-CHECKS: Mapping[str, Callable[[str, object], Any]] = {
-    "events": _path,
-    "jobs": _path,
-    "curves": _path,
-    "cluster": _cluster,
-    "node_type": _node_type,
-    "window": _window,
-    "measure": _measure,
-    "policy": checks.text,
-    "round": _round,
-    "objective": checks.text,
-    "t_fwd": _t_fwd,
-    "max_parallel": _whole(1),
-    "unlimited_work": checks.truth,
-    "learn_curves": _one_of("job", "model"),
-    "measurement_noise": lambda name, value: checks.number(name, value, least=0, most=1),
-    "solver": checks.text,
-    "formulation": checks.text,
-    "fallback": _one_of("exact", "keep"),
-    "time_limit": _time_limit,
-    "gap": _gap,
-    "threads": _whole(1),
-    "solver_seed": _whole(0),
-    "warm_start": checks.truth,
-    "reformulate_sets": checks.truth,
-    "memory_limit": _whole(1),
-    "semantics": _one_of("continuous", "published"),
-    "seed": _whole(0),
-    "record_nodes": checks.truth,
-    "prices": _prices,
-    "fairness": checks.truth,
-    "efficiency": checks.truth,
-    "bound": checks.truth,
-    "allow_code": checks.truth,
-}
-"""Field of ``RunOptions`` to what returns its value as it is kept, or refuses it."""

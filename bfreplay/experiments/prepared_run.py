@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from bfreplay import defaults
 from bfreplay.campaigns.workloads import is_source_name, load_workload
@@ -16,17 +16,17 @@ from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import parsed_prices
-from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.run_options import OPTIONS, RunOptions
 from bfreplay.milp.catalogue import solver_of
-from bfreplay.milp.milp_solver import Fallback
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
+_OF_THE_REPLAY = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,8 @@ def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) 
             expected=f"an end of {len(jobs):,} at most", fix="give more jobs, or measure fewer",
         )  # fmt: skip
     return ReplaySettings(
-        max_parallel=max_parallel_of(options, log, jobs), semantics=Semantics(options.semantics), seed=options.seed,
-        record_nodes=options.record_nodes, until_done=options.cluster is not None, measured=measure,
-        prices=prices_of(options),
+        **{name: getattr(options, name) for name in _OF_THE_REPLAY}, max_parallel=max_parallel_of(options, log, jobs),
+        until_done=options.cluster is not None, measured=measure, prices=prices_of(options),
     )  # fmt: skip
 
 
@@ -148,10 +147,7 @@ def prices_of(options: RunOptions) -> dict[str, float]:
 def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) -> Policy:
     """Make the policy with its solver and objective; whoever asks closes it."""
     solver = solver_of(
-        options.solver, options.formulation, time_limit_s=options.time_limit, fallback=cast(Fallback, options.fallback),
-        relative_gap=options.gap, threads=options.threads, seed=options.solver_seed, warm_start=options.warm_start,
-        reformulate_sets=options.reformulate_sets, save_failures=save_failures,
-        memory_limit_bytes=None if options.memory_limit is None else options.memory_limit * _BYTES_PER_MB,
+        options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options)
     )  # fmt: skip
     t_fwd: Any = options.t_fwd
     chosen = policy_of(
@@ -168,6 +164,14 @@ def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) 
             expected="a policy that does not decide in rounds", fix="leave --learn-curves out",
         )  # fmt: skip
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
+
+
+def solver_keywords(options: RunOptions) -> dict[str, Any]:
+    """What the options tell a MILP solver, by its own keywords."""
+    keywords = {each.passed_as: getattr(options, name) for name, each in OPTIONS.items() if each.passed_as}
+    if options.memory_limit is not None:
+        keywords["memory_limit_bytes"] *= _BYTES_PER_MB
+    return keywords
 
 
 def files_of(options: RunOptions) -> dict[str, str]:

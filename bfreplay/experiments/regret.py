@@ -106,7 +106,7 @@ def regret(
         _refuse_source(run)
         _refuse_own_end(run)
     keys = [_key(run) for run in loaded]
-    over = {key for run, key in zip(loaded, keys, strict=True) if run.summary["last_finish_us"] is not None}
+    over = {key for run, key in zip(loaded, keys, strict=True) if run.summary.last_finish_us is not None}
     found: dict[str, UpperBound] = {}
     n_bounds = len(set(keys))
     for run, key in zip(loaded, keys, strict=True):
@@ -116,9 +116,9 @@ def regret(
     return [
         Regret(
             run="in memory" if run.folder is None else run.folder.name,
-            policy=policy_words(run.record["config"]["policy"]),
-            max_parallel=run.record["config"]["max_parallel"],
-            samples=run.summary["ledger"]["samples"],
+            policy=policy_words(run.record.config),
+            max_parallel=run.record.config.max_parallel,
+            samples=run.summary.ledger.samples,
             bound=found[key],
             warnings=tuple(run.warnings),
         )
@@ -127,20 +127,16 @@ def regret(
 
 
 def _key(run: RunResult) -> str:
-    config, inputs = run.record["config"], run.record["inputs"]
+    config, inputs = run.record.config, run.record.inputs
     parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
-    ways = _decides_in_rounds(run), _gives_jobs_up(run)
-    files = [[source["sha256"] for source in inputs[what]["files"]] for what in ("events", "jobs")]
+    ways = config.decides_in_rounds, _gives_jobs_up(run)
+    files = [[source.sha256 for source in each] for each in (inputs.events.files, inputs.jobs.files)]
     known = files if all(files) else run.folder
     return repr(([config[part] for part in parts], ways, known))
 
 
-def _decides_in_rounds(run: RunResult) -> bool:
-    return bool(run.record["config"].get("decides_in_rounds"))
-
-
 def _gives_jobs_up(run: RunResult) -> bool:
-    return bool(run.summary["jobs"].get(Ending.FAILED, 0))
+    return bool(run.summary.jobs.get(Ending.FAILED, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +158,15 @@ def _bound_of(
     run: RunResult, search: _Search, places: tuple[str | Path | None, ...], *, allow_code: bool
 ) -> UpperBound:
     log, workload = inputs_of(run, *places, allow_code=allow_code)
-    config = run.record["config"]
-    settings = ReplaySettings(config["max_parallel"], config["semantics"])
-    anchored = jobs_in_window(workload, log, settings, unlimited_work=config["unlimited_work"])
+    config = run.record.config
+    settings = ReplaySettings(config.max_parallel, config.semantics)
+    anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
     assert isinstance(anchored, JobSet)
     return upper_bound(
         log,
         anchored,
-        config["max_parallel"],
-        decides_in_rounds=_decides_in_rounds(run),
+        config.max_parallel,
+        decides_in_rounds=config.decides_in_rounds,
         gives_jobs_up=_gives_jobs_up(run),
         effort=search.effort,
         with_finish=search.with_finish,
@@ -189,8 +185,8 @@ def _effort(given: Effort | str) -> Effort:
 
 def _refuse_own_end(run: RunResult) -> None:
     """Refuse a run that ended when its jobs did: its window holds their work, whatever the policy."""
-    config = run.record["config"]
-    if config.get("until_done") or config.get("measured") is not None:
+    config = run.record.config
+    if config.until_done or config.measured is not None:
         raise InputError(
             "the run ended when its jobs were done, so that the bound on what could be processed is what they are",
             file=run.folder, column="until_done", expected="a run on a log with an end of its own",
@@ -199,7 +195,7 @@ def _refuse_own_end(run: RunResult) -> None:
 
 
 def _refuse_source(run: RunResult) -> None:
-    source = run.record["inputs"]["jobs"].get("source")
+    source = run.record.inputs.jobs.source
     if source is not None:
         raise InputError(
             "there is no bound for jobs that a source makes as time goes on: under another policy it makes other ones",

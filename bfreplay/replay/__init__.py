@@ -6,8 +6,8 @@ from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run import replay_log
+from bfreplay.replay.run_record import Efficiency
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.replay.yardsticks import Efficiency
 
 __all__ = [
     "Efficiency",

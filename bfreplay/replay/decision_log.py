@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution
 from bfreplay.policies import Decision, Trigger
+from bfreplay.replay.run_record import SlowestDecision
 from bfreplay.replay.tables import RowTable
 
 _TRIGGER_WORDS = [
@@ -66,7 +67,7 @@ class DecisionLog:
         self.n_grown = 0
         self.n_shrunk = 0
         self.decide_s = 0.0
-        self.slowest: dict[str, float | int] | None = None
+        self.slowest: SlowestDecision | None = None
 
     @property
     def n_rows(self) -> int:
@@ -96,8 +97,8 @@ class DecisionLog:
         self.n_grown += outcome.grown
         self.n_shrunk += outcome.shrunk
         self.decide_s += decide_s
-        if decide_s and (self.slowest is None or decide_s > self.slowest["decide_s"]):
-            self.slowest = {"decide_s": decide_s, "time_us": at.now_us, "n_idle": at.n_idle, "n_jobs": at.n_jobs}
+        if decide_s and (self.slowest is None or decide_s > self.slowest.decide_s):
+            self.slowest = SlowestDecision(decide_s=decide_s, time_us=at.now_us, n_idle=at.n_idle, n_jobs=at.n_jobs)
 
     def _of_solution(self, solution: Solution) -> tuple[float | str | None, ...]:
         """Columns ``objective`` to ``message``."""
@@ -134,7 +135,7 @@ class DecisionLog:
 
 
 def kind_of(process: str, solver: str | None, quality: str, fell_back_from: str | None) -> str:
-    """Key of ``summary["decisions"]`` that a row of the decision table counts under, from its columns.
+    """Key of ``summary.decisions`` that a row of the decision table counts under, from its columns.
 
     A proof belongs to the solver that gave it: that of a fallback does not count as ``proven``.
     """

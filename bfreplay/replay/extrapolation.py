@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -34,9 +33,8 @@ def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
     return [_sentence(curve, first, last, names) for (_, first, last), (curve, names) in found.items()]
 
 
-def shown_warnings(summary: Mapping[str, Any]) -> list[str]:
-    """Those of a run's summary, for texts and pages: the first few, and how many more there are."""
-    sentences: list[str] = summary.get("extrapolation", [])
+def shown_warnings(sentences: Sequence[str]) -> list[str]:
+    """The first few of a run's warnings, for texts and pages, and how many more there are."""
     more = len(sentences) - _SHOWN
     return [*sentences[:_SHOWN], *([f"{count(more, 'such warning')} more: summary.extrapolation"] if more > 0 else [])]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.replay.active import NEVER_US
+from bfreplay.replay.run_record import JobTimes, Scores, Times
 from bfreplay.replay.tables import RowTable
 from bfreplay.workload import ElasticJob, Ending
 
@@ -18,9 +19,6 @@ ENDED = ("finished", *(ending.value for ending in Ending))
 STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 """Of jobs at the end of the window."""
 
-_OF_THE_BEST = (
-    "best_score", "best_job", "best_params", "best_time_us", "best_finished_score", "best_finished_job"
-)  # fmt: skip
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
 
@@ -163,33 +161,29 @@ class JobOutcomes:
             undecided = "void" if status in ENDED else "open"
             self.deadlines[undecided if met is None else "met" if met else "missed"] += 1
 
-    def times(self) -> dict[str, Any]:
-        """Seconds from submit to first start and to finish, of the jobs that got there: count, median, 95 %."""
-        return {
-            name: {
-                "n_jobs": len(values),
-                "median_s": float(np.percentile(values, 50)) if values else None,
-                "p95_s": float(np.percentile(values, 95)) if values else None,
-            }
-            for name, values in (("submit_to_start", self._to_start_s), ("submit_to_finish", list(self.jct_s.values())))
-        }
+    def times(self) -> JobTimes:
+        """From submission to first start and to finish, of the jobs that got there."""
+        return JobTimes(
+            submit_to_start=Times.of(self._to_start_s), submit_to_finish=Times.of(list(self.jct_s.values()))
+        )
 
     @property
-    def scores(self) -> dict[str, Any] | None:
-        """Reports, the best score of all, and the best last score of a finished job; ``None`` without a source."""
+    def scores(self) -> Scores | None:
+        """Reports and best scores; ``None`` without a source."""
         if not self._has_scores:
             return None
-        n_reports = sum(number for number, _, _ in self._scores.values())
-        scores: dict[str, Any] = {"n_reports": n_reports, **dict.fromkeys(_OF_THE_BEST)}
-        if self._best is not None:
-            score, index, time_us = self._best
-            job = self._jobs[index]
-            best = {"score": score, "job": job.name, "params": dict(job.params), "time_us": time_us}
-            scores |= {f"best_{key}": value for key, value in best.items()}
-        if self._best_finished is not None:
-            score, index = self._best_finished
-            scores |= {"best_finished_score": score, "best_finished_job": self._jobs[index].name}
-        return scores
+        score, index, time_us = self._best or (None, None, None)
+        job = None if index is None else self._jobs[index]
+        last, finished = self._best_finished or (None, None)
+        return Scores(
+            n_reports=sum(number for number, _, _ in self._scores.values()),
+            best_score=score,
+            best_job=None if job is None else job.name,
+            best_params=None if job is None else dict(job.params),
+            best_time_us=time_us,
+            best_finished_score=last,
+            best_finished_job=None if finished is None else self._jobs[finished].name,
+        )
 
     def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:
         """Hand all rows to the table, with how long each job took under the isolated policy, where that is known."""

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import msgspec
 
 from bfreplay.errors import LedgerError
+from bfreplay.result_folders.records import Part
 
-_US_PER_NODE_HOUR = 3_600_000_000
+US_PER_NODE_HOUR = 3_600_000_000
 _SAMPLE_TOLERANCE = 1e-9
 """Samples are sums of some 1e6 rounded products, so two ways of adding them agree to this, relatively."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class NodeHours(Part, frozen=True, kw_only=True):
+    """Node-hours by label; useful, rescaling, lost to preemption, and unused add up to the idle ones."""
+
+    idle: float
+    useful: float
+    rescaling: float
+    lost_to_preemption: float
+    unused: float  # the next two together
+    unused_free: float  # held by no job
+    unused_stalled: float  # held by a job that could not run
+
+    @property
+    def used(self) -> float:
+        """On which a job worked: useful, rescaling, lost to preemption."""
+        return self.useful + self.rescaling + self.lost_to_preemption
+
+
+_NONE = NodeHours(idle=0, useful=0, rescaling=0, lost_to_preemption=0, unused=0, unused_free=0, unused_stalled=0)
+
+
+class Ledger(Part, frozen=True, kw_only=True):
     """Totals of a run. Node time in node-microseconds (whole numbers), samples as floats.
 
     One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did
     (``useful``, ``rescaling``, ``preempted``, ``stalled``, job by job) and from what nobody held (``free``,
     event by event). A third, ``allocated_node_us``, is the sum over the allocation intervals as written to disk.
+    ``node_hours`` follows from these.
     """
 
     idle_node_us: int
@@ -33,6 +54,20 @@ class Ledger:
     rescale_samples: float  # worked off (continuous) or charged (published)
     preempt_samples: float
     trimmed_samples: float  # made after a job's work was done
+    node_hours: NodeHours = _NONE
+
+    def __post_init__(self) -> None:
+        node_us = {
+            "idle": self.idle_node_us,
+            "useful": self.useful_node_us,
+            "rescaling": self.rescaling_node_us,
+            "lost_to_preemption": self.preempted_node_us,
+            "unused": self.unused_node_us,
+            "unused_free": self.free_node_us,
+            "unused_stalled": self.stalled_node_us,
+        }
+        hours = NodeHours(**{name: each / US_PER_NODE_HOUR for name, each in node_us.items()})
+        msgspec.structs.force_setattr(self, "node_hours", hours)
 
     @property
     def unused_node_us(self) -> int:
@@ -87,19 +122,3 @@ class Ledger:
                 raise LedgerError(
                     f"{name} node time of the holes does not close: {in_holes} node-us against {here}; {self}"
                 )
-
-    def to_dict(self) -> dict[str, object]:
-        """Raw totals and node-hours, JSON-ready."""
-        hours = {
-            name: node_us / _US_PER_NODE_HOUR
-            for name, node_us in (
-                ("idle", self.idle_node_us),
-                ("useful", self.useful_node_us),
-                ("rescaling", self.rescaling_node_us),
-                ("lost_to_preemption", self.preempted_node_us),
-                ("unused", self.unused_node_us),
-                ("unused_free", self.free_node_us),
-                ("unused_stalled", self.stalled_node_us),
-            )
-        }
-        return {"node_hours": hours, **asdict(self)}

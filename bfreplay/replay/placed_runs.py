@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
-
-
-def node_types_of(run: RunResult) -> tuple[str, ...]:
-    """Types of the nodes of the log; one that stands for all where it does not tell them apart."""
-    return tuple(run.record["inputs"]["events"]["metadata"].get("node_types") or (ANY_TYPE,))
 
 
 def is_placed_by_policy(run: RunResult) -> bool:
     """Whether the policy chose nodes, not only their number, so that counts alone do not repeat its decisions."""
     words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
-    return len(node_types_of(run)) > 1 or _has_shared_nodes(run) or any("round" in word.split("+") for word in words)
+    return (
+        len(run.record.inputs.node_types) > 1
+        or _has_shared_nodes(run)
+        or any("round" in word.split("+") for word in words)
+    )
 
 
 def refuse_placed_by_policy(run: RunResult, fix: str) -> None:

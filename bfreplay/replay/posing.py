@@ -21,7 +21,6 @@ from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
@@ -52,21 +51,21 @@ class Poser:
     def __init__(
         self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
     ) -> None:
-        config = run.record["config"]
-        policy = config["policy"]
+        config = run.record.config
+        policy = config.described
         # of a decision that none was recorded for: an older run, or one that the policy was not asked about
-        self._else = policy.get("t_fwd_s", policy.get("forward_time", {}).get("start_s"))
+        self._else = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
         self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
         if self._given is None and self._else is None:
             raise InputError(
-                f"the policy {policy.get('name')!r} of the run has no forward-looking time, and a decision is "
+                f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is "
                 "posed with one",
                 column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )  # fmt: skip
-        self._is_bftrainers = policy.get("name") == BFTrainerPolicy.name
-        self._objective = _objective_of(run, policy.get("objective", {}).get("spec", OWN), objective, allow_code)
+        self._is_bftrainers = policy.name == BFTrainerPolicy.name
+        self._objective = _objective_of(run, policy.objective_spec, objective, allow_code)
         self._learner = _learner_of(run)
-        self._is_seeded = config["semantics"] == Semantics.PUBLISHED
+        self._is_seeded = config.semantics == Semantics.PUBLISHED
 
     def t_fwd_s(self, moment: Moment) -> float:
         """Forward-looking time of the question: the given one, or that of the run's policy."""
@@ -74,7 +73,7 @@ class Poser:
 
     def _of_run(self, moment: Moment) -> float:
         recorded = moment.row.get("t_fwd_s")
-        return float(self._else if recorded is None else recorded)
+        return float((self._else or 0.0) if recorded is None else recorded)
 
     def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
         """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
@@ -122,7 +121,7 @@ def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: 
 
 def _learner_of(run: RunResult) -> LearningPolicy | None:
     """What believed the curves in a run whose policy did not know them."""
-    options = learning_from_record(run.record)
+    options = learning_from_record(run.record.config.policy)
     if options is None:
         return None
     asked = BFTrainerPolicy()  # stands for any policy: what is learnt depends on when it was asked alone

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +182,7 @@ def decision_at(run: RunResult, time_us: int) -> int:
         The time is before the first decision, or after the window.
     """
     times = np.asarray(run.table("decisions")["time"].cast("int64"))
-    end_us = run.record["config"]["window_end_us"]
+    end_us = run.record.config.window_end_us
     if not (times.size and times[0] <= time_us <= end_us):
         raise InputError(
             "no decision of the run is in force at this time",
@@ -218,9 +218,12 @@ def _decision(
         "counts": moment.counts.tolist(),
         "objective_of_counts": worth if math.isfinite(worth) else None,
         "answer": {name: moment.row[name] for name in OF_THE_ANSWER},
-        "config": record["config"],
-        "inputs": {what: record["inputs"][what]["files"] for what in ("events", "jobs")},
-        "bfreplay": record["versions"].get("bfreplay"),
+        "config": record.config.to_json(),
+        "inputs": {
+            "events": [asdict(file) for file in record.inputs.events.files],
+            "jobs": [asdict(file) for file in record.inputs.jobs.files],
+        },
+        "bfreplay": record.versions.get("bfreplay"),
     }
     return RecordedDecision(
         moment.index, moment.state.time_us, problem, tuple(names), moment.counts, about, deepcopy(moment.state),

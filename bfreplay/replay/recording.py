@@ -54,7 +54,7 @@ class Recording(RowTable):
             )  # fmt: skip
         self._last = last
         table = table.slice(0, last + 1).combine_chunks()
-        self._version = run.record["versions"].get("bfreplay")
+        self._version = run.record.versions.get("bfreplay")
         self._columns_of_run = {
             name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
             for name in (*_SAME, *_CLOSE, *OF_THE_ANSWER)

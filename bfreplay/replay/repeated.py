@@ -91,14 +91,12 @@ class Repetition:
         allow_code: bool = False,
     ) -> None:
         self._recording = Recording(run, run.table("decisions").num_rows - 1 if last is None else last)
-        config = run.record["config"]
+        config = run.record.config
         log, given = inputs_of(run, events, jobs, curves, allow_code=allow_code)
         policy = _AsRecorded(self)
-        settings = ReplaySettings(
-            config["max_parallel"], config["semantics"], config["seed"], seed_map=policy.first_map
-        )
+        settings = ReplaySettings(config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map)
         self._events = log
-        self._jobs = jobs_in_window(given, log, settings, unlimited_work=config["unlimited_work"])
+        self._jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
         self._settings = settings
         self._policy = policy
         self._watch: Watcher | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bfreplay import defaults
@@ -23,12 +24,14 @@ from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.feed import refuse_other_types
-from bfreplay.replay.record import record_of_inputs, summary_of
+from bfreplay.replay.record import config_of, recorded_inputs, summary_of
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_record import RunRecord, Seconds, Session
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import idle_node_us, reason_without_baselines, yardsticks
 from bfreplay.result_folders import RUN, new_folder, record_json
+from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource
 
 
@@ -118,12 +121,13 @@ def replay_log(
             from bfreplay.replay.isolated_run import isolated_jct_s, refuse_source
 
             refuse_source(anchored)
-        record = record_of_inputs(events, workload, policy, settings, unlimited_work=unlimited_work)
-        notes: dict[str, Any] = {
-            "started": datetime.now(UTC).isoformat(timespec="seconds"), "files": files, **(session or {})
-        }  # fmt: skip
-        for document in (record, notes):
-            record_json(document, "the run")  # what cannot be written is better known before the replay than after it
+        config = config_of(events, policy, settings, unlimited_work=unlimited_work)
+        inputs = recorded_inputs(events, workload)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        called = dict(session or {})
+        # what cannot be written is better known before the replay than after it
+        record_json(called, "the run")
+        record_json(inputs, "the run")
         place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
             type_names = events.node_types.names
@@ -134,7 +138,8 @@ def replay_log(
             )  # fmt: skip
             policy.foresee(events)
             measured = None
-            t_fwd_s = float(record["config"]["policy"].get("t_fwd_s", dedicated_t_fwd_s))
+            own_t_fwd_s = config.described.t_fwd_s
+            t_fwd_s = float(dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
             comparing = perf_counter()
             if with_efficiency and not isinstance(anchored, JobSet):
                 # before the run, so that what a source tells of its last replay is of this one
@@ -151,7 +156,7 @@ def replay_log(
             engine.outcomes.write(isolated)
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
-                record["config"]["window_end_us"] = engine.end_us
+                config = msgspec.structs.replace(config, window_end_us=engine.end_us)
             tables = recorder.close()
             loop_s += perf_counter() - looping
             comparing = perf_counter()
@@ -168,27 +173,44 @@ def replay_log(
                     with_finish=engine.outcomes.last_finish_us is not None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
-            record["summary"] = summary_of(events, engine, ledger, measured, bound, no_baselines, isolated)
+            summary = summary_of(events, engine, ledger, measured, bound, no_baselines, isolated)
             known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
-            notes |= {
-                "seconds": {
-                    "parse_s": engine.timeline.read_s,
-                    "decide_s": engine.log.decide_s,
-                    "loop_s": loop_s - known_s,
-                    "write_s": recorder.write_s,
-                    "dedicated_s": compared_s,
-                    "bound_s": bound_s,
-                    "isolated_s": isolated_s,
-                },
-                "slowest_decision": engine.log.slowest,
-                "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            }
+            seconds = Seconds(
+                parse_s=engine.timeline.read_s,
+                decide_s=engine.log.decide_s,
+                loop_s=loop_s - known_s,
+                write_s=recorder.write_s,
+                dedicated_s=compared_s,
+                bound_s=bound_s,
+                isolated_s=isolated_s,
+            )
+            result = RunResult(
+                RunRecord(
+                    schema_version=RUN.schema_version,
+                    versions=versions(),
+                    config=config,
+                    inputs=inputs,
+                    summary=summary,
+                ),
+                None if out is None else Path(out).resolve(),
+                tables,
+                session=Session(
+                    started=started,
+                    files=called.pop("files", files),
+                    seconds=seconds,
+                    slowest_decision=engine.log.slowest,
+                    peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                    command=called.pop("command", ""),
+                    worker=called.pop("worker", None),
+                    load_s=called.pop("load_s", None),
+                    more=called,
+                ),
+            )
             if folder is not None:
-                for name, document in zip((RUN.record_file, *RUN.more_documents), (record, notes), strict=True):
-                    (folder / name).write_text(record_json(document, "the run"), encoding="utf-8")
+                result = result.written(folder)
     finally:
         policy.close()
-    return RunResult(record, notes, None if out is None else Path(out).resolve(), tables)
+    return result
 
 
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:

@@ -1,16 +1,14 @@
-"""What a run was to those who wait for their jobs, and to whoever pays: JCT, makespan, utilisation, cost, fairness."""
+"""Scheduling metrics of a run: completion times, makespan, utilisation, cost, finish-time fairness."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from bfreplay.replay.job_outcomes import JobOutcomes
-from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
+from bfreplay.replay.run_record import Fairness, Scheduling
 from bfreplay.replay.settings import ReplaySettings
-
-_US_PER_NODE_HOUR = 3_600_000_000
 
 ISOLATED_POLICY = "gavel.isolated"
 """Gives every job an equal part of the nodes: what finish-time fairness is measured by."""
@@ -23,10 +21,8 @@ def scheduling_summary(
     settings: ReplaySettings,
     window_start_us: int,
     isolated_jct_s: Mapping[int, float] | None,
-) -> dict[str, Any]:
-    """Metrics of scheduling, JSON-ready, as Gavel's evaluation has them (OSDI'20, section 7).
-
-    Jobs are those that the run is about (``ReplaySettings.measured``), node time is that of the whole run.
+) -> Scheduling:
+    """Scheduling metrics of a replay.
 
     Parameters
     ----------
@@ -52,25 +48,21 @@ def scheduling_summary(
     last_us = max((job.submit_us + round(outcomes.jct_s[index] * 1e6) for index, job in done.items()), default=None)
     is_done = last_us is not None and len(done) == len(jobs)
     ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
-    hours = {name: node_us / _US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
-    return {
-        "n_jobs": len(jobs),
-        "n_completed": len(done),
-        "average_jct_s": mean(outcomes.jct_s[index] for index in done),
-        "average_jct_s_by_weight": {weight: mean(jct_s) for weight, jct_s in by_weight.items()},
-        "makespan_s": (last_us - window_start_us) / 1e6 if is_done and last_us is not None else None,
-        "utilisation": ran_us / ledger.idle_node_us if ledger.idle_node_us else None,
-        "node_hours_by_type": hours,
-        "cost": cost_of(hours, {name: settings.price_of(name) for name in hours}),
-        "finish_time_fairness": None
-        if isolated_jct_s is None
-        else {
-            **fairness_of(
-                outcomes.jct_s[index] / isolated_jct_s[index] for index in done if isolated_jct_s.get(index, 0.0) > 0
-            ),
-            "policy": ISOLATED_POLICY,
-        },
-    }
+    hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
+    rhos = None
+    if isolated_jct_s is not None:
+        rhos = [outcomes.jct_s[index] / isolated_jct_s[index] for index in done if isolated_jct_s.get(index, 0.0) > 0]
+    return Scheduling(
+        n_jobs=len(jobs),
+        n_completed=len(done),
+        average_jct_s=mean(outcomes.jct_s[index] for index in done),
+        average_jct_s_by_weight={weight: math.fsum(jct_s) / len(jct_s) for weight, jct_s in by_weight.items()},
+        makespan_s=(last_us - window_start_us) / 1e6 if is_done and last_us is not None else None,
+        utilisation=ran_us / ledger.idle_node_us if ledger.idle_node_us else None,
+        node_hours_by_type=hours,
+        cost=cost_of(hours, {name: settings.price_of(name) for name in hours}),
+        finish_time_fairness=None if rhos is None else fairness_of(rhos),
+    )
 
 
 def weight_text(weight: float) -> str:
@@ -95,14 +87,11 @@ def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> fl
     return math.fsum(parts)
 
 
-def fairness_of(rhos: Iterable[float]) -> dict[str, float | None]:
-    """Finish-time fairness of all jobs together, from ``rho`` of each: its JCT over that under the isolated policy.
-
-    Above 1 a job would have been better off with its equal part of the nodes (Themis, NSDI'20; Gavel, OSDI'20).
-    """
-    values = list(rhos)
-    return {
-        "average_rho": mean(values),
-        "largest_rho": max(values, default=None),
-        "share_above_1": sum(rho > 1 for rho in values) / len(values) if values else None,
-    }
+def fairness_of(rhos: Sequence[float]) -> Fairness:
+    """Finish-time fairness of all jobs together, from the ``rho`` of each."""
+    return Fairness(
+        average_rho=mean(rhos),
+        largest_rho=max(rhos, default=None),
+        share_above_1=sum(rho > 1 for rho in rhos) / len(rhos) if rhos else None,
+        policy=ISOLATED_POLICY,
+    )

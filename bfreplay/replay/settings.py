@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
@@ -71,3 +72,9 @@ class ReplaySettings:
     def price_of(self, node_type: str) -> float | None:
         """Dollars of a node-hour; ``None`` where nobody said."""
         return self.prices.get(node_type, defaults.NODE_PRICES.get(node_type))
+
+    def to_config(self, node_types: Iterable[str]) -> dict[str, Any]:
+        """Settings as the record of a run keeps them, with the known prices of the log's node types."""
+        config = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "seed_map"}
+        prices = {name: float(price) for name in node_types if (price := self.price_of(name)) is not None}
+        return config | {"prices": prices}

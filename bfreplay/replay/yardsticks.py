@@ -18,6 +18,7 @@ from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.pool import NodePool
 from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.run_record import Efficiency, LearningCost
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.timeline import Timeline
 from bfreplay.workload import JobSet, JobSource
@@ -50,70 +51,7 @@ class Total:
         outcomes = engine.outcomes
         by_status = {status: n for status, n in outcomes.by_status.items() if n}
         scores = outcomes.scores
-        return cls(samples, outcomes.last_finish_us, by_status, None if scores is None else scores["best_score"])
-
-
-@dataclass(frozen=True, slots=True)
-class Efficiency:
-    """U of a run: samples on idle nodes over samples on as many dedicated nodes (arXiv:2106.12091, section IV).
-
-    Parameters
-    ----------
-    equivalent_nodes
-        Integral of the number of idle nodes over time, divided by the window's length.
-    t_fwd_s
-        Forward-looking time of the decisions on the dedicated nodes.
-    samples, dedicated_samples
-        Processed in the window on the idle nodes, and on ``equivalent_nodes`` dedicated ones: interpolated between
-        the whole numbers of nodes below and above.
-    last_finish_us, dedicated_last_finish_us
-        When the last job left (on the nearest whole number of dedicated nodes), ``None`` when not all did; when
-        both finished everything, U is 1 by construction and these tell the difference.
-    dedicated_jobs, dedicated_best_score
-        Jobs by status there, and the best score of a job source.
-    """
-
-    equivalent_nodes: float
-    t_fwd_s: float
-    samples: float
-    dedicated_samples: float
-    last_finish_us: int | None
-    dedicated_last_finish_us: int | None
-    dedicated_jobs: Mapping[str, int]
-    dedicated_best_score: float | None
-
-    @property
-    def u(self) -> float | None:
-        """``samples / dedicated_samples``; ``None`` when the dedicated nodes make nothing."""
-        return self.samples / self.dedicated_samples if self.dedicated_samples > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class LearningCost:
-    """A run with learned curves against the same run with known ones.
-
-    Parameters
-    ----------
-    samples, known_samples
-        Processed in the window with learned and with known curves. Equal where both finish everything: then the times
-        tell the difference.
-    last_finish_us, known_last_finish_us
-        When the last job left, ``None`` when not all did.
-    known_jobs, known_best_score
-        Jobs by status with known curves, and the best score of a job source.
-    """
-
-    samples: float
-    known_samples: float
-    last_finish_us: int | None
-    known_last_finish_us: int | None
-    known_jobs: Mapping[str, int]
-    known_best_score: float | None
-
-    @property
-    def lost(self) -> float | None:
-        """Share of the samples that learning cost; negative where it happened to help; ``None`` for none at all."""
-        return 1 - self.samples / self.known_samples if self.known_samples > 0 else None
+        return cls(samples, outcomes.last_finish_us, by_status, None if scores is None else scores.best_score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +63,34 @@ class Yardsticks:
     dedicated: Total
     known: Total | None  # None: the run's policy knows the curves
 
-    def efficiency(self, run: Total) -> Efficiency:
-        """U of the run."""
+    def efficiency(self, run: Total, *, is_comparable: bool) -> Efficiency:
+        """U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
         there = self.dedicated
         return Efficiency(
-            self.equivalent_nodes, self.t_fwd_s, run.samples, there.samples, run.last_finish_us, there.last_finish_us,
-            there.jobs, there.best_score,
-        )  # fmt: skip
+            equivalent_nodes=self.equivalent_nodes,
+            t_fwd_s=self.t_fwd_s,
+            samples=run.samples,
+            dedicated_samples=there.samples,
+            last_finish_us=run.last_finish_us,
+            dedicated_last_finish_us=there.last_finish_us,
+            dedicated_jobs=dict(there.jobs),
+            dedicated_best_score=there.best_score,
+            u=run.samples / there.samples if is_comparable and there.samples > 0 else None,
+        )
 
-    def learning_cost(self, run: Total) -> LearningCost | None:
+    def learning_cost(self, run: Total, *, is_comparable: bool) -> LearningCost | None:
         """What learning cost the run; ``None`` for one that knew the curves."""
         known = self.known
         if known is None:
             return None
         return LearningCost(
-            run.samples, known.samples, run.last_finish_us, known.last_finish_us, known.jobs, known.best_score
+            samples=run.samples,
+            known_samples=known.samples,
+            last_finish_us=run.last_finish_us,
+            known_last_finish_us=known.last_finish_us,
+            known_jobs=dict(known.jobs),
+            known_best_score=known.best_score,
+            lost=1 - run.samples / known.samples if is_comparable and known.samples > 0 else None,
         )
 
 

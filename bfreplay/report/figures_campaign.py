@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.replay.run_record import RunRecord
 from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, plain_tick
 from bfreplay.report.look import OKABE_ITO
 
@@ -38,10 +39,9 @@ class Span:
     is_relative: bool = False
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Span:
+    def of_record(cls, record: RunRecord) -> Span:
         """That of the run with this ``run.json``."""
-        config, metadata = record["config"], record["inputs"]["events"]["metadata"]
-        return cls(config["window_start_us"], config["window_end_us"], metadata.get("time_origin") == "relative")
+        return cls(record.config.window_start_us, record.config.window_end_us, record.inputs.is_relative)
 
     def days(self, time_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
@@ -57,11 +57,11 @@ class StackedNodes:
     mean: NDArray[np.float64]
 
 
-def title_of(record: Mapping[str, Any], *words: str) -> str:
+def title_of(record: RunRecord, *words: str) -> str:
     """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
-    source = record["inputs"]["jobs"].get("source") or {}
-    cluster = record["inputs"]["events"]["metadata"].get("cluster")
-    return ", ".join(word for word in (*words, source.get("name"), record["config"]["policy"]["name"], cluster) if word)
+    source = record.inputs.jobs.source or {}
+    cluster = record.inputs.events.metadata.cluster
+    return ", ".join(word for word in (*words, source.get("name"), record.config.described.name, cluster) if word)
 
 
 def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Span) -> StackedNodes:

@@ -7,10 +7,9 @@ from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from bfreplay.answers.soundness import check_run
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.metrics import key_figures
 from bfreplay.replay.scheduling_text import is_about_scheduling
-from bfreplay.report.page.facts import facts_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written
 
@@ -69,7 +68,7 @@ class RunPlots:
         """
         figure = figure_named(name)
         if self._run.folder is not None:
-            check_run(self._run)
+            self._run.check()
         drawn = figure.draw({"": figure.data(self._run)})
         # a notebook shows matplotlib's figures only once pyplot has been imported
         vars(drawn)["_repr_png_"] = partial(_png, drawn)
@@ -92,14 +91,14 @@ def run_html(run: RunResult) -> str:
     """Table of the numbers that matter of ``run`` with its warnings, as HTML that needs nothing else."""
     from jinja2 import Environment
 
-    facts = facts_of(run)
+    facts = key_figures(run)
     keys = (*_TOLD, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _TOLD
     told = [facts[key] for key in keys if key in facts and facts[key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
     rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
     title = ", ".join(
         word for word in (
-            run.record["inputs"]["events"]["metadata"].get("cluster"), run.record["config"]["policy"]["name"],
+            run.record.inputs.events.metadata.cluster, run.record.config.described.name,
         ) if word
     )  # fmt: skip
     place = "in memory" if run.folder is None else str(run.folder)

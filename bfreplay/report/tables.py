@@ -6,22 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from bfreplay.datasets.times import EPOCH
+from bfreplay.replay.metrics import Kind
 from bfreplay.wording import amount, duration
 
-Kind = Literal[
-    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
-]  # fmt: skip
-"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
-``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
-0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
-the epoch, in UTC."""
-
 MISSING = "–"
-HELD_NOTHING_MADE = "held, nothing made"
-"""Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What every command that writes a folder of results does alike: it appears whole or not at all, and is read again."""
 
 from bfreplay.result_folders.kinds import COMPARISON, LAB, RUN, SWEEP, TUNING, ResultKind
-from bfreplay.result_folders.reading import ResultTables, SavedResult, read_documents
-from bfreplay.result_folders.writing import FAILURES, check_target, new_folder, record_json
+from bfreplay.result_folders.reading import Result, ResultTables, SavedResult, check_digest, digest, read_documents
+from bfreplay.result_folders.records import ResultRecord, typed
+from bfreplay.result_folders.writing import FAILURES, check_target, new_folder, record_json, write_record
 
 __all__ = [
     "COMPARISON",
@@ -11,11 +12,17 @@ __all__ = [
     "RUN",
     "SWEEP",
     "TUNING",
+    "Result",
     "ResultKind",
+    "ResultRecord",
     "ResultTables",
     "SavedResult",
+    "check_digest",
     "check_target",
+    "digest",
     "new_folder",
     "read_documents",
     "record_json",
+    "typed",
+    "write_record",
 ]

@@ -17,13 +17,15 @@ class ResultKind:
     record_file
         The JSON document that makes a folder one of this kind; its ``schema_version`` says how to read the rest.
     schema_version
-        The version that is written, and the only one that is read.
+        The version that is written.
     made_by
         The command that makes such a folder.
     more_documents
         Other JSON documents that it must hold.
     hints
         Why a table may be missing, by its name.
+    also_reads
+        Earlier schema versions that are read as well.
     """
 
     word: str
@@ -32,19 +34,17 @@ class ResultKind:
     made_by: str
     more_documents: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
+    also_reads: tuple[int, ...] = ()
 
 
 RUN = ResultKind(
     word="run",
     record_file="run.json",
-    schema_version=1,
+    schema_version=2,
+    also_reads=(1,),  # without checksums
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
-    hints={
-        "nodes": "nodes are recorded only with record_nodes=True (--record-nodes)",
-        "pool": "runs made before the pool of idle nodes was recorded have none: replay again",
-        "holes": "runs made before holes were recorded have none: replay again",
-    },
+    hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
 )
 """One finished replay."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +16,15 @@ import pyarrow.parquet as pq
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
 from bfreplay.result_folders.kinds import ResultKind
+from bfreplay.result_folders.records import JsonObject, ResultRecord, typed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_Record = TypeVar("_Record", bound=ResultRecord)
 
-def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
+
+def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
     """Read the record of a result folder, then its other documents, in the order in which ``kind`` has them.
 
     Raises
@@ -28,7 +34,7 @@ def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
     """
     documents = [_read_document(folder, name, kind) for name in (kind.record_file, *kind.more_documents)]
     found = documents[0].get("schema_version")
-    if found != kind.schema_version:
+    if isinstance(found, bool) or found not in (kind.schema_version, *kind.also_reads):
         raise InputError(
             f"the {kind.word} folder has another schema version",
             file=folder / kind.record_file,
@@ -40,7 +46,7 @@ def read_documents(folder: Path, kind: ResultKind) -> list[dict[str, Any]]:
     return documents
 
 
-def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
+def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     try:
         text = (folder / name).read_text(encoding="utf-8")
         document = parse_json(text, parse_constant=_refused, parse_float=_finite)
@@ -52,7 +58,7 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> dict[str, Any]:
         why = f"{name} is no JSON document ({error})"
     else:
         if isinstance(document, dict):
-            escaped: dict[str, Any] = printable_json(document)
+            escaped: JsonObject = printable_json(document)
             return escaped
         why = f"{name} is a JSON {type(document).__name__}, not an object"
     raise InputError(
@@ -77,8 +83,8 @@ def _printable_table(table: pa.Table) -> pa.Table:
     """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
     if (names := [printable(name) for name in table.column_names]) != table.column_names:
         table = table.rename_columns(names)
-    for i, field in enumerate(table.schema):
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    for i, column_field in enumerate(table.schema):
+        kind = column_field.type.value_type if pa.types.is_dictionary(column_field.type) else column_field.type
         innermost = kind
         while isinstance(innermost, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
             innermost = innermost.value_type
@@ -89,25 +95,28 @@ def _printable_table(table: pa.Table) -> pa.Table:
         if innermost is not kind:
             lists = column.to_pylist()
             if (shown := printable_json(lists)) != lists:
-                table = table.set_column(i, field.name, pa.array(shown))
+                table = table.set_column(i, column_field.name, pa.array(shown))
             continue
         texts = pc.unique(column.cast(kind)).to_pylist()
         escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
         if escaped:
             shown = pa.array([escaped.get(text, text) for text in column.to_pylist()], kind)
-            table = table.set_column(i, field.with_type(kind), shown)
+            table = table.set_column(i, column_field.with_type(kind), shown)
     return table
 
 
 class ResultTables:
-    """Tables of a result by name: those in memory, and those of its folder, read when first asked for.
-
-    For dataclasses with the fields ``folder`` (``None`` in memory) and ``tables``.
-    """
+    """Tables of a result by name: those in memory, and those of its folder, read when first asked for."""
 
     kind: ClassVar[ResultKind]
+    schemas: ClassVar[Mapping[str, pa.Schema]] = {}  # of tables that are written with one
     folder: Path | None
     tables: dict[str, pa.Table]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the folder's tables by file name; empty where none was recorded."""
+        return {}
 
     def table(self, name: str) -> pa.Table:
         """Table ``name``, without ``.parquet``.
@@ -115,20 +124,36 @@ class ResultTables:
         Raises
         ------
         InputError
-            There is no such table, or its file is damaged.
+            There is no such table, or its file is damaged, or not the one that was written.
         """
         if name not in self.tables:
             path = None if self.folder is None else self.folder / f"{name}.parquet"
             if path is None or not path.exists():
                 message = f"the {self.kind.word} has no table {name!r}"
-                raise InputError(message, file=path, fix=self.kind.hints.get(name))
+                raise InputError(
+                    message, file=path, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
+                )
             if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
                 raise self._unreadable(path, "it is no file")
             try:
-                self.tables[name] = _printable_table(pq.read_table(path))
+                if self.digests:
+                    check_digest(path, self.digests.get(path.name), self.kind)
+                found = pq.read_table(path)
+                self._check_columns(path, found.schema)
+                self.tables[name] = _printable_table(found)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
+
+    def _check_columns(self, path: Path, found: pa.Schema) -> None:
+        for column in self.schemas.get(path.stem, ()):
+            there = [found.field(k).type for k in found.get_all_field_indices(column.name)]
+            if there != [column.type]:
+                raise InputError(
+                    "the table does not have the columns that it was written with", file=path, column=column.name,
+                    value=", ".join(map(str, there)) or None, expected=f"one such column, of {column.type}",
+                    fix=f"make the folder again: '{self.kind.made_by}'",
+                )  # fmt: skip
 
     def _unreadable(self, path: Path, why: object) -> InputError:
         return InputError(
@@ -139,8 +164,15 @@ class ResultTables:
         )
 
     def has_table(self, name: str) -> bool:
-        """Whether there is such a table, damaged or not: older versions did not write all of them."""
+        """Whether there is such a table, damaged or not."""
         return name in self.tables or (self.folder is not None and (self.folder / f"{name}.parquet").exists())
+
+    def check(self) -> int:
+        """Read every table that the folder should have; returns how many. Raises as ``table`` does."""
+        names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
+        for name in names:
+            self.table(name)
+        return len(names)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Table ``name`` as a data frame; raises as ``table`` does."""
@@ -149,20 +181,65 @@ class ResultTables:
 
 
 class SavedResult(ResultTables):
-    """A folder of results as others read it: ``record`` and tables. Subclasses say of which ``kind``.
-
-    Parameters
-    ----------
-    folder
-        Where it lies.
-
-    Raises
-    ------
-    InputError
-        It is none of this kind, or one of another schema version.
-    """
+    """A folder of results whose record is plain JSON."""
 
     def __init__(self, folder: Path) -> None:
         self.record = read_documents(folder, self.kind)[0]
         self.folder = folder
         self.tables = {}
+
+
+@dataclass(frozen=True, repr=False)
+class Result(ResultTables, Generic[_Record]):
+    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
+
+    Parameters
+    ----------
+    record
+        Contents of the folder's JSON document.
+    folder
+        Where it lies; ``None`` in memory.
+    tables
+        Tables in memory by name; read from the folder when they are asked for otherwise.
+    """
+
+    record_type: ClassVar[type[ResultRecord]]
+
+    record: _Record
+    folder: Path | None = None
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a folder.
+
+        Raises
+        ------
+        InputError
+            It is none of this kind, damaged, or of another schema version.
+        """
+        path = Path(folder)
+        (document,) = read_documents(path, cls.kind)
+        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the folder's tables by file name."""
+        return self.record.sha256
+
+
+def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
+    """Raise ``InputError`` unless the content of ``file`` has this SHA-256."""
+    found = digest(file)
+    if found != expected:
+        raise InputError(
+            f"the file is not the one that was written with this {kind.word}: it is damaged, changed, or of another",
+            file=file, column="sha256", value=found, expected=expected or f"no such file in {kind.record_file}",
+            fix=f"make the folder again: '{kind.made_by}'",
+        )  # fmt: skip
+
+
+def digest(file: Path) -> str:
+    """SHA-256 of a file, read in blocks."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

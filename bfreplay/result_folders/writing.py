@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import naming, remove_leftovers, temporary_name
 from bfreplay.result_folders.kinds import ResultKind
+from bfreplay.result_folders.reading import digest
+from bfreplay.result_folders.records import Part, ResultRecord
+
+_Record = TypeVar("_Record", bound=ResultRecord)
 
 FAILURES = "failures"
 """The folder in a folder of results that keeps models and decisions of rejected answers."""
@@ -132,7 +138,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
     )
 
 
-def record_json(document: Mapping[str, Any], what: str) -> str:
+def record_json(document: Part | Mapping[str, object], what: str) -> str:
     """Return the text of a record file: sorted, so that the same document gives the same bytes.
 
     Raises
@@ -141,9 +147,30 @@ def record_json(document: Mapping[str, Any], what: str) -> str:
         Something in it is no plain data; ``what`` cannot be recorded.
     """
     try:
-        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+        plain = document.to_json() if isinstance(document, Part) else document
+        return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise BfreplayError(
             f"{what} cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
             "may hold plain numbers, texts, lists and dicts only, and no nan or inf"
         ) from error
+
+
+def write_record(folder: Path, record: _Record, kind: ResultKind, not_in: Sequence[str] = ()) -> _Record:
+    """Write the record of a result with the digests of the tables in its folder, and return it so.
+
+    Parameters
+    ----------
+    folder
+        With all tables written.
+    record
+        Without digests.
+    kind
+        Of result.
+    not_in
+        Files of tables that are not part of the record: they hold what was measured.
+    """
+    files = sorted(file for file in folder.glob("*.parquet") if file.name not in not_in)
+    record = msgspec.structs.replace(record, sha256={file.name: digest(file) for file in files})
+    (folder / kind.record_file).write_text(record_json(record, f"the {kind.word}"), encoding="utf-8")
+    return record

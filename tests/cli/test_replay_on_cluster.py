@@ -53,9 +53,9 @@ def test_options_without_effect_are_noted(files):
         *ON_CLUSTER, "--t-fwd", "60", "--solver", "cbc", "--threads", "2", "--no-bound", "--efficiency"
     ).stderr
     assert said.splitlines() == [
+        "Note: --t-fwd has no effect with --policy gavel.max_min_fairness_perf.",
         "Note: --solver has no effect with --policy gavel.max_min_fairness_perf.",
         "Note: --threads has no effect with --policy gavel.max_min_fairness_perf.",
-        "Note: --t-fwd has no effect with --policy gavel.max_min_fairness_perf.",
         "Note: --efficiency has no effect with --cluster: neither U nor the bound is told.",
         "Note: --no-bound has no effect with --cluster: neither U nor the bound is told.",
     ]

@@ -87,12 +87,12 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--t-fwd", "60,soon"), "--t-fwd has something that is neither"),
+        (("--t-fwd", "60,soon"), "'soon' is neither a number of seconds nor"),
         (("--t-fwd", "60,,120"), "empty place"),
         (("--t-fwd", "60,60"), "t-fwd has a value twice"),
-        (("--t-fwd", "0"), "no forward-looking time"),
-        (("--max-parallel", "5,ten"), "no whole number"),
-        (("--max-parallel", "0"), "below 1"),
+        (("--t-fwd", "0"), "the forward-looking time is not a positive number"),
+        (("--max-parallel", "5,ten"), "'ten' is not a valid integer"),
+        (("--max-parallel", "0"), "not in the range x>=1"),
         (("--train", "1"), "train leaves nothing"),
         (("--train", "0"), "train is out of range"),
         (("--tolerance", "1"), "tolerance is out of range"),
@@ -115,7 +115,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(files, words, says, monk
 def test_the_help_tells_the_usual_values():
     options = {parameter.name: parameter for parameter in tune.params}
     usual = ",".join(each if isinstance(each, str) else f"{each:g}" for each in USUAL_T_FWD)
-    assert f"[default: {usual}]" in options["t_fwd_text"].help
-    assert f"[default: {','.join(map(str, USUAL_MAX_PARALLEL))}," in options["max_parallel_text"].help
+    assert f"[default: {usual}]" in options["t_fwd"].help
+    assert f"[default: {','.join(map(str, USUAL_MAX_PARALLEL))}," in options["max_parallel"].help
     assert (options["train"].default, options["tolerance"].default) == (TRAIN, TOLERANCE)
     assert CliRunner().invoke(main, ["tune", "--help"]).exit_code == 0

@@ -2,36 +2,131 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
 
 import pytest
 import rich_click as click
+from click.testing import CliRunner
 
+from bfreplay.cli import main
 from bfreplay.commands.replay import replay
+from bfreplay.commands.run_options import MILP_OPTIONS, RARE
 from bfreplay.errors import InputError
-from bfreplay.experiments.option_checks import CHECKS
-from bfreplay.experiments.run_options import OPTION_NAMES, RunOptions
+from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions, option_name
 from bfreplay.replay import RunResult
 
 WINDOW = ("2024-07-01T06:00", "2024-07-01T07:00")
 SAMPLE = {"events": "sample", "jobs": "sample", "window": list(WINDOW)}
 
 
-def test_its_options_and_defaults_are_those_of_the_command():
+OF_THE_COMMAND_ALONE = {"save_failures", "out", "force", "as_json", "quiet"}
+
+
+def _parameters() -> dict[str, click.Parameter]:
     assert isinstance(replay, click.Command)
+    return {parameter.name: parameter for parameter in replay.params}
+
+
+def test_every_option_is_on_the_command_line_and_nothing_else_is():
+    assert set(_parameters()) == {*OPTIONS} | OF_THE_COMMAND_ALONE
+    for name, parameter in _parameters().items():
+        if name in OPTIONS and not OPTIONS[name].is_argument:
+            assert parameter.opts == [f"--{option_name(name)}"]
+
+
+def test_the_command_has_the_defaults_of_the_options():
     made = RunOptions(events="sample", jobs="sample")
     context = replay.make_context("replay", ["sample", "--jobs", "sample"])
-    command = {option.opts[0].removeprefix("--"): context.params[option.name] for option in replay.params}
-    of_the_command_alone = {"save-failures", "out", "force", "json", "quiet", "allow-code"}
-    assert set(command) - of_the_command_alone == set(OPTION_NAMES)
-    for name in set(OPTION_NAMES) - {"events", "jobs"}:
-        assert getattr(made, name.replace("-", "_")) == command[name], name
+    for name in set(OPTIONS) - {"events", "jobs"}:
+        assert getattr(made, name) == context.params[name] == OPTIONS[name].default, name
 
 
-def test_every_field_is_checked():
-    assert list(CHECKS) == [field.name for field in fields(RunOptions)]
+def test_every_field_is_declared_in_a_group_with_a_text():
+    assert list(OPTIONS) == [field.name for field in fields(RunOptions)]
+    for name, declared in OPTIONS.items():
+        assert declared.group in GROUPS, name
+        assert declared.help.endswith("."), name
+    assert {declared.group for declared in OPTIONS.values()} == set(GROUPS)
+
+
+def test_help_shows_every_option_under_a_heading_and_the_rare_ones_apart():
+    text = CliRunner().invoke(main, ["replay", "--help"]).output
+    at = [text.index(f"\u2500 {heading} \u2500") for heading in (*GROUPS, RARE)]
+    assert at == sorted(at)
+    for name, parameter in _parameters().items():
+        if parameter.param_type_name == "option":
+            in_groups, among_rare = text[at[0] : at[-1]], text[at[-1] :]
+            is_rare = name == "save_failures" or (name in OPTIONS and OPTIONS[name].is_rare)
+            assert parameter.panel == RARE if is_rare else parameter.panel in GROUPS, name
+            assert re.search(rf"\u2502[* ]+{parameter.opts[0]}\b", among_rare if is_rare else in_groups), name
+
+
+def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
+    values = {
+        "events": "e.csv", "jobs": "j.csv", "curves": "c.csv", "node_type": "v100", "window": WINDOW,
+        "measure": (1, 3), "policy": "equal-share", "round": 60.0, "objective": "max-min", "t_fwd": "auto",
+        "max_parallel": 3, "learn_curves": "job", "measurement_noise": 0.1, "solver": "cbc", "formulation": "choices",
+        "fallback": "keep", "time_limit": 3.0, "gap": 0.1, "threads": 2, "solver_seed": 4, "warm_start": False,
+        "reformulate_sets": True, "memory_limit": 500, "semantics": "published", "seed": 5, "record_nodes": True,
+        "prices": "k80=0.2,v100=0.5", "fairness": True, "efficiency": False, "bound": False,
+    }  # fmt: skip
+    assert set(OPTIONS) - set(values) == {"cluster", "unlimited_work", "allow_code"}  # do not go with the others
+    words = []
+    for name, value in values.items():
+        flag = f"--{option_name(name)}"
+        if name == "events":
+            words.append(value)
+        elif isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif name == "measure":
+            words += [flag, "1:3"]
+        else:
+            words += [flag, *map(str, value if isinstance(value, tuple) else [value])]
+    made = RunOptions(**values)
+    typed = {name: value for name, value in replay.make_context("replay", words).params.items() if name in OPTIONS}
+    assert RunOptions(**typed) == made
+    assert RunOptions.from_mapping({option_name(name): value for name, value in values.items()}) == made
+
+
+def test_the_docstring_has_every_option_with_its_help():
+    for name, declared in OPTIONS.items():
+        assert f"\n    {name}\n        {declared.help.split()[0]}" in RunOptions.__doc__
+
+
+WITHOUT_EFFECT = [
+    ({"policy": "equal-share"}, "with --policy equal-share", {"solver", "formulation", "fallback", *MILP_OPTIONS}),
+    ({}, "with --solver exact", {"fallback", *MILP_OPTIONS}),
+    ({"policy": "gavel.fifo", "efficiency": False}, "with --policy gavel.fifo", {"t_fwd"}),
+    ({}, "without --learn-curves", {"measurement_noise"}),
+    ({}, "with --semantics continuous and without --measurement-noise", {"seed"}),
+    ({"measurement_noise": 0.1}, "with --semantics continuous and without --measurement-noise", {"seed"}),
+    ({"measure": (0, 1)}, "with --measure: neither U nor the bound is told", {"efficiency", "bound"}),
+    ({"events": None, "cluster": "v100=2"}, "with --cluster: neither U nor the bound is told", {"efficiency", "bound"}),
+]
+
+
+@pytest.mark.parametrize(("given", "why", "names"), WITHOUT_EFFECT)
+def test_options_without_effect_say_why(given, why, names):
+    made = RunOptions(**{"events": "sample", "jobs": "sample", **given})
+    reasons = made.without_effect()
+    assert {name for name in names if reasons.get(name) == why} == names
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"semantics": "published"}, {"learn_curves": "job", "measurement_noise": 0.1}, {"solver": "cbc"},
+     {"policy": "gavel.fifo"}],
+)  # fmt: skip
+def test_options_with_an_effect_are_not_among_them(given):
+    reasons = RunOptions(events="sample", jobs="sample", **given).without_effect()
+    expected = {
+        "semantics": {"seed"}, "learn_curves": {"seed", "measurement_noise"}, "solver": {"fallback", *MILP_OPTIONS},
+        "policy": {"t_fwd", "efficiency", "bound"},
+    }  # fmt: skip
+    assert not expected[next(iter(given))] & set(reasons)
 
 
 def test_what_is_written_is_read_back():
@@ -104,7 +199,7 @@ def test_a_run_can_be_made_and_read_again(tmp_path):
     assert saved.record == result.record
     assert saved.record["config"]["max_parallel"] == 3
     assert saved.record["config"]["policy"]["t_fwd_s"] == 60
-    assert saved.session["note"] == "mine"
+    assert saved.session.more["note"] == "mine"
     assert saved.session["load_s"] > 0
     assert saved.summary["efficiency"] is None
     assert all(Path(file).exists() for file in saved.session["files"].values())

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bfreplay.datasets.job_files.curve_points import inline_text
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
@@ -15,9 +13,10 @@ from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.named_inputs import BUNDLED, is_bundled
+from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
+from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.workload import ElasticJob, JobSet
@@ -202,7 +201,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
             writer.writerow({name: text for name, text in _cells(job, relative).items() if name in columns})
 
 
-def _cells(job: ElasticJob, relative: bool) -> Mapping[str, Any]:
+def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(
             f"job {job.name!r}: a node type cannot be written",

@@ -27,7 +27,6 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay.run_warnings import log_warnings_of
 from bfreplay.result_folders import FAILURES, LAB, new_folder, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -180,7 +179,7 @@ def _tables(
 def _record(
     plan: PairPlan, sample: DecisionSample, rows: list[dict[str, Any]], settings: LabSettings
 ) -> dict[str, Any]:
-    replayed = sample.record["config"]
+    replayed = sample.record.config
     return {
         "schema_version": LAB.schema_version,
         "versions": versions(),
@@ -188,11 +187,11 @@ def _record(
             **asdict(settings),
             "formulations": list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
             "backends": [each.name for each in plan.backends],
-            "window_start_us": replayed["window_start_us"],
-            "window_end_us": replayed["window_end_us"],
+            "window_start_us": replayed.window_start_us,
+            "window_end_us": replayed.window_end_us,
         },
-        "inputs": sample.record["inputs"],
-        "warnings": log_warnings_of(sample.record).sentences(),
+        "inputs": sample.record.inputs.to_json(),
+        "warnings": sample.record.inputs.events.metadata.log_warnings.sentences(),
         "sampling": {
             "asked": sample.asked,
             "available": sample.available,

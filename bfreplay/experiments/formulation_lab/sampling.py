@@ -6,7 +6,6 @@ import hashlib
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
 
 CLASSES = 4
@@ -77,7 +77,7 @@ class DecisionSample:
     asked: int
     available: int
     strata: tuple[Stratum, ...]
-    record: dict[str, Any]
+    record: RunRecord
 
 
 def sample_decisions(
@@ -109,7 +109,7 @@ def sample_decisions(
     """
     settings = ReplaySettings(max_parallel)
 
-    def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, dict[str, Any]]:
+    def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
         watch = _Watch(t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = replay_log(

@@ -18,9 +18,9 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> dict[str, Any
     The k-th finished trial is counted among as many as both runs finished, so that both have reached it. The score to
     be reached is the best score of the worse run.
     """
-    if baseline.record["inputs"]["jobs"].get("source") is None:
+    if not baseline.record.inputs.jobs.of_source:
         return None
-    higher = bool(baseline.record["inputs"]["jobs"]["source"].get("higher_is_better", True))
+    higher = baseline.record.inputs.jobs.higher_is_better
     runs = (baseline, other)
     finished = [_finished_s(run) for run in runs]
     n = min(len(times) for times in finished)
@@ -36,7 +36,7 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> dict[str, Any
         target = min(bests[0], bests[1]) if higher else max(bests[0], bests[1])
         first = [float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores]
         reached = {"score": target, **_both(*first)}
-    over = [_since_start(run, run.summary["last_finish_us"]) for run in runs]
+    over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return {
         "higher_is_better": higher,
         "n_finished": {"baseline": len(finished[0]), "other": len(finished[1])},
@@ -52,13 +52,9 @@ def _both(baseline: float | None, other: float | None) -> dict[str, float | None
     return {"baseline": baseline, "other": other, "difference": difference}
 
 
-def _since_start(run: RunResult, time_us: int | None) -> float | None:
-    return None if time_us is None else float((time_us - run.record["config"]["window_start_us"]) / 1e6)
-
-
 def _finished_s(run: RunResult) -> list[float]:
     times = run.table("jobs")["finished"].cast("int64").drop_null().to_pylist()
-    start_us = run.record["config"]["window_start_us"]
+    start_us = run.record.config.window_start_us
     return sorted((time_us - start_us) / 1e6 for time_us in times)
 
 
@@ -66,6 +62,6 @@ def _scores(run: RunResult) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
     """Times (S,) in seconds and scores (S,) of the reports that have one, in order of time."""
     table = run.table("reports")
     score = np.asarray(table["score"].fill_null(math.nan), dtype=np.float64)
-    time_s = (np.asarray(table["time"].cast("int64"), dtype=np.int64) - run.record["config"]["window_start_us"]) / 1e6
+    time_s = (np.asarray(table["time"].cast("int64"), dtype=np.int64) - run.record.config.window_start_us) / 1e6
     known = np.isfinite(score)
     return time_s[known], score[known]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from bfreplay.answers.comparison_words import TOTALS
+from bfreplay.replay.metrics import BY_COLUMN
 from bfreplay.replay.result import RunResult
 
 PARTS = ("node_hours", "samples_per_node_hour", "rescaling", "preemption", "trimmed")
 """Of the difference in samples, in the order of tables and pictures."""
-
-COUNTS = ("n_decisions", "n_grown", "n_shrunk", "n_preemptions")
-NODE_HOURS = ("useful", "rescaling", "lost_to_preemption", "unused_free", "unused_stalled")
-"""Labels of the ledger's node-hours; they add up to the idle ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +44,14 @@ class Causes:
         return {name: getattr(self, name) for name in PARTS}
 
 
-def used_node_hours(ledger: Mapping[str, Any]) -> float:
-    """Node-hours on which a job worked: useful, rescaling, lost to preemption."""
-    hours = ledger["node_hours"]
-    return float(hours["useful"] + hours["rescaling"] + hours["lost_to_preemption"])
-
-
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:
     """Decompose ``other - baseline``.
 
     Where a run has no used node-hour, its rate is taken to be that of the other run: all is due to node-hours.
     """
-    a, b = baseline.summary["ledger"], other.summary["ledger"]
-    hours_a, hours_b = used_node_hours(a), used_node_hours(b)
-    gross_a, gross_b = a["gross_samples"], b["gross_samples"]
+    a, b = baseline.summary.ledger, other.summary.ledger
+    hours_a, hours_b = a.node_hours.used, b.node_hours.used
+    gross_a, gross_b = a.gross_samples, b.gross_samples
     by_hours, by_rate = gross_b - gross_a, 0.0
     if hours_a > 0.0 and hours_b > 0.0:
         rate_a, rate_b = gross_a / hours_a, gross_b / hours_b
@@ -70,23 +60,12 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
     return Causes(
         node_hours=by_hours,
         samples_per_node_hour=by_rate,
-        rescaling=a["rescale_samples"] - b["rescale_samples"],
-        preemption=a["preempt_samples"] - b["preempt_samples"],
-        trimmed=a["trimmed_samples"] - b["trimmed_samples"],
+        rescaling=a.rescale_samples - b.rescale_samples,
+        preemption=a.preempt_samples - b.preempt_samples,
+        trimmed=a.trimmed_samples - b.trimmed_samples,
     )
 
 
 def totals_of(run: RunResult) -> dict[str, float]:
-    """Counts and node-hours of one run, by ``COUNTS`` and ``NODE_HOURS``, and samples per used node-hour."""
-    summary = run.summary
-    ledger = summary["ledger"]
-    used = used_node_hours(ledger)
-    return {
-        **{name: summary[name] for name in COUNTS},
-        **{f"{name}_node_hours": ledger["node_hours"][name] for name in NODE_HOURS},
-        "used_node_hours": used,
-        "gross_samples_per_used_node_hour": ledger["gross_samples"] / used if used else 0.0,
-        "rescale_samples": ledger["rescale_samples"],
-        "preempt_samples": ledger["preempt_samples"],
-        "samples": ledger["samples"],
-    }
+    """Metrics of one run that are compared, by ``TOTALS``."""
+    return {name: BY_COLUMN[name].of(run) for name in TOTALS}

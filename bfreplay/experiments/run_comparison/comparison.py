@@ -105,9 +105,9 @@ def compare_runs(
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     labels = labels_of(len(loaded))
     check_paired(loaded, labels)
-    config = loaded[0].record["config"]
-    end_us = max(run.record["config"]["window_end_us"] for run in loaded)  # they differ where runs end with their jobs
-    edges = bin_edges(config["window_start_us"], end_us, bin_s)
+    config = loaded[0].record.config
+    end_us = max(run.record.config.window_end_us for run in loaded)  # they differ where runs end with their jobs
+    edges = bin_edges(config.window_start_us, end_us, bin_s)
     place = nullcontext(None) if out is None else new_folder(Path(out), COMPARISON, overwrite=overwrite)
     with place as folder:
         idle = best_known_idle(loaded, edges)
@@ -133,12 +133,16 @@ def compare_runs(
                 "bin_s": bin_s, "seed": seed, "resamples": resamples, "level": LEVEL, "least_bins": LEAST_BINS,
                 "least_blocks": LEAST_BLOCKS,
                 "lengthen_blocks": LENGTHEN,
-                "window_start_us": config["window_start_us"], "window_end_us": end_us,
-                "unlimited_work": config["unlimited_work"],
+                "window_start_us": config.window_start_us, "window_end_us": end_us,
+                "unlimited_work": config.unlimited_work,
             },
-            "inputs": loaded[0].record["inputs"],
+            "inputs": loaded[0].record.inputs.to_json(),
             "runs": [
-                {"run": label, "name": None if run.folder is None else run.folder.name, "policy": _policy(run)}
+                {
+                    "run": label,
+                    "name": None if run.folder is None else run.folder.name,
+                    "policy": run.record.config.described.name,
+                }
                 for label, run in zip(labels, loaded, strict=True)
             ],
             "warnings": distinct_warnings([(label, run.warnings) for label, run in zip(labels, loaded, strict=True)]),
@@ -218,10 +222,10 @@ def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.nd
 
 def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
     """Whether both runs did all the work there was, of the same jobs."""
-    if a.record["inputs"]["jobs"].get("source") is not None:
+    if a.record.inputs.jobs.of_source:
         return False
-    over = all(run.summary["last_finish_us"] is not None for run in (a, b))
-    samples = [run.summary["ledger"]["samples"] for run in (a, b)]
+    over = all(run.summary.last_finish_us is not None for run in (a, b))
+    samples = [run.summary.ledger.samples for run in (a, b)]
     return over and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
 
 
@@ -229,8 +233,7 @@ def _overs(a: RunResult, b: RunResult) -> dict[str, float | None]:
     """When the last job had left, in seconds from the start of the window."""
     found: dict[str, float | None] = {}
     for name, run in (("baseline", a), ("other", b)):
-        last_us = run.summary["last_finish_us"]
-        found[name] = None if last_us is None else (last_us - run.record["config"]["window_start_us"]) / 1e6
+        found[name] = run.record.config.after_s(run.summary.last_finish_us)
     return found
 
 
@@ -258,11 +261,6 @@ def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.nd
         ]
         tables.append(pa.Table.from_arrays(columns, schema=CUMULATIVE))
     return pa.concat_tables(tables)
-
-
-def _policy(run: RunResult) -> str:
-    name: str = run.record["config"]["policy"]["name"]
-    return name
 
 
 def _version_of_arch() -> str:

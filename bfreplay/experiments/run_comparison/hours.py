@@ -112,8 +112,8 @@ def run_hours(
 def _spread(
     run: RunResult, time_us: NDArray[np.int64], samples: NDArray[np.float64], edge_us: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    start_us, end_us = int(edge_us[0]), int(run.record["config"]["window_end_us"])
-    total = float(run.summary["ledger"]["samples"])
+    start_us, end_us = int(edge_us[0]), int(run.record.config.window_end_us)
+    total = float(run.summary.ledger.samples)
     rest = total - float(samples.sum())
     until = np.append(time_us, end_us)
     since = np.append(np.int64(start_us), time_us)
@@ -171,7 +171,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> ND
     in_bin = _in_proportion(time_us[is_span], until[is_span], (n_idle * (until - time_us))[is_span], edge_us)
     unknown_us = end_us - known_until
     if unknown_us:
-        n_mean = (float(longest.summary["ledger"]["idle_node_us"]) - float(in_bin.sum())) / unknown_us
+        n_mean = (float(longest.summary.ledger.idle_node_us) - float(in_bin.sum())) / unknown_us
         known_us = np.diff(np.minimum(edge_us, known_until))
         in_bin = in_bin + n_mean * (np.diff(edge_us) - known_us).astype(np.float64)
     return in_bin / NODE_US_PER_HOUR
@@ -182,7 +182,7 @@ def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
     time_us = _times(run.table("decisions")["time"])
     if not time_us.size:
         return start_us
-    return end_us if run.summary["last_finish_us"] is None else int(time_us[-1])
+    return end_us if run.summary.last_finish_us is None else int(time_us[-1])
 
 
 def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:

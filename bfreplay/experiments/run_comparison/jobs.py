@@ -80,7 +80,7 @@ class PairedJobs:
 def run_jobs(run: RunResult) -> RunJobs:
     """Table ``jobs`` of a run; jobs of runs made before there were parameters have none."""
     table = run.table("jobs")
-    start_us = run.record["config"]["window_start_us"]
+    start_us = run.record.config.window_start_us
 
     def time_us(name: str) -> NDArray[np.float64]:
         column = table[name].cast("int64")

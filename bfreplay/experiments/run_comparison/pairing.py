@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import OPTIONS
 from bfreplay.replay.result import RunResult
 
 _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
-_NO_MATTER = ("record_nodes", "window_start_us", "window_end_us", "unlimited_work")
+_NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
+    name for name, declared in OPTIONS.items() if declared.only_writes
+}
 _SAID_BEFORE = "policy.objective.terms"  # objective.spec says the same in fewer words
 _OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")
 
@@ -55,59 +59,57 @@ def _refuse(run: RunResult, label: str, what: str, mine: Any, base: Any, fix: st
 
 def end_with_their_jobs(runs: Sequence[RunResult]) -> bool:
     """Whether all runs ended when their jobs were done: their windows then have one start, and ends of their own."""
-    return all(run.record["config"].get("until_done") for run in runs)
+    return all(run.record.config.until_done for run in runs)
 
 
 def _check_window(base: RunResult, run: RunResult, label: str) -> None:
-    mine, theirs = (
-        tuple(each.record["config"][key] for key in ("window_start_us", "window_end_us")) for each in (run, base)
-    )
+    mine, theirs = ((each.record.config.window_start_us, each.record.config.window_end_us) for each in (run, base))
     if mine != theirs and not (end_with_their_jobs([base, run]) and mine[0] == theirs[0]):
         shown, wanted = (f"{iso_utc(start)} to {iso_utc(end)}" for start, end in (mine, theirs))
         raise _refuse(run, label, "its window is another one", shown, wanted, "replay both with the same --window")
-    mine_unlimited, theirs_unlimited = (each.record["config"]["unlimited_work"] for each in (run, base))
+    mine_unlimited, theirs_unlimited = (each.record.config.unlimited_work for each in (run, base))
     if mine_unlimited != theirs_unlimited:
         fix = "replay both with --unlimited-work, or both without"
         raise _refuse(run, label, "unlimited_work differs", mine_unlimited, theirs_unlimited, fix)
 
 
 def _check_log(base: RunResult, run: RunResult, label: str) -> None:
-    mine, theirs = (each.record["inputs"]["events"] for each in (run, base))
-    _check_files(run, label, "log", mine["files"], theirs["files"])
-    if not mine["files"] and mine["metadata"] != theirs["metadata"]:
+    mine, theirs = (each.record.inputs.events for each in (run, base))
+    _check_files(run, label, "log", mine.files, theirs.files)
+    if not mine.files and mine.metadata != theirs.metadata:
         wanted = "equal metadata: neither log is a file"
-        raise _refuse(run, label, "its log is another one", mine["metadata"].get("cluster"), wanted)
+        raise _refuse(run, label, "its log is another one", mine.metadata.cluster, wanted)
     if end_with_their_jobs([base, run]):
         return  # one of them saw more of the same log
-    idle, wanted_idle = (each.summary["ledger"]["idle_node_us"] for each in (run, base))
-    if (mine["n_nodes"], idle) != (theirs["n_nodes"], wanted_idle):
+    idle, wanted_idle = (each.summary.ledger.idle_node_us for each in (run, base))
+    if (mine.n_nodes, idle) != (theirs.n_nodes, wanted_idle):
         shown, wanted = (
             f"{n:,} nodes, {node_us:,} idle node-us"
-            for n, node_us in ((mine["n_nodes"], idle), (theirs["n_nodes"], wanted_idle))
+            for n, node_us in ((mine.n_nodes, idle), (theirs.n_nodes, wanted_idle))
         )
         raise _refuse(run, label, "its log is another one", shown, wanted)
 
 
 def _check_jobs(base: RunResult, run: RunResult, label: str) -> None:
-    mine, theirs = (each.record["inputs"]["jobs"] for each in (run, base))
-    names = [None if jobs.get("source") is None else jobs["source"]["name"] for jobs in (mine, theirs)]
+    mine, theirs = (each.record.inputs.jobs for each in (run, base))
+    names = [None if jobs.source is None else jobs.source["name"] for jobs in (mine, theirs)]
     if names[0] != names[1]:
         shown, wanted = ("a set of jobs" if name is None else f"jobs of the source {name!r}" for name in names)
         raise _refuse(run, label, "its jobs are of another kind", shown, wanted)
-    _check_files(run, label, "jobs", mine["files"], theirs["files"])
-    if mine["files"]:
+    _check_files(run, label, "jobs", mine.files, theirs.files)
+    if mine.files:
         return
     if names[0] is not None:
-        if mine["source"] != theirs["source"]:
-            raise _refuse(run, label, "its source of jobs describes itself otherwise", mine["source"], theirs["source"])
+        if mine.source != theirs.source:
+            raise _refuse(run, label, "its source of jobs describes itself otherwise", mine.source, theirs.source)
         return
-    if run.record["config"]["unlimited_work"]:
+    if run.record.config.unlimited_work:
         n = min(run.table("jobs").num_rows, base.table("jobs").num_rows)  # the first max_parallel of one set
         _check_columns(base, run, label, n)
-    elif mine["n_jobs"] != theirs["n_jobs"]:
-        raise _refuse(run, label, "its jobs are others", f"{mine['n_jobs']} jobs", f"{theirs['n_jobs']} jobs")
+    elif mine.n_jobs != theirs.n_jobs:
+        raise _refuse(run, label, "its jobs are others", f"{mine.n_jobs} jobs", f"{theirs.n_jobs} jobs")
     else:
-        _check_columns(base, run, label, mine["n_jobs"])
+        _check_columns(base, run, label, mine.n_jobs or 0)
 
 
 def _check_columns(base: RunResult, run: RunResult, label: str, n: int) -> None:
@@ -121,12 +123,12 @@ def _check_columns(base: RunResult, run: RunResult, label: str, n: int) -> None:
 
 
 def _check_files(
-    run: RunResult, label: str, what: str, mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
+    run: RunResult, label: str, what: str, mine: Sequence[SourceFile], theirs: Sequence[SourceFile]
 ) -> None:
-    if [each["sha256"] for each in mine] == [each["sha256"] for each in theirs]:
+    if [each.sha256 for each in mine] == [each.sha256 for each in theirs]:
         return
     shown, wanted = (
-        ", ".join(f"{each['name']} (SHA-256 {each['sha256'][:12]})" for each in files) or "made in memory"
+        ", ".join(f"{each.name} (SHA-256 {each.sha256[:12]})" for each in files) or "made in memory"
         for files in (mine, theirs)
     )
     raise _refuse(run, label, f"the content of its {what} differs", shown, wanted)
@@ -144,10 +146,10 @@ def differing_options(runs: Sequence[RunResult]) -> list[dict[str, Any]]:
 
 
 def _options(run: RunResult) -> Iterator[tuple[str, Any]]:
-    config = {key: value for key, value in run.record["config"].items() if key not in _NO_MATTER}
+    config = {key: value for key, value in run.record.config.to_json().items() if key not in _NO_MATTER}
     yield from _leaves("", config)
-    yield from _leaves("jobs.", run.record["inputs"]["jobs"].get("source") or {})
-    yield "bfreplay", run.record["versions"].get("bfreplay")
+    yield from _leaves("jobs.", run.record.inputs.jobs.source or {})
+    yield "bfreplay", run.record.versions.get("bfreplay")
 
 
 def _leaves(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.run_comparison.answer import signed_percent
@@ -14,18 +14,15 @@ from bfreplay.experiments.run_comparison.result import RunComparison
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import amount, count, duration
 
-_TOTALS = {
-    "used_node_hours": "node-hours used",
+_SHORT = {
     "useful_node_hours": "  useful",
     "rescaling_node_hours": "  rescaling",
     "lost_to_preemption_node_hours": "  lost to preemption",
     "unused_free_node_hours": "node-hours unused, free",
     "unused_stalled_node_hours": "node-hours unused, held",
-    "n_grown": "rescales up",
-    "n_shrunk": "rescales down",
-    "n_preemptions": "preemptions",
-    "n_decisions": "decisions",
 }
+_TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preempt_samples")
+_TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _TOLD_ELSEWHERE}
 _JOBS = {
     "finish_s": "finish",
     "start_s": "first start",

@@ -22,7 +22,7 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import max_parallel_of
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_name
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
@@ -36,9 +36,6 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 ID_DIGITS = 16
 """Hexadecimal digits of an id: two of a million runs are the same by chance once in 3e7 sweeps."""
 
-_OF_BACKENDS = (
-    "fallback", "time-limit", "gap", "threads", "solver-seed", "warm-start", "reformulate-sets", "memory-limit",
-)  # fmt: skip
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _NAME = re.compile(r"[^\W\d][\w.:-]*")
 _HOUSE = "bfreplay"
@@ -64,7 +61,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
     -----
     Of code that a user names (``package.module:Class``) the file that holds it counts, not what that imports.
     """
-    named = _code_of(options, jobs)
+    named, policy = _code_of(options, jobs), capabilities_of(options.policy)
     return {
         "bfreplay": __version__,
         "schema_version": RUN.schema_version,
@@ -74,9 +71,9 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "jobs": [digest for _, digest in jobs.sources],
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
-        "solver": _solver_version(options.solver) if capabilities_of(options.policy).asks_solver else None,
-        "highspy": metadata.version("highspy") if capabilities_of(options.policy).linear_programs else None,
-        "scipy": metadata.version("scipy") if options.bound and not _ends_with_its_jobs(options) else None,
+        "solver": _solver_version(options.solver) if policy.asks_solver else None,
+        "highspy": metadata.version("highspy") if policy.linear_programs else None,
+        "scipy": metadata.version("scipy") if options.bound and not options.ends_with_its_jobs else None,
         "optuna": _optuna_version(options, jobs),
     }
 
@@ -85,26 +82,8 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     """Options with their defaults, without those that change nothing beside the others."""
     given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
-    idle: set[str] = {*FILE_OPTIONS, "window"}
-    if options.solver == EXACT or not capabilities_of(options.policy).asks_solver:
-        idle |= {*_OF_BACKENDS}
-    if not capabilities_of(options.policy).asks_solver:
-        idle |= {"solver", "formulation"}
-    if _ends_with_its_jobs(options):
-        idle |= {"efficiency", "bound"}
-    # U is told with decisions that look ahead, whatever the policy does
-    if capabilities_of(options.policy).in_rounds and (_ends_with_its_jobs(options) or not options.efficiency):
-        idle |= {"t-fwd"}
-    if options.learn_curves is None:
-        idle |= {"measurement-noise"}
-    is_noisy = options.learn_curves is not None and options.measurement_noise > 0
-    if options.semantics == "continuous" and not is_noisy:
-        idle |= {"seed"}
-    return {name: value for name, value in given.items() if name not in idle}
-
-
-def _ends_with_its_jobs(options: RunOptions) -> bool:
-    return options.cluster is not None or options.measure is not None
+    left_out = {*FILE_OPTIONS, "window", *map(option_name, options.without_effect())}
+    return {name: value for name, value in given.items() if name not in left_out}
 
 
 def _policy_text(spec: str) -> str:

@@ -122,8 +122,7 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
             raise InputError("this is no run of a sweep", value=each, expected="RunOptions")
     if not options:
         raise InputError("the sweep has no runs", expected="one RunOptions at least", fix="give some")
-    names = [name.replace("-", "_") for name in OPTION_NAMES]
-    differing = [name for name in names if len({_value(each, name) for each in options}) > 1]
+    differing = [name for name in map(_column, OPTION_NAMES) if len({_value(each, name) for each in options}) > 1]
     points = tuple(Point({name: cell_of(_value(each, name)) for name in differing}, each) for each in options)
     return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
 

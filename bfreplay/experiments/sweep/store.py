@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from bfreplay.documents import parse_json
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import write_whole
-from bfreplay.result_folders import RUN, SWEEP, check_target, read_documents, record_json
+from bfreplay.result_folders import RUN, SWEEP, check_target, record_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,6 @@ class Store:
         """Remove a finished run, in one step for whoever looks; for a process that claims it."""
         self.run_folder(run_id).rename(self.runs / f".{run_id}.partial-discarded")
         self._remove_partial(run_id)
-
-    def documents(self, run_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Record and session of a finished run; InputError where they are damaged."""
-        record, session = read_documents(self.run_folder(run_id), RUN)
-        return record, session
 
     def failure(self, run_id: str) -> Failure | None:
         """Why the run failed; ``None`` where it did not, or was not tried."""

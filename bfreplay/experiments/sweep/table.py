@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bfreplay.experiments.sweep.cells import Cell, text_of
-from bfreplay.experiments.sweep.columns import OF_SUMMARY, TIMINGS
+from bfreplay.experiments.sweep.columns import SECONDS
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.store import Store
 from bfreplay.outputs import written_whole
-from bfreplay.replay.run_warnings import log_warnings_of, run_warnings
+from bfreplay.replay import RunResult
+from bfreplay.replay.metrics import COLUMNS
 
 FINISHED, FAILED = "finished", "failed"
 
 _TYPES = {
-    "double": pa.float64(), "int64": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", tz="UTC"),
-    "strings": pa.list_(pa.string()),
+    "double": pa.float64(), "int64": pa.int64(), "string": pa.string(),
+    "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
 }  # fmt: skip
 
 
@@ -28,43 +28,44 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
 
     The first depends on the spec and on the runs alone, not on where, when or in which order they were made.
     """
-    summaries: dict[str, Mapping[str, Any]] = {}
-    sessions: dict[str, Mapping[str, Any]] = {}
+    runs: dict[str, RunResult] = {}
     problems: dict[str, str] = {}
     for run_id in plan.options:
         if store.has(run_id):
-            record, sessions[run_id] = store.documents(run_id)
-            warned = {"warnings": run_warnings(record), "log_warnings": log_warnings_of(record).to_json()}
-            summaries[run_id] = {**record["summary"], **warned}  # runs of earlier versions have none in their summary
+            runs[run_id] = RunResult.load(store.run_folder(run_id))
         else:
             failure = store.failure(run_id)
             problems[run_id] = "" if failure is None else failure.problem
-    results = _results(plan, summaries, problems)
-    timings = _timings(plan, sessions)
+    tables = _results(plan, runs, problems), _timings(runs)
     files = [store.folder / "results.parquet", store.folder / "timings.parquet"]
     with written_whole(files, overwrite=True) as parts:
-        for table, part in zip((results, timings), parts, strict=True):
+        for table, part in zip(tables, parts, strict=True):
             pq.write_table(table, part)
 
 
-def _results(plan: SweepPlan, summaries: Mapping[str, Mapping[str, Any]], problems: Mapping[str, str]) -> pa.Table:
+def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for name in plan.spec.columns:
         columns[name] = typed([point.cells[name] for point in plan.spec.points])
     columns["id"] = pa.array(plan.ids, pa.string())
-    columns["status"] = pa.array([FINISHED if each in summaries else FAILED for each in plan.ids], pa.string())
+    columns["status"] = pa.array([FINISHED if each in runs else FAILED for each in plan.ids], pa.string())
     columns["error"] = pa.array([problems.get(each) for each in plan.ids], pa.string())
-    for name, (kind, take) in OF_SUMMARY.items():
-        values = [take(summaries[each]) if each in summaries else None for each in plan.ids]
-        columns[name] = pa.array(values, _TYPES[kind])
+    for name, metric in COLUMNS.items():
+        values = {run_id: metric.of(run) for run_id, run in runs.items()}
+        columns[name] = pa.array([values.get(each) for each in plan.ids], _TYPES[metric.type])
+    warnings = {run_id: run.warnings for run_id, run in runs.items()}
+    columns["warnings"] = pa.array([warnings.get(each) for each in plan.ids], pa.list_(pa.string()))
     return pa.table(columns)
 
 
-def _timings(plan: SweepPlan, sessions: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    ids = [each for each in plan.options if each in sessions]
-    columns = {"id": pa.array(ids, pa.string())}
-    for name, (kind, take) in TIMINGS.items():
-        columns[name] = pa.array([take(sessions[each]) for each in ids], _TYPES[kind])
+def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
+    sessions = {run_id: run.session for run_id, run in runs.items()}
+    columns = {"id": pa.array(sessions, pa.string())}
+    for name in ("started", "worker"):
+        columns[name] = pa.array([each[name] for each in sessions.values()], pa.string())
+    for name in ("load_s", *SECONDS, "peak_memory_mb"):
+        of = [each.seconds if name in SECONDS else each for each in sessions.values()]
+        columns[name] = pa.array([each[name] for each in of], pa.float64())
     return pa.table(columns)
 
 

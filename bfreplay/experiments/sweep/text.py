@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import Outlook
 from bfreplay.experiments.sweep.table import FAILED
+from bfreplay.replay.metrics import COLUMNS
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import count
 
@@ -20,15 +20,8 @@ _DEADLINES = ["deadlines_met", "deadlines_missed"]
 MOST_ROWS = 40
 """Longer tables are not printed."""
 
-_OF_LOGS = {"samples": "{:.4e}", "u": "{:.4f}", "share_of_bound": "{:.4f}"}
-_OF_CLUSTERS = {
-    "average_jct_s": "{:,.0f}", "makespan_s": "{:,.0f}", "utilisation": "{:.4f}", "cost": "{:,.2f}",
-    "average_rho": "{:.4f}", "deadlines_missed": "{:,}",
-}  # fmt: skip
-_TITLES = {
-    "u": "U", "share_of_bound": "of the bound", "average_jct_s": "average JCT (s)", "makespan_s": "makespan (s)",
-    "average_rho": "average rho", "deadlines_missed": "deadlines missed",
-}  # fmt: skip
+_OF_LOGS = ("samples", "u", "share_of_bound")
+_OF_CLUSTERS = ("average_jct_s", "makespan_s", "utilisation", "cost", "average_rho", "deadlines_missed")
 
 
 def render(result: SweepResult) -> str:
@@ -73,32 +66,33 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     return "\n".join(lines)
 
 
-def _shown(result: SweepResult) -> dict[str, str]:
-    """Columns of numbers and how they are written: those of idle nodes, of runs that end with their jobs, or both."""
+def _shown(result: SweepResult) -> dict[str, tuple[str, str]]:
+    """How columns of numbers are written, and their titles: those of logs, of clusters, or both."""
     ends = [not {"cluster", "measure"}.isdisjoint(run["options"]) for run in result.record["runs"].values()]
-    shown = {**({} if all(ends) else _OF_LOGS), **(_OF_CLUSTERS if any(ends) else {})}
+    shown = (*(() if all(ends) else _OF_LOGS), *(_OF_CLUSTERS if any(ends) else ()))
     results = result.results
     return {
-        name: form for name, form in shown.items()
+        name: COLUMNS[name].in_sweep or ("{}", name)
+        for name in shown
         if results.column(name).null_count < results.num_rows
         and (name != "deadlines_missed" or any(map(_has_deadlines, results.select(_DEADLINES).to_pylist())))
-    }  # fmt: skip
+    }
 
 
-def _has_deadlines(row: Mapping[str, Any]) -> bool:
+def _has_deadlines(row: Mapping[str, int | None]) -> bool:
     return any(row.values())
 
 
-def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, str]) -> list[str]:
+def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[str]:
     rows = [
         [
             *(text_of(row[name]) for name in columns),
-            *("-" if row[name] is None else form.format(row[name]) for name, form in shown.items()),
+            *("-" if row[name] is None else form.format(row[name]) for name, (form, _) in shown.items()),
             row["status"],
         ]
         for row in results.select([*columns, *shown, "status"]).to_pylist()
     ]
-    return _aligned([*columns, *(_TITLES.get(name, name) for name in shown), "status"], rows)
+    return _aligned([*columns, *(title for _, title in shown.values()), "status"], rows)
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

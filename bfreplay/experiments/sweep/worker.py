@@ -14,7 +14,7 @@ from time import perf_counter
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.named_inputs import BUNDLED
+from bfreplay.defaults import BUNDLED
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, prepared
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import AUTO
+from bfreplay.experiments.run_options import AUTO, OPTIONS
+from bfreplay.options import option_name
 
 ForwardTime = float | str
 """Seconds, or ``"auto"``."""
@@ -62,14 +61,14 @@ def grid_of(
         No values, a value twice, or one that no run could use.
     """
     notes = []
-    seconds = _checked("t-fwd", USUAL_T_FWD if t_fwd is None else t_fwd, _forward_time)
+    seconds = _checked("t_fwd", t_fwd, USUAL_T_FWD)
     fixed = sorted(each for each in seconds if not isinstance(each, str))
     if t_fwd is None:
         usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
         if len(usable) < len(fixed):
             notes.append(f"Values of T_fwd above {usable[-1]:g} s were left out: a part of the log is shorter.")
         fixed = usable
-    numbers = sorted(_checked("max-parallel", USUAL_MAX_PARALLEL if max_parallel is None else max_parallel, _number))
+    numbers = sorted(_checked("max_parallel", max_parallel, USUAL_MAX_PARALLEL))
     if n_jobs is not None and numbers[-1] > n_jobs:
         cut = sorted({min(each, n_jobs) for each in numbers})
         left_out = ", ".join(str(each) for each in numbers if each > n_jobs)
@@ -79,76 +78,23 @@ def grid_of(
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
-def listed(option: str, text: str) -> list[str]:
-    """Split ``"10,30, auto"`` at its commas.
-
-    Raises
-    ------
-    InputError
-        There is nothing between two of them.
-    """
-    words = [word.strip() for word in text.split(",")]
-    if not all(words):
+def _checked(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
+    """Values of an option, each as the option itself has it."""
+    name = option_name(field)
+    given = usual if values is None else values
+    if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(
-            f"--{option} has an empty place in its list", column=option, value=text,
-            expected="values with commas between them, such as 60,120,300", fix="drop the comma that is too many",
-        )  # fmt: skip
-    return words
-
-
-def forward_time_of(word: str) -> ForwardTime:
-    """``"300"`` or ``"auto"``; InputError for anything else."""
-    if word == AUTO:
-        return AUTO
-    try:
-        return float(word)
-    except ValueError:
-        raise InputError(
-            "--t-fwd has something that is neither a number of seconds nor 'auto'", column="t-fwd", value=word,
-            expected="a list such as 60,120,300,auto", fix="write seconds in digits, with commas between values",
-        ) from None  # fmt: skip
-
-
-def number_of(word: str) -> int:
-    """``"35"``; InputError for anything else."""
-    try:
-        return int(word)
-    except ValueError:
-        raise InputError(
-            "--max-parallel has something that is no whole number", column="max-parallel", value=word,
-            expected="a list such as 5,10,20", fix="write whole numbers, with commas between them",
-        ) from None  # fmt: skip
-
-
-def _checked(option: str, values: Sequence[_Value], check: Callable[[object], _Value]) -> list[_Value]:
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InputError(
-            f"{option} is no list", column=option, value=values, expected="a list of values", fix="put it in brackets"
+            f"{name} is no list", column=name, value=given, expected="a list of values", fix="put it in brackets"
         )
-    if not values:
+    if not given:
         raise InputError(
-            f"{option} has no values", column=option, value=list(values), expected="one at least",
+            f"{name} has no values", column=name, value=list(given), expected="one at least",
             fix="add some, or leave it out for the usual ones",
         )  # fmt: skip
-    found = [check(each) for each in values]
+    found = [OPTIONS[field].check(name, each) for each in given]
     twice = [each for k, each in enumerate(found) if each in found[:k]]
     if twice:
         raise InputError(
-            f"{option} has a value twice", column=option, value=twice[0], expected="each value once", fix="drop one"
+            f"{name} has a value twice", column=name, value=twice[0], expected="each value once", fix="drop one"
         )
     return found
-
-
-def _forward_time(value: object) -> ForwardTime:
-    if value == AUTO:
-        return AUTO
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-        raise InputError(
-            "t-fwd has a value that is no forward-looking time", column="t-fwd", value=value,
-            expected=f"seconds > 0, or {AUTO!r}", fix="drop it, or write another",
-        )  # fmt: skip
-    return float(value)
-
-
-def _number(value: object) -> int:
-    return checks.whole("max-parallel", value, 1)

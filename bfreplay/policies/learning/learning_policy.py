@@ -139,7 +139,7 @@ def _can_be_held(decision: Decision, state: PolicyState) -> bool:
     return bool((counts >= 0).all() and (counts < state.throughput.shape[1]).all())
 
 
-def learning_from_record(record: Mapping[str, Any]) -> dict[str, Any] | None:
+def learning_from_record(policy: Mapping[str, Any]) -> dict[str, Any] | None:
     """Options of ``LearningPolicy`` with which a run was made; ``None`` for one with known curves.
 
     To pose its decisions again, make a ``LearningPolicy`` with them. At each decision that the policy of the run was
@@ -147,8 +147,8 @@ def learning_from_record(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
     Parameters
     ----------
-    record
-        The run's ``run.json``.
+    policy
+        The policy's description of itself in the run's record.
     """
-    learning = record["config"]["policy"].get("learning")
+    learning = policy.get("learning")
     return None if learning is None else {name: learning[name] for name in ("share", "noise", "seed", "measure_s")}

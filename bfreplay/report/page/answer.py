@@ -7,30 +7,29 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from bfreplay.datasets.log.log_warnings import Verdict
+from bfreplay.replay.metrics import KeyFigure
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.run_warnings import log_warnings_of
 from bfreplay.replay.scheduling_text import cluster_of, is_about_scheduling
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
-from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import counted, is_one, number, shown
 
 
-def answer(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """How much was used, what that was worth, what it was to those who wait for jobs, and how sure decisions are."""
     return [*not_credible([run]), _used(run, facts), _worth(run, facts), *_waited(run, facts), _decided(run, facts)]
 
 
 def not_credible(runs: Sequence[RunResult]) -> list[Markup]:
     """Why the idle nodes cannot be believed, where that is so: whatever the page answers rests on them."""
-    logs = [log_warnings_of(run.record) for run in runs]
+    logs = [run.record.inputs.events.metadata.log_warnings for run in runs]
     wrong = dict.fromkeys(log.verdict_sentence() for log in logs if log.verdict is Verdict.NOT_CREDIBLE)
     return [Markup("<strong data-verbatim>{}</strong>").format(each) for each in wrong]
 
 
-def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
+def _used(run: RunResult, facts: Mapping[str, KeyFigure]) -> Markup:
     told = _told(facts)
     nodes = counted(facts["nodes"], "node")
-    if run.record["inputs"]["events"]["metadata"]["node_inventory"] == "seen":
+    if run.record.inputs.events.metadata.node_inventory == "seen":
         nodes += Markup(" seen in it")
     cluster = cluster_of(run.record)
     if cluster is not None:
@@ -56,7 +55,7 @@ def _used(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     )
 
 
-def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
+def _worth(run: RunResult, facts: Mapping[str, KeyFigure]) -> Markup:
     told = _told(facts)
     if not facts["jobs"].value:
         return Markup("There was no job to train ({jobs} jobs).").format(**told)
@@ -72,7 +71,7 @@ def _worth(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     return Markup("; ").join(parts) + Markup(".")
 
 
-def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+def _yardsticks(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """What the samples are measured by, but where both sides are done with all jobs: they then made as many samples."""
     told = _told(facts)
     yardsticks = []
@@ -80,13 +79,14 @@ def _yardsticks(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
         yardsticks.append(
             Markup("{u} of what as many dedicated nodes would have processed in this window (U)").format(**told)
         )
-    if facts["bound.share"].value is not None and not _are_done(facts, "bound"):
-        words = BOUND_WORDS[run.summary["bound"]["kind"]]
+    bound = run.summary.bound
+    if bound is not None and bound.share is not None and not _are_done(facts, "bound"):
+        words = BOUND_WORDS[bound.kind]
         yardsticks.append(Markup("at least {bound_share} of {}").format(words, **told))
     return yardsticks
 
 
-def _waited(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+def _waited(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """How long jobs took, what their nodes cost, and whether they had their fair part; of runs that are about that."""
     fairness = facts["rho.mean"].value
     if facts["jct.mean_s"].value is None or not (is_about_scheduling(run.record) or fairness is not None):
@@ -110,7 +110,7 @@ def _waited(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
     return [Markup("; ").join(parts) + Markup(".")]
 
 
-def _best(facts: Mapping[str, Fact]) -> list[Markup]:
+def _best(facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """The best score of a campaign, and the one with known curves where they were learned."""
     if facts["best.score"].value is None:
         return []
@@ -121,7 +121,7 @@ def _best(facts: Mapping[str, Fact]) -> list[Markup]:
     return [words.format(reports, **_told(facts))]
 
 
-def _learning(facts: Mapping[str, Fact]) -> list[Markup]:
+def _learning(facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """What it cost not to know the curves, in samples; where all jobs were done either way, times tell it."""
     lost = facts["learning.lost"]
     if lost.value is None or _are_done(facts, "known"):
@@ -132,7 +132,7 @@ def _learning(facts: Mapping[str, Fact]) -> list[Markup]:
     return [Markup("learning the curves cost {} of what known ones would have given").format(shown(lost))]
 
 
-def _done(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
+def _done(run: RunResult, facts: Mapping[str, KeyFigure]) -> Markup:
     """When all jobs had left, and what that is measured by."""
     told = _told(facts)
     left = "it had left" if facts["jobs"].value == 1 else "all had left"
@@ -146,17 +146,17 @@ def _done(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
         if facts[key].value is not None
     ]
     done += Markup("").join(elsewhere)
-    if elsewhere and run.record["inputs"]["jobs"].get("source") is not None:
+    if elsewhere and run.record.inputs.jobs.of_source:
         done += Markup(", where the source may have made other jobs")
     if facts["bound.done_s"].value is not None:
         done += Markup(", and nobody could have been done before {bound_done_s}").format(**told)
     return done
 
 
-def _decided(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
+def _decided(run: RunResult, facts: Mapping[str, KeyFigure]) -> Markup:
     told = _told(facts)
     sentence = Markup("Node counts were decided {} (<span data-verbatim>{}</span>)").format(
-        counted(facts["decisions"], "time"), policy_words(run.record["config"]["policy"])
+        counted(facts["decisions"], "time"), policy_words(run.record.config)
     )
     proven, trivial = facts["decisions.proven"], facts["decisions.proven_trivially"]
     if proven.value:
@@ -173,11 +173,11 @@ def _decided(run: RunResult, facts: Mapping[str, Fact]) -> Markup:
     return sentence + Markup(".")
 
 
-def _are_done(facts: Mapping[str, Fact], yardstick: str) -> bool:
+def _are_done(facts: Mapping[str, KeyFigure], yardstick: str) -> bool:
     return facts["done_s"].value is not None and facts[f"{yardstick}.done_s"].value is not None
 
 
-def _statuses(facts: Mapping[str, Fact]) -> Markup:
+def _statuses(facts: Mapping[str, KeyFigure]) -> Markup:
     parts = [
         Markup("{} {}").format(shown(fact), fact.key.removeprefix("jobs.").replace("_", " "))
         for fact in facts.values()
@@ -186,6 +186,6 @@ def _statuses(facts: Mapping[str, Fact]) -> Markup:
     return Markup(", ").join(parts)
 
 
-def _told(facts: Mapping[str, Fact]) -> dict[str, Markup]:
+def _told(facts: Mapping[str, KeyFigure]) -> dict[str, Markup]:
     """Facts as names that a format can have."""
     return {key.replace(".", "_"): shown(fact) for key, fact in facts.items()}

@@ -8,10 +8,9 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.answers.saved import allocations_of, jobs_frame
-from bfreplay.answers.soundness import Sum
+from bfreplay.replay.metrics import KeyFigure
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling_text import cluster_of
-from bfreplay.report.page.facts import Fact
 from bfreplay.report.page.numbers import counted, is_one, number, number_of, shown
 
 _UNPROVEN = {
@@ -25,31 +24,35 @@ _SOON = 0.5
 """Share of the window after which jobs that are all done leave a large part of it without work."""
 
 
-def cautions(run: RunResult, facts: Mapping[str, Fact]) -> list[Markup]:
+def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """One entry a caution: the warnings, then about the log, the window, the jobs, and the decisions."""
     warnings = [Markup("<span data-verbatim>{}</span>").format(each) for each in run.warnings]
     return [*warnings, *_of_log(run), *_of_window(run), *_of_jobs(run, facts), *_of_decisions(run), *_of_version(run)]
 
 
-def books(sums: list[Sum]) -> Markup:
-    """That the books close, which making the page has checked."""
+def books(run: RunResult) -> Markup:
+    """That the ledger closes and no file has changed; InputError where one has."""
+    run.summary.ledger.close()
+    n_tables = number_of("books.tables", run.check(), "count", "table")
+    if not run.digests:
+        return Markup("The ledger closes: every idle node-microsecond has one label.")
     return Markup(
-        "The books close: every idle node-microsecond has one label. {} sums of the run's tables were added up again "
-        "for this page, and are what its record says."
-    ).format(number("books.sums", len(sums), "count"))
+        "The ledger closes: every idle node-microsecond has one label. The run's record and {} are as they were "
+        "written (SHA-256)."
+    ).format(n_tables)
 
 
 def _of_log(run: RunResult) -> Iterator[Markup]:
-    metadata = run.record["inputs"]["events"]["metadata"]
-    if metadata["node_inventory"] == "seen":
+    metadata = run.record.inputs.events.metadata
+    if metadata.node_inventory == "seen":
         yield Markup("The log does not list the nodes of the machine: a node that never changed is not in it.")
-    dropped = {reason: n for reason, n in (metadata.get("dropped") or {}).items() if n}
+    dropped = {reason: n for reason, n in metadata.dropped.items() if n}
     for reason, n in sorted(dropped.items()):
         yield Markup("Rows of the source left out ({}): {}.").format(reason, number(f"dropped.{reason}", n, "count"))
 
 
 def _of_window(run: RunResult) -> Iterator[Markup]:
-    if run.has_table("holes") and cluster_of(run.record) is None:
+    if cluster_of(run.record) is None:
         holes = run.table("holes")
         cut, all_of_them = (sum(holes[name].to_pylist()) for name in ("n_cut", "n_holes"))
         if cut:
@@ -57,7 +60,7 @@ def _of_window(run: RunResult) -> Iterator[Markup]:
             yield Markup(
                 "{} of {} {} cut by an edge of the window: {} may have been longer than the window shows."
             ).format(number("holes.cut", cut, "count"), number_of("holes", all_of_them, "count", "hole"), are, they)
-    if run.record["config"].get("unlimited_work"):
+    if run.record.config.unlimited_work:
         yield Markup("Work never ended in this run (--unlimited-work): it tells what nodes can do, not when jobs end.")
     elif parts := list(_cut_off(run)):
         yield Markup("The window ended before these jobs did, so that their times are cut: {}.").format(
@@ -78,7 +81,7 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
         if n:
             yield Markup("{} {}").format(number(f"cut.{name}", n, "count"), name)
     there = status.isin(("waiting", "queued"))
-    n_wide = run.summary.get("n_jobs_wider_than_the_pool", 0)
+    n_wide = run.summary.n_jobs_wider_than_the_pool
     n = int((~has_started & there).sum()) - n_wide
     if n > 0:
         # a job that is too wide may have been submitted later, or taken back by its source
@@ -86,23 +89,23 @@ def _cut_off(run: RunResult) -> Iterator[Markup]:
         yield Markup("{}{} not started").format("" if is_known else "at least ", number("cut.not_started", n, "count"))
 
 
-def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
-    if run.record["config"].get("measured"):
+def _of_jobs(run: RunResult, facts: Mapping[str, KeyFigure]) -> Iterator[Markup]:
+    if run.record.config.measured:
         yield Markup(
             "Means, makespan and fairness are of {} of {}; the others only kept the machine busy, and the run ended "
             "when these were done."
         ).format(shown(facts["measured.jobs"]), counted(facts["jobs"], "job"))
     if allocations_of(run).sharing.any():
         yield Markup("Two jobs had the same nodes at times: of their node time each has half.")
-    if reason := run.summary.get("reason_without_baselines"):
+    if reason := run.summary.reason_without_baselines:
         yield Markup("Neither U nor an upper bound is told: {}.").format(reason)
     done_s, duration_s = facts["done_s"].value, facts["window.duration_s"].value
-    if done_s is not None and done_s < _SOON * duration_s and run.record["inputs"]["jobs"].get("source") is None:
+    if done_s is not None and done_s < _SOON * duration_s and not run.record.inputs.jobs.of_source:
         yield Markup(
             "All jobs had left after {} of {}: from then on nothing was there to train. More jobs, or "
             "--unlimited-work, would tell more."
         ).format(shown(facts["done_s"]), shown(facts["window.duration_s"]))
-    if run.record["inputs"]["jobs"].get("source") is not None:
+    if run.record.inputs.jobs.of_source:
         yield Markup(
             "The jobs were made as the replay went on. In another replay others may be pruned, so that no U "
             "and no bound are given."
@@ -111,28 +114,23 @@ def _of_jobs(run: RunResult, facts: Mapping[str, Fact]) -> Iterator[Markup]:
 
 def _of_decisions(run: RunResult) -> Iterator[Markup]:
     for kind, (noun, words) in _UNPROVEN.items():
-        n = run.summary["decisions"].get(kind, 0)
+        n = run.summary.decisions.get(kind, 0)
         if n:
             yield Markup("{} {}.").format(
                 number_of(f"decisions.{kind}", n, "count", noun), words.format("is" if is_one(n, "count") else "are")
             )
-    for reason, n in run.summary["fallbacks"].items():
-        example = run.summary.get("fallback_examples", {}).get(reason, "")
+    for reason, n in run.summary.fallbacks.items():
+        example = run.summary.fallback_examples.get(reason, "")
         yield Markup("{} fell back ({}). The first message: <span data-verbatim>{}</span>").format(
             number_of(f"fallbacks.{reason}", n, "count", "decision"), reason.replace("_", " "), example
         )
-    if run.record["config"]["semantics"] == "published":
+    if run.record.config.semantics == "published":
         yield Markup("Time and accounting are the published program's: progress is looked at only when nodes change.")
 
 
 def _of_version(run: RunResult) -> Iterator[Markup]:
-    made_by = run.record["versions"].get("bfreplay")
+    made_by = run.record.versions.get("bfreplay")
     if made_by != __version__:
         yield Markup("The run was made by bfreplay <span data-verbatim>{}</span>, this page by {}.").format(
             made_by, Markup("<span data-verbatim>{}</span>").format(__version__)
-        )
-    if not run.has_table("pool"):
-        yield Markup(
-            "The run was made before idle nodes and holes were recorded: what needs them is left out. Replay again to "
-            "have it."
         )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from bfreplay import __version__
-from bfreplay.answers.soundness import check_run
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
+from bfreplay.replay.metrics import KeyFigure, key_figures
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_warnings import labels_by_text
 from bfreplay.replay.scheduling_text import cluster_of
@@ -21,7 +21,6 @@ from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable
-from bfreplay.report.page.facts import Fact, facts_of
 from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
 from bfreplay.report.page.sections import Section, figure_sections, job_sections
@@ -128,14 +127,13 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
 
 def one_run_page(run: RunResult) -> Page:
     """The page about one run."""
-    sums = check_run(run)
-    facts = facts_of(run)
+    facts = key_figures(run)
     return Page(
         title=_title([run]),
         answer=answer(run, facts),
         figures_table=_key_figures({"": facts}),
         cautions=[("", each) for each in cautions(run, facts)],
-        books=[("", books(sums))],
+        books=[("", books(run))],
         sections=[*figure_sections({"": run}), *job_sections(run)],
         runs=[provenance_of("", run)],
         window=_window(run),
@@ -148,14 +146,13 @@ def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> P
 
     labels = [each["run"] for each in comparison.record["runs"]]
     by_label = dict(zip(labels, runs, strict=True))
-    sums = {label: check_run(run) for label, run in by_label.items()}
-    facts = {label: facts_of(run) for label, run in by_label.items()}
+    facts = {label: key_figures(run) for label, run in by_label.items()}
     return Page(
         title=_title(runs),
         answer=[*not_credible(runs), *comparison_answer(comparison)],
         figures_table=_key_figures(facts),
         cautions=_together((label, each) for label, run in by_label.items() for each in cautions(run, facts[label])),
-        books=_together((label, books(sums[label])) for label in labels),
+        books=_together((label, books(run)) for label, run in by_label.items()),
         sections=[
             *comparison_sections(comparison),
             *figure_sections(by_label),
@@ -212,7 +209,7 @@ def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
     return [(", ".join(labels), each) for each, labels in labels_by_text(said).items()]
 
 
-def _key_figures(facts: Mapping[str, Mapping[str, Fact]]) -> PageTable:
+def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> PageTable:
     """Facts that one of the runs has, a column a run."""
     first = next(iter(facts.values()))
     columns = (
@@ -227,26 +224,26 @@ def _key_figures(facts: Mapping[str, Mapping[str, Fact]]) -> PageTable:
     return PageTable("Key figures", columns, rows, None)
 
 
-def _is_told(fact: Fact) -> bool:
+def _is_told(fact: KeyFigure) -> bool:
     """There is a number, and it is not that of a status which no job has."""
     return fact.value is not None and (fact.value != 0 or not fact.key.startswith("jobs."))
 
 
-def _cell(fact: Fact) -> Cell:
+def _cell(fact: KeyFigure) -> Cell:
     return Cell(exact(fact.value), written(fact.value, fact.kind))
 
 
 def _title(runs: Sequence[RunResult]) -> str:
     """Of the page and its tab."""
     own = cluster_of(runs[0].record)
-    cluster = runs[0].record["inputs"]["events"]["metadata"].get("cluster")
+    cluster = runs[0].record.inputs.events.metadata.cluster
     on = "a cluster" if own is not None else "idle nodes"
     where = f" of {own or cluster}" if own or cluster else ""
     return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
 def _window(run: RunResult) -> dict[str, Any]:
-    start_us, duration_s = run.record["config"]["window_start_us"], run.summary["duration_s"]
+    start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {
         "start_us": start_us,

@@ -8,9 +8,10 @@ from bfreplay.answers.jobs import job_answers
 from bfreplay.answers.models import model_answers
 from bfreplay.answers.saved import jobs_frame, microseconds, model_label
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.replay.result import RunResult
 from bfreplay.report.page.provenance import is_relative
-from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable
+from bfreplay.report.tables import Column, ShownTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ def jobs_table(run: RunResult) -> ShownTable:
     answers["model"] = answers["model"].map(model_label)
     answers["status"] = answers["status"].str.replace("_", " ")
     columns = list(_JOBS)
-    if run.record["inputs"]["jobs"].get("source") is not None:
+    if run.record.inputs.jobs.of_source:
         columns += _SCORES
     frame = jobs_frame(run)
     if "deadline" in frame and frame["deadline"].notna().any():
@@ -75,7 +76,7 @@ def jobs_table(run: RunResult) -> ShownTable:
         columns += _DEADLINE
     if is_relative(run):
         columns = [_SINCE_THE_START.get(column.key, column) for column in columns]
-        start = pd.Timestamp(run.record["config"]["window_start_us"], unit="us", tz="UTC")
+        start = pd.Timestamp(run.record.config.window_start_us, unit="us", tz="UTC")
         for name in _SINCE_THE_START:
             if name in answers:
                 answers[name] = (answers[name] - start).dt.total_seconds()

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from bfreplay.report.tables import Kind, exact, written
+from bfreplay.replay.metrics import Kind
+from bfreplay.report.tables import exact, written
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
-    from bfreplay.report.page.facts import Fact
+    from bfreplay.replay.metrics import KeyFigure
 
 
-def shown(fact: Fact) -> Markup:
+def shown(fact: KeyFigure) -> Markup:
     """A fact in a sentence."""
     return number(fact.key, fact.value, fact.kind)
 
 
-def counted(fact: Fact, word: str) -> Markup:
+def counted(fact: KeyFigure, word: str) -> Markup:
     """A fact and what it counts: ``1 node``, ``392.1 nodes``."""
     return number_of(fact.key, fact.value, fact.kind, word)
 

@@ -46,31 +46,32 @@ class Provenance:
 
 def provenance_of(label: str, run: RunResult) -> Provenance:
     """Read it from the record and the session."""
-    config, inputs = run.record["config"], run.record["inputs"]
-    files = [(kind, each["name"], each["sha256"]) for kind in ("events", "jobs") for each in inputs[kind]["files"]]
-    known = {each[2] for each in files}
-    sources = inputs["events"]["metadata"].get("source_files", [])
-    files += [("made from", each["name"], each["sha256"]) for each in sources if each["sha256"] not in known]
+    config, inputs = run.record.config, run.record.inputs
+    files = [("events", each.name, each.sha256) for each in inputs.events.files]
+    files += [("jobs", each.name, each.sha256) for each in inputs.jobs.files]
+    known = {digest for _, _, digest in files}
+    sources = inputs.events.metadata.source_files
+    files += [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
     return Provenance(
         label=label,
         name="" if run.folder is None else run.folder.name,
-        command=str(run.session.get("command", "")),
-        started=str(run.session.get("started", "")),
+        command=run.session.command,
+        started=run.session.started,
         window=window_words(run),
         inputs=files,
-        versions=sorted((name, str(version)) for name, version in run.record["versions"].items()),
-        config=json.dumps(config, indent=2, sort_keys=True),
+        versions=sorted(run.record.versions.items()),
+        config=json.dumps(config.to_json(), indent=2, sort_keys=True),
     )
 
 
 def is_relative(run: RunResult) -> bool:
     """Whether the log counts time from its own start, and knows no calendar."""
-    return bool(run.record["inputs"]["events"]["metadata"].get("time_origin") == "relative")
+    return run.record.inputs.is_relative
 
 
 def window_words(run: RunResult) -> str:
     """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
-    start_us, end_us = (run.record["config"][f"window_{edge}_us"] for edge in ("start", "end"))
+    start_us, end_us = run.record.config.window_start_us, run.record.config.window_end_us
     if is_relative(run):
         first = duration(start_us / 1e6) if start_us else "0"
         return f"{first} to {duration(end_us / 1e6)} after the start of the log"

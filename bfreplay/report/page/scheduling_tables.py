@@ -24,28 +24,26 @@ _WEIGHTS = (
 
 
 def scheduling_tables(run: RunResult) -> list[ShownTable]:
-    """Types where the log tells them apart, and weights where jobs have several; none for runs of older versions."""
-    told = run.summary.get("scheduling")
-    if told is None:
-        return []
+    """Types where the log tells them apart, and weights where jobs have several."""
+    told = run.summary.scheduling
     tables = []
-    by_type = run.record["inputs"]["events"]["metadata"].get("node_types")
+    by_type = run.record.inputs.events.metadata.node_types
     if by_type:
-        prices = run.record["config"].get("prices", {})
+        prices = run.record.config.prices
         rows = [
             [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
-            for name, hours in told["node_hours_by_type"].items()
+            for name, hours in told.node_hours_by_type.items()
         ]
         tables.append(ShownTable("Node types", _TYPES, rows))
     jobs = run.table("jobs").select(["weight", "finished"])
-    measured = slice(*(run.record["config"].get("measured") or (None,)))
+    measured = slice(*(run.record.config.measured or (None,)))
     weights = jobs["weight"].to_pylist()[measured]
     if len(set(weights)) > 1:
         is_done = jobs["finished"].is_valid().to_pylist()[measured]
         there = Counter(map(weight_text, weights))
         done = Counter(weight_text(weight) for weight, ended in zip(weights, is_done, strict=True) if ended)
         rows = [
-            [weight, n, done[weight], told["average_jct_s_by_weight"].get(weight)]
+            [weight, n, done[weight], told.average_jct_s_by_weight.get(weight)]
             for weight, n in sorted(there.items(), key=lambda each: float(each[0]))
         ]
         tables.append(ShownTable("Weights of jobs", _WEIGHTS, rows))

@@ -43,7 +43,7 @@ class DecisionTimes:
     decide_s : (N,) float64
         Seconds of each decision for which the policy was asked, ascending; > 0.
     by_kind
-        The same by what stands behind the decision (the keys of ``summary["decisions"]``), and of how many of the kind
+        The same by what stands behind the decision (the keys of ``summary.decisions``), and of how many of the kind
         the policy was not asked.
     fallbacks
         How many decisions fell back on another solver, by reason; they are among ``by_kind``.
@@ -89,7 +89,7 @@ def decision_times(run: RunResult) -> DecisionTimes:
         for each in DECISION_WORDS
         if (kind == each).any()
     }
-    return DecisionTimes(np.sort(decide_s[asked]), by_kind, run.summary["fallbacks"])
+    return DecisionTimes(np.sort(decide_s[asked]), by_kind, run.summary.fallbacks)
 
 
 def draw(found: Mapping[str, DecisionTimes]) -> Figure:
@@ -201,7 +201,7 @@ def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
 
 
 def _kinds(run: RunResult) -> list[str]:
-    """What stands behind each decision, as ``summary["decisions"]`` counts it."""
+    """What stands behind each decision, as ``summary.decisions`` counts it."""
     table = run.table("decisions")
     names = ("process_status", "solver_status", "quality", "fell_back_from")
     columns = (table[name].cast("string").to_pylist() for name in names)

@@ -86,30 +86,25 @@ def efficiency(run: RunResult) -> Efficiency:
     NothingToShowError
         The run has neither yardstick, or is one of a job source that was not over in both.
     """
-    summary, start_us = run.summary, run.record["config"]["window_start_us"]
-    dedicated: Mapping[str, Any] = summary.get("efficiency") or {}
-    bound: Mapping[str, Any] = summary.get("bound") or {}
-    is_source = run.record["inputs"]["jobs"].get("source") is not None
-
-    def seconds(time_us: int | None) -> float | None:
-        return None if time_us is None else (time_us - start_us) / 1e6
-
+    summary, seconds = run.summary, run.record.config.after_s
+    dedicated, bound = summary.efficiency, summary.bound
+    is_source = run.record.inputs.jobs.of_source
     found = Efficiency(
-        samples=summary["ledger"]["samples"],
-        dedicated_samples=None if is_source else dedicated.get("dedicated_samples"),
-        bound_samples=bound.get("samples"),
-        u=dedicated.get("u"),
-        share=bound.get("share"),
-        done_s=seconds(summary["last_finish_us"]),
-        dedicated_done_s=seconds(dedicated.get("dedicated_last_finish_us")),
-        earliest_s=seconds(bound.get("earliest_finish_us")),
-        equivalent_nodes=summary["equivalent_nodes"],
-        bound_kind=bound.get("kind"),
+        samples=summary.ledger.samples,
+        dedicated_samples=None if is_source or dedicated is None else dedicated.dedicated_samples,
+        bound_samples=None if bound is None else bound.samples,
+        u=run.u,
+        share=None if bound is None else bound.share,
+        done_s=seconds(summary.last_finish_us),
+        dedicated_done_s=None if dedicated is None else seconds(dedicated.dedicated_last_finish_us),
+        earliest_s=None if bound is None else seconds(bound.earliest_finish_us),
+        equivalent_nodes=summary.equivalent_nodes,
+        bound_kind=None if bound is None else bound.kind,
         is_source=is_source,
     )
-    if not dedicated and not bound:
+    if dedicated is None and bound is None:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
-        reason = summary.get("reason_without_baselines")
+        reason = summary.reason_without_baselines
         if reason is not None:
             raise NothingToShowError(f"{problem}: {reason}")
         raise NothingToShowError(

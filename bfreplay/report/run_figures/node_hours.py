@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
+from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.report.idleness_axes import dress, new_figure, settled
 from bfreplay.report.look import LIGHT
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, page_fill, paper_fill, said_of
-from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable, percent
+from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ def node_hours(run: RunResult) -> NodeHours:
     NothingToShowError
         No node was idle at any time.
     """
-    ledger = run.summary["ledger"]
-    if not ledger["idle_node_us"]:
+    ledger = run.summary.ledger
+    if not ledger.idle_node_us:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle node-hours")
-    return NodeHours(ledger["idle_node_us"], {part.key: ledger[part.key] for part in PARTS})
+    return NodeHours(ledger.idle_node_us, {part.key: ledger[part.key] for part in PARTS})
 
 
 def draw(found: Mapping[str, NodeHours]) -> Figure:

@@ -104,8 +104,8 @@ def rescales(run: RunResult) -> Rescales:
         by_cause[measure] = sums
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
-    ledger = run.summary["ledger"]
-    return Rescales(by_cause, ledger["gross_samples"], ledger["rescale_samples"], ledger["preempt_samples"])
+    ledger = run.summary.ledger
+    return Rescales(by_cause, ledger.gross_samples, ledger.rescale_samples, ledger.preempt_samples)
 
 
 def draw(found: Mapping[str, Rescales]) -> Figure:

@@ -244,7 +244,7 @@ def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:
         raise NothingToShowError(f"{_NOT_RECORDED}, and it made no decision")
     idle = _idle_of(table, span.end_us)
     # decisions end with the last job; they have seen it all if they know of as much idle time as the ledger
-    if idle.area_us == run.summary["ledger"]["idle_node_us"]:
+    if idle.area_us == run.summary.ledger.idle_node_us:
         return idle
     first_us, last_us = (int(table["time"].cast("int64")[k].as_py()) for k in (0, -1))
     if first_us == last_us:

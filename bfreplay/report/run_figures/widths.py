@@ -94,8 +94,8 @@ def widths(run: RunResult) -> Widths:
             file=run.folder,
             fix="replay it again with this version of bfreplay",
         )
-    pool, config = run.table("pool"), run.record["config"]
-    start_us, end_us = config["window_start_us"], config["window_end_us"]
+    pool, config = run.table("pool"), run.record.config
+    start_us, end_us = config.window_start_us, config.window_end_us
     time_us = np.asarray(pool["time"].cast("int64"), dtype=np.int64)
     n_idle = np.asarray(pool["n_idle"], dtype=np.int64)
     if not n_idle.any():

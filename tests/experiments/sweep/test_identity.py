@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_name
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.plan import planned
 from bfreplay.experiments.sweep.spec import spec_of_options
@@ -72,6 +72,19 @@ def test_options_that_change_nothing_do_not_count(files):
     assert len(set(_ids(cbc, replace(cbc, time_limit=3)))) == 2
     share = options(files)
     assert len(set(_ids(share, replace(share, solver="cbc"), replace(share, solver="highs", threads=2)))) == 1
+
+
+def test_no_option_without_effect_is_part_of_the_identity(files):
+    for run in (
+        options(files), options(files, policy="bftrainer"), options(files, policy="gavel.fifo", measure=(0, 1)),
+        options(files, policy="bftrainer", solver="cbc", learn_curves="job"),
+    ):  # fmt: skip
+        prepared = run.prepare()
+        counted = content_of(run, prepared.log, prepared.jobs)["options"]
+        prepared.close()
+        left_out = {*FILE_OPTIONS, "window", *map(option_name, run.without_effect())}
+        given = {*run.to_json(), "objective", "formulation", "max-parallel"}
+        assert set(counted) == given - left_out
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,7 @@
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.tuning.grid import (
-    USUAL_MAX_PARALLEL,
-    USUAL_T_FWD,
-    forward_time_of,
-    grid_of,
-    listed,
-    number_of,
-)
+from bfreplay.experiments.tuning.grid import USUAL_MAX_PARALLEL, USUAL_T_FWD, grid_of
 
 DAY_S = 86_400.0
 
@@ -49,10 +42,10 @@ def test_values_are_sorted_with_auto_behind():
     [
         ([], [1], "t-fwd has no values"),
         ([10, 10.0], [1], "t-fwd has a value twice"),
-        ([10, -1], [1], "no forward-looking time"),
-        ([10, True], [1], "no forward-looking time"),
-        ([float("inf")], [1], "no forward-looking time"),
-        (["soon"], [1], "no forward-looking time"),
+        ([10, -1], [1], "not a positive number"),
+        ([10, True], [1], "t-fwd is neither a number nor 'auto'"),
+        ([float("inf")], [1], "not a positive number"),
+        (["soon"], [1], "t-fwd is neither a number nor 'auto'"),
         ("10", [1], "t-fwd is no list"),
         (60, [1], "t-fwd is no list"),
         ([10], [], "max-parallel has no values"),
@@ -64,14 +57,3 @@ def test_values_are_sorted_with_auto_behind():
 def test_a_grid_that_makes_no_sense_is_refused(t_fwd, numbers, says):
     with pytest.raises(InputError, match=says):
         grid_of(t_fwd, numbers, n_jobs=10, shortest_s=DAY_S)
-
-
-def test_lists_are_read_as_they_are_typed():
-    assert [forward_time_of(word) for word in listed("t-fwd", "10, 2.5,auto")] == [10.0, 2.5, "auto"]
-    assert [number_of(word) for word in listed("max-parallel", "5,10")] == [5, 10]
-    with pytest.raises(InputError, match="empty place"):
-        listed("t-fwd", "10,,20")
-    with pytest.raises(InputError, match="neither a number"):
-        forward_time_of("1o")
-    with pytest.raises(InputError, match="no whole number"):
-        number_of("5.5")

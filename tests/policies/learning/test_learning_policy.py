@@ -155,9 +155,9 @@ def test_it_bears_the_name_of_its_inner_policy_and_says_how_it_learns():
 def test_it_is_made_again_from_the_record_of_a_run():
     learner = LearningPolicy(EqualSharePolicy(), "model", noise=0.05, seed=3, measure_s=60)
     record = json.loads(json.dumps({"config": {"policy": learner.describe()}}))
-    again = LearningPolicy(EqualSharePolicy(), **(learning_from_record(record) or {}))
+    again = LearningPolicy(EqualSharePolicy(), **(learning_from_record(record["config"]["policy"]) or {}))
     assert again.describe() == learner.describe()
-    assert learning_from_record({"config": {"policy": EqualSharePolicy().describe()}}) is None
+    assert learning_from_record(EqualSharePolicy().describe()) is None
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
         events, jobs, Keep(BFTrainerPolicy(120.0), share, noise=0.05), with_efficiency=False, with_bound=False
     )
     made, decided = list(beliefs), iter(counts)
-    options = learning_from_record(run.record)
+    options = learning_from_record(run.record.config.policy)
     assert options == {"share": share, "noise": 0.05, "seed": 0, "measure_s": 30.0}
     again = LearningPolicy(BFTrainerPolicy(), **options)
     believed = []

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from bfreplay.experiments import compare_runs
+from bfreplay.replay.metrics import key_figures
 from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.comparison.sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
-from bfreplay.report.page.facts import facts_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import percent, written
 from tests.report.page.expected import expected_facts
@@ -48,7 +48,7 @@ def test_key_figures_are_what_the_tables_of_each_run_say(page, runs):
     table = page.tables["key-figures"]
     assert table.columns == ["what", *runs]
     expected = [expected_facts(run.folder) for run in runs.values()]
-    kinds = {key: fact.kind for key, fact in facts_of(runs["A"]).items()}
+    kinds = {key: fact.kind for key, fact in key_figures(runs["A"]).items()}
     assert len(table.rows) > 25
     for (key, _), *cells in table.rows:
         for (value, text), of_run in zip(cells, expected, strict=True):

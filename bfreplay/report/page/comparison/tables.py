@@ -5,26 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS
-from bfreplay.report.tables import HELD_NOTHING_MADE, Column, ShownTable
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
+from bfreplay.report.tables import Column, ShownTable
 from bfreplay.wording import duration
 
-_TOTALS = {
-    "samples": "samples",
-    "used_node_hours": "node-hours used",
-    "useful_node_hours": "node-hours useful",
-    "rescaling_node_hours": "node-hours of rescaling",
-    "lost_to_preemption_node_hours": "node-hours lost to preemption",
-    "unused_free_node_hours": "node-hours unused: held by no job",
-    "unused_stalled_node_hours": f"node-hours unused: {HELD_NOTHING_MADE}",
-    "gross_samples_per_used_node_hour": "samples made per used node-hour",
-    "rescale_samples": "samples that rescaling cost",
-    "preempt_samples": "samples that preemption cost",
-    "n_grown": "rescales up",
-    "n_shrunk": "rescales down",
-    "n_preemptions": "preemptions",
-    "n_decisions": "decisions",
-}
 _JOBS = {
     "finish_s": "finish, h",
     "start_s": "first start, h",
@@ -103,7 +87,7 @@ def total_table(record: Mapping[str, Any]) -> ShownTable:
     columns = (Column("total", "Total"), *(Column(run, run, "number") for run in totals))
     rows = [
         [words, *(each[name] for each in totals.values())]
-        for name, words in _TOTALS.items()
+        for name, words in TOTALS.items()
         if any(each[name] for each in totals.values())
     ]
     return ShownTable("Totals of the runs", columns, rows)

@@ -1,0 +1,181 @@
+"""Options of ``RunOptions`` on the command line, the same for every command that has some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import rich_click as click
+from click.core import ParameterSource
+
+from bfreplay import checks
+from bfreplay.experiments.option_checks import path
+from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
+from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
+
+RARE = "Rarely needed"
+"""Heading of the options that most people never use."""
+
+MILP_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.passed_as and name != "fallback")
+"""Options of a MILP back end, whatever it is asked for."""
+
+_OBJECTIVE_OF_RUN = {
+    "help": "The run's objective, if it is package.module:function: what only the run names is not imported.",
+    "usual": "that of the run", "metavar": "SPEC",
+}  # fmt: skip
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class _Parsed(click.ParamType[Any]):
+    """What a function makes of a word."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self._parse = parse
+        self.name = "value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a default as it is."""
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Listed(click.ParamType[list[Any]]):
+    """Values of one option with commas between them."""
+
+    name = "list"
+
+    def __init__(self, of: click.ParamType[Any]) -> None:
+        self._of = of
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
+        """Return the values, each as the option itself has it."""
+        words = [word.strip() for word in value.split(",")]
+        if not all(words):
+            self.fail(f"there is an empty place in the list {value!r}; drop the comma that is too many.", param, ctx)
+        return [self._of.convert(word, param, ctx) for word in words]
+
+
+def adding(options: Iterable[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds options to a command, in their order in its help."""
+    in_order = tuple(options)
+
+    def add(command: _Command) -> _Command:
+        for option in reversed(in_order):
+            command = option(command)
+        return command
+
+    return add
+
+
+def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
+    """Add options of ``RunOptions`` to a command; in groups where it has all of them.
+
+    Parameters
+    ----------
+    *names
+        Their fields; all by default.
+    **changed
+        Field to attributes of its ``Option`` that are others here: ``max_parallel={"default": 10}``.
+    """
+    options = [
+        _click_option(name, replace(OPTIONS[name], **changed.get(name, {})), is_grouped=not names)
+        for name in names or OPTIONS
+    ]
+    return adding([*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options])
+
+
+def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
+    """Add --events, --jobs and --curves, for where those of a saved run have moved to, and --allow-code.
+
+    ``poses`` is the decision that the command poses again, in words; --t-fwd and --objective then say how.
+    """
+    options: list[Callable[[Any], Any]] = []
+    for name, was in (("events", "it was"), ("jobs", "they were"), ("curves", "they were")):
+        text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
+        callback = None if name == "curves" else _bundled
+        options.append(click.option(f"--{name}", type=click.Path(path_type=Path), help=text, callback=callback))
+    if poses is not None:
+        text = f"{poses}  [default: that of the run's policy]"
+        options += [
+            run_options("objective", objective=_OBJECTIVE_OF_RUN),
+            click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text),
+        ]
+    return adding([*options, run_options("allow_code")])
+
+
+def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
+    if given is None:
+        return None
+    from bfreplay.datasets.named_inputs import or_bundled  # not before it is asked for: it brings numpy
+
+    return or_bundled(given, option.name or "")
+
+
+def option_lists(**usual: str) -> Callable[[_Command], _Command]:
+    """Add options of ``RunOptions`` that take a list of values here; ``usual`` are the values by default, in words."""
+    return adding(
+        click.option(
+            f"--{option_name(name)}", name, type=_Listed(_click_type(OPTIONS[name])), metavar="LIST",
+            help=f"Values to try, with commas between them. {OPTIONS[name].help}  [default: {text}]",
+        )
+        for name, text in usual.items()
+    )  # fmt: skip
+
+
+def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Command]:
+    """Add --save-failures, under a heading or among the other options."""
+    return click.option(
+        "--save-failures", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False), panel=panel,
+        help="Keep the model (MPS) and the decision (JSON) of every answer that was rejected.",
+    )  # fmt: skip
+
+
+def note_options_without_effect(context: click.Context, run: RunOptions) -> None:
+    """Say on stderr which options of ``bfreplay replay`` were given and have no effect beside the others."""
+    reasons = run.without_effect()
+    if context.params["out"] is None:
+        tables = [name for name, declared in OPTIONS.items() if declared.only_writes]
+        reasons |= dict.fromkeys(["force", *tables], "without --out")
+    if MILP_OPTIONS[0] in reasons:
+        reasons["save_failures"] = reasons[MILP_OPTIONS[0]]
+    for option in context.command.params:
+        name = option.name or ""
+        if name in reasons and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            was_refused = context.params[name] is False and option.secondary_opts
+            words = option.secondary_opts if was_refused else option.opts
+            click.echo(f"Note: {words[0]} has no effect {reasons[name]}.", err=True)
+
+
+def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
+    if declared.is_argument:
+        return click.argument(name, type=_click_type(declared), required=declared.default is REQUIRED)
+    is_switch, is_needed = declared.check is checks.truth, declared.default is REQUIRED
+    words = f"--{option_name(name)}"
+    return click.option(
+        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words, name, required=is_needed,
+        default=None if is_needed else declared.default, is_flag=is_switch or None, nargs=declared.n_values,
+        type=None if is_switch else _click_type(declared), metavar=declared.metavar, help=declared.text,
+        panel=(RARE if declared.is_rare else declared.group) if is_grouped else None,
+    )  # fmt: skip
+
+
+def _click_type(declared: Option) -> click.ParamType[Any]:
+    if declared.parse is not None:
+        return _Parsed(declared.parse)
+    match declared.check:
+        case Whole(least):
+            return click.IntRange(min=least)
+        case Number(least=least, above=above, most=most, below=below):
+            upper = most if below is None else below
+            return click.FloatRange(
+                min=least if above is None else above, min_open=above is not None,
+                max=None if upper == float("inf") else upper, max_open=below is not None,
+            )  # fmt: skip
+        case OneOf(words):
+            return click.Choice(words)
+    return click.Path(path_type=Path) if declared.check is path else click.STRING

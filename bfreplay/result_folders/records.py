@@ -1,0 +1,77 @@
+"""Typed records: what a JSON document of a result folder holds is declared once, with types and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from bfreplay.errors import InputError
+from bfreplay.result_folders.kinds import ResultKind
+
+JsonObject = dict[str, Any]
+"""An object of a JSON document whose entries are anybody's own: what a policy or a job source says of itself."""
+
+Count = Annotated[int, Meta(ge=0)]
+Amount = Annotated[float, Meta(ge=0)]
+TimeUs = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+"""Microseconds since 1970-01-01 UTC, in the years 1 to 9999."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An object of a record. Entries that have a default are left out of the file where they have it.
+
+    ``part["name"]`` is ``part.name``, as the file has it.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def to_json(self) -> JsonObject:
+        """Plain dicts, lists, texts and numbers."""
+        document: JsonObject = msgspec.to_builtins(self, enc_hook=_plain)
+        return document
+
+
+class ResultRecord(Part, frozen=True, kw_only=True):
+    """The record of a result folder; ``sha256`` has the digests of its tables, by file name."""
+
+    schema_version: int
+    sha256: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, and mappings and sequences of other kinds."""
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no plain data")
+
+
+_Record = TypeVar("_Record")
+
+
+def typed(document: JsonObject, record: type[_Record], kind: ResultKind, file: Path | str) -> _Record:
+    """Return a document as the record that it should be.
+
+    Raises
+    ------
+    InputError
+        An entry is missing, of another type or out of bounds.
+    """
+    try:
+        return msgspec.convert(document, record)
+    except (msgspec.ValidationError, InputError, ArithmeticError) as error:
+        expected, _, path = str(error).partition(" - at `$")
+        raise InputError(
+            f"the {kind.word} folder is damaged, or an earlier version of bfreplay made it",
+            file=file, column=path.strip("`").lstrip(".") or None, expected=expected,
+            fix=f"make it again: '{kind.made_by}'",
+        ) from error  # fmt: skip
