@@ -134,7 +134,7 @@ _LOOSE = re.compile(
     r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
-_LEDGER = re.compile(r"The books close: .*?what its record says\.|The ledger closes: .*?(?:\(SHA-256\)|one label)\.")
+_LEDGER = re.compile(r"The books close: .*?what its record says\.|The ledger closes: .*?(?:as they were written|one label)\.")
 
 
 def main() -> None:

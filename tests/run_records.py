@@ -11,7 +11,7 @@ from bfreplay.replay import RunResult, replay_log
 from bfreplay.replay.run_record import RunRecord, Session
 from bfreplay.result_folders import RUN, typed
 from bfreplay.workload import JobSet
-from tests.replay.tiny import log
+from tests.replay.tiny import job, log
 
 _WHERE_THERE_IS_ONE = {
     "efficiency": {
@@ -30,9 +30,11 @@ _WHERE_THERE_IS_ONE = {
 
 @cache
 def _nothing() -> RunResult:
-    """A run of one idle node without jobs."""
+    """A run of one idle node, whose only job is submitted after it."""
     events = log(1, [], 60, idle_first=[0])
-    return replay_log(events, JobSet([]), EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    return replay_log(
+        events, JobSet([job(submit_s=10_000)]), EqualSharePolicy(), with_efficiency=False, with_bound=False
+    )
 
 
 def run_of(record=None, tables=None, session=None) -> RunResult:

@@ -22,6 +22,7 @@ from bfreplay.workload import Ending, JobSet
 from tests.answers.little_source import LittleHalving, Scripted, pausing_job
 from tests.campaigns.small_campaigns import campaign, source
 from tests.replay.tiny import SECOND, job, log
+from tests.run_records import changed, setting
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +61,7 @@ def test_the_best_score_only_ever_gets_better(run, answer):
 
 
 def test_lower_is_better_where_the_source_says_so(run):
-    lower = run.record.to_json()
-    lower["inputs"]["jobs"]["source"]["higher_is_better"] = False
-    other = type(run)(lower, run.session, None, run.tables)
+    other = changed(run, setting("inputs.jobs.source.higher_is_better", False))
     answer = campaign_answer(other, job_answers(other))
     assert answer.best_score.tolist() == [0.5]
     assert answer.best_job == "t0"

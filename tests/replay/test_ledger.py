@@ -19,7 +19,7 @@ def test_books_whose_sides_are_equal_close():
     BOOKS.close()
     BOOKS.close_holes(100, 70)
     assert BOOKS.unused_node_us == 45
-    assert BOOKS.to_dict()["node_hours"]["unused"] == 45 / 3.6e9
+    assert BOOKS.to_json()["node_hours"]["unused"] == 45 / 3.6e9
 
 
 @pytest.mark.parametrize("by", [-1, 1])

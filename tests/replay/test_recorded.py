@@ -175,7 +175,7 @@ def test_what_is_told_about_a_decision():
     assert about["t_fwd_s"] == T_FWD_S
     assert about["answer"]["quality"] == "proven"
     assert about["answer"]["objective"] == about["objective_of_counts"] == objective_of(second.problem, second.counts)
-    assert about["config"] == run.record["config"]
+    assert about["config"] == run.record.config.to_json()
 
 
 def test_another_look_ahead_gives_the_decision_another_worth():

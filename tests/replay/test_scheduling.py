@@ -38,7 +38,7 @@ def metrics(jobs=None, policy=None, end_s=100, types="v100 p100", **settings):
 
 
 def test_metrics_of_two_jobs_on_two_types_by_hand():
-    assert metrics() == {
+    assert metrics().to_json() == {
         "n_jobs": 2,
         "n_completed": 2,
         "average_jct_s": 25.0,
@@ -75,7 +75,7 @@ def test_the_record_has_the_prices_that_were_counted_with():
 
 def test_only_measured_jobs_count_and_node_hours_are_those_of_all():
     # the run ends when a is done; b has held its node for 15 s by then
-    assert metrics(measured=(0, 1)) == {
+    assert metrics(measured=(0, 1)).to_json() == {
         "n_jobs": 1,
         "n_completed": 1,
         "average_jct_s": 20.0,
@@ -145,7 +145,7 @@ def test_fairness_is_the_time_of_each_job_over_that_with_an_equal_part_of_the_no
     jobs = [narrow_job("a", work=1000), narrow_job("b", work=1000), narrow_job("c")]
     one_by_one = Scripted(Step({0: [0]}, until_s=100), Step({1: [0]}))
     result = with_fairness(typed_log("v100 v100 v100", 250), jobs, one_by_one)
-    assert result.summary["scheduling"]["finish_time_fairness"] == {
+    assert result.summary["scheduling"]["finish_time_fairness"].to_json() == {
         "average_rho": 1.5, "largest_rho": 2.0, "share_above_1": 0.5, "policy": "gavel.isolated"
     }  # fmt: skip
     assert [of_job(result, name)["isolated_jct_s"] for name in "abc"] == [100.0, 100.0, None]
@@ -161,7 +161,7 @@ def test_only_measured_jobs_are_compared():
 
 def test_where_no_job_is_done_in_both_there_is_no_rho():
     told = with_fairness(typed_log("v100", 50), [narrow_job("a")], Scripted(Step({0: [0]}))).summary["scheduling"]
-    assert told["finish_time_fairness"] == {
+    assert told["finish_time_fairness"].to_json() == {
         "average_rho": None, "largest_rho": None, "share_above_1": None, "policy": "gavel.isolated"
     }  # fmt: skip
 

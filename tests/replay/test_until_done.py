@@ -86,7 +86,7 @@ def test_a_replay_of_measured_jobs_ends_when_these_are_done():
     assert result.summary["duration_s"] == 30
     assert result.summary["jobs"]["finished"] == 3
     assert of_job(result, "d")["status"] == "running"
-    assert result.record["config"]["measured"] == [1, 3]
+    assert result.record["config"]["measured"] == (1, 3)
 
 
 def test_a_measured_job_that_is_given_up_counts_as_done():

@@ -16,6 +16,7 @@ from bfreplay.report.run_figures.catalogue import FIGURES
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
+from tests.run_records import changed, setting
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +111,8 @@ def test_the_table_has_the_numbers_of_the_run(run):
 
 
 def test_the_table_is_whole_in_itself_and_shows_text_as_it_is(run, tmp_path):
-    inputs = run.record["inputs"]
-    events = inputs["events"] | {"metadata": inputs["events"]["metadata"] | {"cluster": "<script>alert(1)</script>"}}
-    odd = replace(run, record=run.record | {"inputs": inputs | {"events": events}}, folder=tmp_path / "a&b")
+    odd = changed(run, setting("inputs.events.metadata.cluster", "<script>alert(1)</script>"))
+    odd = replace(odd, folder=tmp_path / "a&b")
     html = odd._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;" in html

@@ -37,8 +37,8 @@ def books(run: RunResult) -> Markup:
     if not run.digests:
         return Markup("The ledger closes: every idle node-microsecond has one label.")
     return Markup(
-        "The ledger closes: every idle node-microsecond has one label. The run's record and {} are as they were "
-        "written (SHA-256)."
+        "The ledger closes: every idle node-microsecond has one label. By their checksums the run's record and {} are "
+        "as they were written."
     ).format(n_tables)
 
 

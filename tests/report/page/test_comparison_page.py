@@ -84,7 +84,7 @@ def test_figures_show_all_runs(page, runs):
 
 def test_what_holds_for_all_runs_is_said_once(page_file):
     text = page_file.read_text()
-    assert text.count("The books close") == 1
+    assert text.count("The ledger closes") == 1
     assert "<b>A, B, C:</b>" in text
     assert re.search(r"<b>B:</b> <data[^>]*>\d+</data> decisions are by a rule that proves nothing", text)
 

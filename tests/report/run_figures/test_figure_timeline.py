@@ -15,6 +15,7 @@ from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.timeline import TIMELINE, timeline
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
+from tests.run_records import changed, setting
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +187,7 @@ def test_few_steps_are_drawn_as_they_are(plain):
 
 
 def test_a_part_of_a_relative_log_is_told_from_its_start(plain):
-    metadata = {"time_origin": "relative"}
-    inputs = plain.record["inputs"]
-    record = plain.record | {"inputs": inputs | {"events": inputs["events"] | {"metadata": metadata}}}
-    found = timeline(replace(plain, record=record))
+    found = timeline(changed(plain, setting("inputs.events.metadata.time_origin", "relative")))
     assert TIMELINE.draw({"": found}).axes[0].get_xlabel() == "seconds since the start of the window"
     part = found.between(10 * SECOND, 50 * SECOND).between(20 * SECOND, 40 * SECOND)
     axes = TIMELINE.draw({"": part}).axes[0]
