@@ -6,19 +6,13 @@ The command line takes it too: ``bfreplay replay sample --jobs sample --policy o
 import numpy as np
 
 import bfreplay
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState
+from bfreplay import Decision, Policy, PolicyState
 
 
-class OneAtATime:
+class OneAtATime(Policy):
     """The first job takes up to its ``max_nodes``, then the next one, first come first served."""
 
     name = "one-at-a-time"
-    wakes_on = ANY_TRIGGER
-
-    @classmethod
-    def from_options(cls, *, t_fwd_s: float, solver: object) -> "OneAtATime":
-        """Make one for the command line; it has no use for these options."""
-        return cls()
 
     def decide(self, state: PolicyState) -> Decision:
         """Node counts for the jobs in ``state``."""
@@ -30,13 +24,6 @@ class OneAtATime:
                 counts[j] = wanted
                 left -= wanted
         return Decision(counts)
-
-    def describe(self) -> dict[str, object]:
-        """Every parameter, for the run's record."""
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def upper_bound(
         Also bound policies that decide between pool events (``Trigger.ROUND``): with decisions a moment apart a job can
         stop and start again for less than growing costs, so rescaling is taken as free.
     gives_jobs_up
-        Also bound policies that end jobs before their work is done (``Decision.failed``): the jobs behind them are
+        Also bound policies that end jobs before their work is done (``Round.failed``): the jobs behind them are
         admitted earlier, at decisions of their own. There is then no earliest end of all work.
     effort
         How hard to look.

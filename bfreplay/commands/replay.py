@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
@@ -97,14 +98,11 @@ def _note_prices_of_no_node(run: PreparedRun) -> None:
 
 def _with_loops_of_its_own(run: RunOptions) -> Policy | None:
     """Such a policy, to be compiled before the clock starts; ``None`` where BFTrainer's loops are enough."""
+    from bfreplay.milp.exact import ExactSolver
     from bfreplay.policies import BFTrainerPolicy
-    from bfreplay.policies.catalogue import policy_named
-    from bfreplay.policies.gavel.named import FifoPerfPolicy
-    from bfreplay.policies.look_ahead import LookAheadPolicy
+    from bfreplay.policies.catalogue import capabilities_of, policy_of
 
-    name = policy_named(run.policy).name
-    if name in ("look-ahead", "foresight"):
-        return LookAheadPolicy(events=1, futures=1)
-    if name.startswith("gavel."):
-        return FifoPerfPolicy()
+    warm_up = capabilities_of(run.policy).warm_up
+    if warm_up is not None:
+        return policy_of(warm_up, t_fwd_s=defaults.T_FWD_S, solver=ExactSolver())
     return BFTrainerPolicy(run.t_fwd) if isinstance(run.t_fwd, str) else None

@@ -30,16 +30,16 @@ GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
 
 
 def _solver_is_asked(run: RunOptions) -> bool:
-    from bfreplay.policies.catalogue import asks_solver
+    from bfreplay.policies.catalogue import capabilities_of
 
-    return asks_solver(run.policy)
+    return capabilities_of(run.policy).asks_solver
 
 
 def _looks_ahead(run: RunOptions) -> bool:
     """Whether decisions do, those of the run or those on dedicated nodes that U is measured by."""
-    from bfreplay.policies.catalogue import decides_in_rounds
+    from bfreplay.policies.catalogue import capabilities_of
 
-    return not decides_in_rounds(run.policy) or (run.efficiency and not run.ends_with_its_jobs)
+    return not capabilities_of(run.policy).in_rounds or (run.efficiency and not run.ends_with_its_jobs)
 
 
 def _draws(run: RunOptions) -> bool:

@@ -3,7 +3,17 @@
 from bfreplay.policies.bftrainer import BFTrainerPolicy
 from bfreplay.policies.equal_share import EqualSharePolicy
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
-from bfreplay.policies.policy import ANY_TRIGGER, NO_DEADLINE_US, Decision, Policy, PolicyState, Trigger
+from bfreplay.policies.policy import (
+    ANY_TRIGGER,
+    NO_DEADLINE_US,
+    Decision,
+    Placement,
+    Policy,
+    PolicyCapabilities,
+    PolicyState,
+    Round,
+    Trigger,
+)
 
 __all__ = [
     "ANY_TRIGGER",
@@ -13,7 +23,10 @@ __all__ = [
     "Decision",
     "EqualSharePolicy",
     "ForwardTime",
+    "Placement",
     "Policy",
+    "PolicyCapabilities",
     "PolicyState",
+    "Round",
     "Trigger",
 ]

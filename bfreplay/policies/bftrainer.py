@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bfreplay import defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
@@ -11,7 +13,7 @@ from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forwar
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OWN, OwnObjective
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
 
 _OWN = OwnObjective()
 
@@ -21,7 +23,7 @@ def problem_of(state: PolicyState, t_fwd_s: float) -> AllocationProblem:
     return _OWN.problem(state, t_fwd_s)
 
 
-class BFTrainerPolicy:
+class BFTrainerPolicy(Policy):
     """Allocate by the MILP of BFTrainer at every event, with any solver and any objective.
 
     On nodes of several types each job gets nodes of one type (``milp.typed``): with the exact solver, a forward-looking
@@ -44,7 +46,7 @@ class BFTrainerPolicy:
     """
 
     name = "bftrainer"
-    wakes_on = ANY_TRIGGER
+    capabilities = PolicyCapabilities(node_types=True)
 
     def __init__(
         self,
@@ -70,16 +72,7 @@ class BFTrainerPolicy:
         """All options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective)
 
-    @property
-    def places_types(self) -> bool:
-        """Whether it decides on nodes of several types; ``check_types`` says why not."""
-        try:
-            self.check_types()
-        except InputError:
-            return False
-        return True
-
-    def check_types(self) -> None:
+    def check_types(self, type_names: Sequence[str]) -> None:
         """Raise ``InputError`` for a solver, an objective or a forward-looking time that knows one type only."""
         from bfreplay.policies.typed.decision import check_types  # most runs never need it
 

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.parameters import parameters_of, settings_of
 from bfreplay.policies.objectives.spec import TermSpec, parsed
-from bfreplay.policies.policy import Policy
+from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.registry import Registry, made
-
-
-class PolicyFactory(Protocol):
-    """What a policy's class must offer to be named on the command line.
-
-    A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One that
-    looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``. Further
-    keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a round,
-    which can be set by an option of the run as well.
-    """
-
-    def from_options(self, *, t_fwd_s: float | str, solver: Solver) -> Policy:
-        """Make one from what a user can set; a policy takes what it needs of it."""
-        ...
-
 
 POLICIES = Registry(
     kind="policy",
     group="bfreplay.policies",
-    needs=("from_options", "decide", "describe", "close"),
+    needs=("decide",),
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
@@ -69,8 +54,6 @@ POLICIES = Registry(
 )
 
 _OF_THE_RUN = ("t_fwd_s", "solver", "objective", "prices")
-_BY_RULE = "equal-share"
-_GAVELS = "gavel."
 
 
 def policy_of(
@@ -102,18 +85,18 @@ def policy_of(
         ``objective`` or ``round_s``, and one is given.
     """
     part = policy_named(spec)
-    factory = cast(PolicyFactory, POLICIES.load(part.name, allow_code=True))
-    own = _settings(part, factory)
-    chosen: dict[str, Any] = own if objective is None else {"objective": objective, **own}
-    if objective is not None and not _takes(factory.from_options, "objective"):
-        raise InputError(
-            f"the policy {part.name!r} takes no objective",
-            column="objective",
-            value=objective if isinstance(objective, str) else objective.spec,
-            expected="none with this policy: it decides by a rule of its own",
-            fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
-            "from_options has a parameter 'objective'",
-        )
+    factory = _class_of(part)
+    chosen: Any = dict(_settings(part, factory))
+    if objective is not None:
+        if not _takes(factory.from_options, "objective"):
+            raise InputError(
+                f"the policy {part.name!r} takes no objective",
+                column="objective", value=objective if isinstance(objective, str) else objective.spec,
+                expected="none with this policy: it decides by a rule of its own",
+                fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
+                "from_options has a parameter 'objective'",
+            )  # fmt: skip
+        chosen["objective"] = objective
     if round_s is not None:
         _check_round(part, factory, round_s)
         chosen["round_s"] = round_s
@@ -122,18 +105,25 @@ def policy_of(
     return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
 
 
-def asks_solver(spec: str) -> bool:
-    """Whether the solver of the run has a say in what the policy decides: not under equal share, nor under Gavel's."""
-    name = policy_named(spec).name
-    return name != _BY_RULE and not name.startswith(_GAVELS)
+def capabilities_of(spec: str) -> PolicyCapabilities:
+    """What the class of the policy that ``spec`` names declares.
+
+    Raises
+    ------
+    InputError
+        There is no such policy.
+    """
+    return _class_of(policy_named(spec)).capabilities
 
 
-def decides_in_rounds(spec: str) -> bool:
-    """Whether the policy is one of Gavel's, which have rounds and no forward-looking time."""
-    return policy_named(spec).name.startswith(_GAVELS)
+def _class_of(part: TermSpec) -> type[Policy]:
+    found: type = POLICIES.load(part.name, allow_code=True)
+    if not issubclass(found, Policy):
+        raise not_a_policy(f"{POLICIES.location(part.name)} is no policy", part.name)
+    return found
 
 
-def _check_round(part: TermSpec, factory: PolicyFactory, round_s: float) -> None:
+def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
     if not _takes(factory.from_options, "round_s"):
         raise InputError(
             f"the policy {part.name!r} does not decide in rounds", column="round", value=round_s,
@@ -147,7 +137,7 @@ def _check_round(part: TermSpec, factory: PolicyFactory, round_s: float) -> None
         )  # fmt: skip
 
 
-def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:
+def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:
     """Name and own parameters of the policy that ``spec`` names: those it sets, and the defaults of the others.
 
     Raises
@@ -156,7 +146,7 @@ def policy_settings(spec: str) -> tuple[str, dict[str, Any]]:
         There is no such policy, or it has no such parameter.
     """
     part = policy_named(spec)
-    return part.name, _settings(part, cast(PolicyFactory, POLICIES.load(part.name, allow_code=True)))
+    return part.name, _settings(part, _class_of(part))
 
 
 def policy_named(spec: str) -> TermSpec:
@@ -179,7 +169,7 @@ def policy_named(spec: str) -> TermSpec:
     return parts[0]
 
 
-def _settings(part: TermSpec, factory: PolicyFactory) -> dict[str, Any]:
+def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
     known = parameters_of(factory.from_options, 0)
     return settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bfreplay.milp.solver import Solver
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
 
 
-class EqualSharePolicy:
+class EqualSharePolicy(Policy):
     """Every job gets the same share; what is left over goes first come, first served.
 
     As in the published log replayer: the share is ``n_idle // n_jobs``, none for a job whose ``min_nodes`` it
@@ -17,12 +16,7 @@ class EqualSharePolicy:
     """
 
     name = "equal-share"
-    wakes_on = ANY_TRIGGER
-
-    @classmethod
-    def from_options(cls, *, t_fwd_s: float, solver: Solver) -> EqualSharePolicy:
-        """Neither option matters."""
-        return cls()
+    capabilities = PolicyCapabilities(asks_solver=False)
 
     def decide(self, state: PolicyState) -> Decision:
         """Shares, then the left-over."""
@@ -35,10 +29,3 @@ class EqualSharePolicy:
                 counts[j] += taken
                 left -= taken
         return Decision(counts)
-
-    def describe(self) -> dict[str, object]:
-        """Its name: it has no parameter."""
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing to release."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.errors import InputError
 from bfreplay.milp.solution import Solution
-from bfreplay.workload import Colocation
+from bfreplay.workload import Colocation, ElasticJob
+
+if TYPE_CHECKING:
+    from bfreplay.datasets import NodeEvents
+    from bfreplay.milp.solver import Solver
+    from bfreplay.policies.objectives.objective import Objective
 
 NO_DEADLINE_US = np.iinfo(np.int64).max
 """Deadline of a job that has none."""
@@ -27,7 +34,7 @@ class Trigger(IntFlag):
     POOL = 1  # nodes became idle or were reclaimed
     ARRIVAL = 2  # a job was admitted
     COMPLETION = 4  # a job finished, was ended, or paused
-    ROUND = 8  # the time has come that the last decision named: ``Decision.until_us``
+    ROUND = 8  # the time has come that the last decision named: ``Round.until_us``
 
 
 ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
@@ -98,8 +105,53 @@ class PolicyState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Nodes that a policy has chosen itself, for the J jobs of a decision.
+
+    Parameters
+    ----------
+    assigned
+        For each job the node numbers, as many as its count and all of one type.
+    partner : (J,) int64
+        Row of the job that shares its nodes with this one, -1 for none; both rows then have the same ``assigned``.
+        ``None``: nobody shares.
+    restart_s : (J,) float64
+        Seconds of work that each job loses now, at the rate that it will have: reading its checkpoint on other nodes.
+        ``None``: none.
+    """
+
+    assigned: tuple[NDArray[np.int64], ...]
+    partner: NDArray[np.int64] | None = None
+    restart_s: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What holds for the J jobs of a decision until the policy decides again.
+
+    Parameters
+    ----------
+    until_us
+        When the policy wants to be asked next: it wakes on ``Trigger.ROUND``. ``None``: at the next event.
+    samples : (J,) float64
+        How many each job may process until then, inf for no limit: it then holds its nodes and waits. ``None``: no
+        limit.
+    not_before_us : (J,) int64
+        A job that is done earlier holds its nodes until then, and completes then; times that are past mean nothing.
+        ``None``: none waits.
+    failed : (J,) bool
+        Jobs that leave now, with a count of 0: the policy has given them up. ``None``: none.
+    """
+
+    until_us: int | None = None
+    samples: NDArray[np.float64] | None = None
+    not_before_us: NDArray[np.int64] | None = None
+    failed: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """Counts for the jobs of a ``PolicyState``, in its order.
+    """Counts for the J jobs of a ``PolicyState``, in its order.
 
     Parameters
     ----------
@@ -107,68 +159,105 @@ class Decision:
         Nodes per job: 0, or ``min_nodes`` to ``max_nodes``, or what it holds; their sum at most ``n_idle``.
     solution
         What the solver said, when one was asked.
-    assigned
-        A policy that places nodes itself gives, for each job, the node numbers, all of one type; the replay's placement
-        rule is used otherwise.
     t_fwd_s
         Forward-looking time that the question was posed with, where one was.
-    partner : (J,) int64
-        Row of the job that shares its nodes with this one, -1 for none; both rows then have the same ``assigned``.
-        ``None``: nobody shares.
-    samples : (J,) float64
-        How many each job may process until the policy decides again, inf for no limit: it then holds its nodes and
-        waits. ``None``: no limit.
-    restart_s : (J,) float64
-        Seconds of work that each job loses now, at the rate that it will have: reading its checkpoint on other nodes.
-        ``None``: none.
-    not_before_us : (J,) int64
-        A job that is done earlier holds its nodes until then, and completes then; times that are past mean nothing.
-        ``None``: none waits.
-    failed : (J,) bool
-        Jobs that leave now, with a count of 0: the policy has given them up. ``None``: none.
-    until_us
-        When the policy wants to be asked next, where it decides in rounds: it wakes on ``Trigger.ROUND``.
+    placement
+        The nodes, from a policy that chooses them itself; ``None``: the replay places the counts by its own rule.
+    round
+        What holds until the next decision, from a policy that decides in rounds, limits jobs or gives them up.
     """
 
     counts: NDArray[np.int64]
     solution: Solution | None = None
-    assigned: tuple[NDArray[np.int64], ...] | None = None
     t_fwd_s: float | None = None
-    partner: NDArray[np.int64] | None = None
-    samples: NDArray[np.float64] | None = None
-    restart_s: NDArray[np.float64] | None = None
-    not_before_us: NDArray[np.int64] | None = None
-    failed: NDArray[np.bool_] | None = None
-    until_us: int | None = None
+    placement: Placement | None = None
+    round: Round | None = None
 
 
-class Policy(Protocol):
-    """Decides what runs now: ``decide``, and data on when it wants to be asked.
+@dataclass(frozen=True, slots=True)
+class PolicyCapabilities:
+    """What a policy can do and what it needs, as data on its class: known before a policy is made.
 
-    To be named on the command line a policy's class also has a ``from_options`` (see ``catalogue.PolicyFactory``). One
-    that measures what a forecast would be worth may have ``foresee(events)``: it is shown the log before the replay.
-    One that cannot schedule all jobs may have ``check_jobs(jobs, most_nodes)``: it is shown the job set and the number
-    of nodes of the largest type before the first decision, and raises ``InputError``. (Jobs of a source come later.)
-    One that places jobs on nodes of several types has ``places_types = True``; others are not asked to. One that counts
-    things of its own may have ``summary()``, JSON-ready, for the run's record.
+    Parameters
+    ----------
+    node_types
+        It chooses nodes of one of several types for each job.
+    asks_solver
+        The solver of the run may have a say in what it decides.
+    in_rounds
+        It decides in rounds, whatever the forward-looking time.
+    linear_programs
+        It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
+    warm_up
+        Spec of a policy whose replay compiles the loops of this one; ``None`` for one without compiled loops.
     """
 
-    @property
-    def name(self) -> str:
-        """Label for tables."""
-        ...
+    node_types: bool = False
+    asks_solver: bool = True
+    in_rounds: bool = False
+    linear_programs: bool = False
+    warm_up: str | None = None
 
-    @property
-    def wakes_on(self) -> Trigger:
-        """Events after which ``decide`` is called; after others every job keeps what it has.
 
-        One that wakes on ``Trigger.ROUND`` is asked at every event as long as it has named no time (``until_us``).
+class Policy(ABC):
+    """Decides what runs now. Inherit from it, and write ``name`` and ``decide``; all else has a default.
+
+    Attributes
+    ----------
+    name
+        Label for tables.
+    wakes_on
+        Events after which ``decide`` is called; after others every job keeps what it has. A policy that wakes on
+        ``Trigger.ROUND`` is asked at every event as long as it has named no time (``Round.until_us``).
+    capabilities
+        What it can do and what it needs.
+    objective
+        What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
+        the same objective.
+    """
+
+    name: str
+    wakes_on: Trigger = ANY_TRIGGER
+    capabilities: PolicyCapabilities = PolicyCapabilities()
+    objective: Objective | str | None = None
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:
+        """Make one from what a user can set: by default without arguments.
+
+        A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One
+        that looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``.
+        Further keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a
+        round, which can be set by an option of the run as well.
         """
-        ...
+        return cls()
 
+    @abstractmethod
     def decide(self, state: PolicyState) -> Decision:
-        """Node counts for the jobs in ``state``; called only when there is at least one job and one idle node."""
-        ...
+        """Decide on the jobs in ``state``; called only when there is at least one job and one idle node."""
+
+    def check_types(self, type_names: Sequence[str]) -> None:
+        """Raise ``InputError`` if the policy, as it was made, cannot decide on nodes of several types."""
+        if not self.capabilities.node_types:
+            raise InputError(
+                f"the policy {self.name!r} decides on nodes of one type", column="policy", value=self.name,
+                expected=f"a policy that tells {', '.join(type_names)} apart, such as gavel.max_min_fairness_perf",
+                fix="choose another policy, or nodes of one type",
+            )  # fmt: skip
+
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:  # noqa: B027
+        """Raise ``InputError`` if the policy cannot schedule all ``jobs``; called before the first decision.
+
+        Parameters
+        ----------
+        jobs
+            All jobs of the replay. Those of a job source are not known yet, and not checked.
+        most_nodes
+            Nodes of the largest type.
+        """
+
+    def foresee(self, events: NodeEvents) -> None:  # noqa: B027
+        """See the log that is about to be replayed, to measure what a forecast would be worth."""
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready, for the run's record.
@@ -176,8 +265,19 @@ class Policy(Protocol):
         ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` and ``forward_time`` (in place of a
         number) are mappings with ``name``, and ``objective`` is one with ``spec``.
         """
-        ...
+        return {"name": self.name}
 
-    def close(self) -> None:
+    def summary(self) -> Mapping[str, object] | None:
+        """What the policy itself has counted, JSON-ready, for the run's record; ``None`` for nothing."""
+        return None
+
+    def close(self) -> None:  # noqa: B027
         """Release what the policy holds (worker processes); harmless when called twice."""
-        ...
+
+
+def not_a_policy(problem: str, value: object) -> InputError:
+    """Return the error for a class, or an object of one, that does not inherit from ``Policy``."""
+    return InputError(
+        problem, value=value, expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
+        fix="declare it as 'class Mine(bfreplay.Policy):'",
+    )  # fmt: skip

@@ -2,58 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.policies import Decision
-from bfreplay.replay.active import ActiveJobs
-from bfreplay.replay.pool import NodePool
+from bfreplay.errors import InputError
+from bfreplay.policies import Decision, Placement, Policy, PolicyState, Round
+from bfreplay.policies.policy import NodesSeen
 
 _MOST_S = 1e15
 """Of a restart: far longer than any log, and its samples are still numbers."""
 
 
-def why_not_realisable(
-    decision: Decision, before: NDArray[np.int64], active: ActiveJobs, pool: NodePool, now_us: int, *, may_share: bool
-) -> str:
-    """What is wrong with a decision; empty when nothing is.
+def checked_answer(policy: Policy, answer: object) -> Decision:
+    """``answer``, if it is a decision and its parts are what they should be.
 
-    Parameters
-    ----------
-    decision
-        For the jobs that are active now.
-    before : (J,) int64
-        Nodes that they hold.
-    active, pool
-        The jobs and the nodes.
-    now_us
-        When.
-    may_share
-        There is a table of what jobs make that share nodes.
+    Raises
+    ------
+    InputError
+        It is something else.
     """
-    problem = (
-        _why_not_these_counts(decision, before, active, pool)
-        or _why_not_placeable(decision, active, may_share)
-        or _why_not_until_then(decision, active.n, now_us)
-    )
-    if problem or decision.assigned is None:
+    if not isinstance(answer, Decision):
+        raise InputError(
+            f"the policy {policy.name!r} gave {type(answer).__name__}, not a Decision: is a return missing?"
+        )
+    for part, kind in ((answer.placement, Placement), (answer.round, Round)):
+        if part is not None and not isinstance(part, kind):
+            raise InputError(
+                f"the policy {policy.name!r} gave {type(part).__name__}, not a {kind.__name__}, as a part of its "
+                "decision",
+                expected="Decision(counts, placement=Placement(assigned), round=Round(until_us))",
+            )
+    return answer
+
+
+def why_not_realisable(decision: Decision, state: PolicyState) -> str:
+    """What is wrong with a decision on ``state``, which names its nodes; empty when nothing is."""
+    nodes, placement = state.nodes, decision.placement
+    assert nodes is not None
+    problem = _why_not_these_counts(decision, state)
+    if not problem and placement is None and (len(nodes.type_names) > 1 or _is_shared(state, nodes)):
+        problem = "counts without nodes, where nodes are of several types or shared"
+    if not problem and decision.round is not None:
+        problem = _why_not_until_then(decision.round, decision.counts, state)
+    if problem or placement is None:
         return problem
-    return pool.why_not_assignable(np.asarray(decision.counts), decision.assigned, decision.partner)
+    return _why_not_these_nodes(np.asarray(decision.counts), placement, state, nodes)
 
 
-def _why_not_these_counts(decision: Decision, before: NDArray[np.int64], active: ActiveJobs, pool: NodePool) -> str:
-    counts = np.asarray(decision.counts)
+def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
+    counts, before = np.asarray(decision.counts), state.current
     if counts.shape != before.shape or not np.issubdtype(counts.dtype, np.integer):
         return f"{counts.dtype} counts of shape {counts.shape} for {before.size} jobs, whole numbers are needed"
-    partner = decision.partner
-    is_second = np.zeros(counts.size, np.bool_) if partner is None else _is_second(partner)
-    if is_second.shape != counts.shape:
-        return f"partners of shape {is_second.shape} for {counts.size} jobs"
-    used = int(counts[~is_second].sum())
-    if used > pool.n_idle:
-        return f"counts that sum to {used} of {pool.n_idle} idle nodes"
-    most, least = (active.records[name][: active.n] for name in ("max_nodes", "min_nodes"))
+    partner = None if decision.placement is None else decision.placement.partner
+    if partner is not None and partner.shape != counts.shape:
+        return f"partners of shape {partner.shape} for {counts.size} jobs"
+    used = int(counts.sum())
+    if partner is not None:  # the nodes of two that share them are counted with the first
+        used -= int(counts[(partner >= 0) & (partner < np.arange(partner.size))].sum())
+    if used > state.n_idle:
+        return f"counts that sum to {used} of {state.n_idle} idle nodes"
+    most, least = state.max_nodes, state.min_nodes
     if (counts < 0).any() or ((counts > most) & (counts > before)).any():
         return f"counts outside 0 to max_nodes {most.tolist()}"
     if ((counts > 0) & (counts < least) & (counts != before)).any():
@@ -61,34 +72,73 @@ def _why_not_these_counts(decision: Decision, before: NDArray[np.int64], active:
     return ""
 
 
-def _why_not_placeable(decision: Decision, active: ActiveJobs, may_share: bool) -> str:
-    shares = active.records["sharing"][: active.n].any() or decision.partner is not None
-    if decision.assigned is None and (active.has_types or shares):
-        return "counts without nodes, where nodes are of several types or shared"
-    if decision.partner is not None and (decision.partner >= 0).any() and not may_share:
-        return "jobs that share nodes, and the jobs have no table of what they make together"
-    return ""
+def _is_shared(state: PolicyState, nodes: NodesSeen) -> bool:
+    """Whether two jobs hold the same nodes now."""
+    if state.colocation is None:
+        return False
+    held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
+    return np.unique(held).size < held.size
 
 
-def _why_not_until_then(decision: Decision, n: int, now_us: int) -> str:
+def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
     """Of what holds until the policy is asked again."""
-    for name, array, most in (("samples", decision.samples, np.inf), ("restart_s", decision.restart_s, _MOST_S)):
-        if array is not None and (array.shape != (n,) or not ((array >= 0) & (array <= most)).all()):
-            return f"{name} that are not one number >= 0 for each job"
-    times_us = decision.not_before_us
-    if times_us is not None and (times_us.shape != (n,) or not np.issubdtype(times_us.dtype, np.integer)):
+    shape = (state.n_jobs,)
+    if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
+        return "samples that are not one number >= 0 for each job"
+    times_us = until.not_before_us
+    if times_us is not None and (times_us.shape != shape or not np.issubdtype(times_us.dtype, np.integer)):
         return "not_before_us that are not one whole number for each job"
-    failed = decision.failed
-    if failed is not None and (
-        failed.shape != (n,) or failed.dtype != np.bool_ or np.asarray(decision.counts)[failed].any()
-    ):
+    failed = until.failed
+    if failed is not None and (failed.shape != shape or failed.dtype != np.bool_ or np.asarray(counts)[failed].any()):
         return "jobs up that hold nodes, or not one truth for each job"
-    if decision.until_us is not None and decision.until_us <= now_us:
-        return f"a time to be asked again that is not later: {iso_utc(decision.until_us)}"
+    if until.until_us is not None and until.until_us <= state.time_us:
+        return f"a time to be asked again that is not later: {iso_utc(until.until_us)}"
     return ""
 
 
-def _is_second(partner: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(J,) whether a job is the second of two that share nodes, whose nodes are counted with the first."""
-    is_second: NDArray[np.bool_] = (partner >= 0) & (partner < np.arange(partner.size))
-    return is_second
+def _are_numbers(array: NDArray[np.float64], most: float, state: PolicyState) -> bool:
+    return array.shape == (state.n_jobs,) and bool(((array >= 0) & (array <= most)).all())
+
+
+def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
+    assigned, partner, restart_s = placement.assigned, placement.partner, placement.restart_s
+    if restart_s is not None and not _are_numbers(restart_s, _MOST_S, state):
+        return "restart_s that are not one number >= 0 for each job"
+    if len(assigned) != counts.size:
+        return f"nodes for {len(assigned)} of {counts.size} jobs"
+    if any(len(each) != count for each, count in zip(assigned, counts.tolist(), strict=True)):
+        return f"{[len(each) for each in assigned]} nodes, which are not its counts"
+    wrong = "" if partner is None else _why_not_partners(partner, assigned, state)
+    if wrong:
+        return wrong
+    own = [np.asarray(each) for j, each in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
+    chosen = np.concatenate([np.zeros(0, np.int64), *own])
+    if not np.issubdtype(chosen.dtype, np.integer):
+        return f"nodes as {chosen.dtype}, whole numbers are needed"
+    is_idle = nodes.is_idle
+    outside = (chosen < 0) | (chosen >= is_idle.size)
+    if outside.any():
+        return f"node {chosen[outside][0]} of {is_idle.size}"
+    chosen = chosen.astype(np.int64)
+    if not is_idle[chosen].all():
+        return f"node {chosen[~is_idle[chosen]][0]}, which is not idle"
+    uses = np.bincount(chosen)
+    if chosen.size and uses.max() > 1:
+        return f"node {int(uses.argmax())} twice"
+    for each in own:
+        if each.size and (nodes.node_type[each] != nodes.node_type[each[0]]).any():
+            return f"nodes {each.tolist()} of several types to one job"
+    return ""
+
+
+def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]], state: PolicyState) -> str:
+    """What is wrong with the pairs that a policy made; empty when nothing is."""
+    if (partner >= 0).any() and state.colocation is None:
+        return "jobs that share nodes, and the jobs have no table of what they make together"
+    for j in np.flatnonzero(partner >= 0).tolist():
+        other = int(partner[j])
+        if other >= len(assigned) or other == j or partner[other] != j:
+            return f"job {other} to job {j} as a partner, which is not mutual"
+        if not np.array_equal(assigned[j], assigned[other]):
+            return f"jobs {j} and {other} other nodes, though they share them"
+    return ""

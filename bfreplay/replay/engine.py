@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
-from bfreplay.policies import Decision, Policy, PolicyState, Trigger
+from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, next_target
-from bfreplay.replay.decision_checks import why_not_realisable
+from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.holes import idle_and_held_us
@@ -37,6 +37,7 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 """
 
 
+_NO_ROUND = Round()
 _GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
 
 
@@ -301,21 +302,15 @@ class Engine:
         before = records["count"][: active.n].copy()
         decision: Decision | None = None
         decide_s = 0.0
-        if active.n and self.pool.n_idle:
+        if active.n and self.pool.n_idle and (is_seeding or self._is_asked(trigger)):
+            started = perf_counter()
+            state = self._state(now_us)
             if is_seeding:
-                free = np.flatnonzero(self.pool.holder == FREE)
-                decision = self.settings.seed_map(self._state(now_us), free, self.rng)
-            elif self._is_asked(trigger):
-                started = perf_counter()
-                decision = self.policy.decide(self._state(now_us))
+                decision = self.settings.seed_map(state, np.flatnonzero(self.pool.holder == FREE), self.rng)
+            else:
+                decision = checked_answer(self.policy, self.policy.decide(state))
                 decide_s = perf_counter() - started
-                if not isinstance(decision, Decision):
-                    raise BfreplayError(
-                        f"the policy {self.policy.name!r} gave {type(decision).__name__}, not a Decision: "
-                        "is a return missing?"
-                    )
-            if decision is not None:
-                self._realise(decision, before)
+            self._realise(decision, state)
         outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published))
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
@@ -330,8 +325,9 @@ class Engine:
         at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
-        if decision is not None and decision.failed is not None:
-            for row in reversed(np.flatnonzero(decision.failed).tolist()):
+        given_up = None if decision is None or decision.round is None else decision.round.failed
+        if given_up is not None:
+            for row in reversed(np.flatnonzero(given_up).tolist()):
                 self._leave(row, Ending.FAILED, now_us)
 
     def _is_asked(self, trigger: Trigger) -> bool:
@@ -376,35 +372,34 @@ class Engine:
             jobs_to_come=self.feed.may_go_on,
         )
 
-    def _realise(self, decision: Decision, before: NDArray[np.int64]) -> None:
+    def _realise(self, decision: Decision, state: PolicyState) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be realised."""
-        problem = why_not_realisable(
-            decision, before, self.active, self.pool, self._now_us, may_share=self.feed.colocation is not None
-        )
+        problem = why_not_realisable(decision, state)
         counts = np.asarray(decision.counts)
         if problem:
             raise BfreplayError(
                 f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
             )
-        if decision.assigned is None:
+        placement, until = decision.placement, decision.round or _NO_ROUND
+        if placement is None:
             self.pool.place(np.ascontiguousarray(counts, dtype=np.int64), self._now_us)
         else:
-            self.pool.assign(decision.assigned, decision.partner, self._now_us)
+            self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
                 locate(self.active, self.feed.model_names, self.feed.colocation)
         records = self.active.records[: self.active.n]
         records["halt"] = np.inf
-        if decision.samples is not None:
+        if until.samples is not None:
             left = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
-            records["halt"] = np.where(decision.samples >= left, np.inf, records["progress"] + decision.samples)
+            records["halt"] = np.where(until.samples >= left, np.inf, records["progress"] + until.samples)
         records["not_before_us"] = LONG_AGO_US
-        if decision.not_before_us is not None:
-            is_later = decision.not_before_us > self._now_us
-            records["not_before_us"] = np.where(is_later, decision.not_before_us, LONG_AGO_US)
-        if decision.restart_s is not None:
-            records["restart_s"] = decision.restart_s
-        if decision.until_us is not None:
-            self._round_us = int(decision.until_us)
+        if until.not_before_us is not None:
+            is_later = until.not_before_us > self._now_us
+            records["not_before_us"] = np.where(is_later, until.not_before_us, LONG_AGO_US)
+        if placement is not None and placement.restart_s is not None:
+            records["restart_s"] = placement.restart_s
+        if until.until_us is not None:
+            self._round_us = int(until.until_us)
 
     # -- the end ------------------------------------------------------------------------------------------
 

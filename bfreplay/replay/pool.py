@@ -148,19 +148,6 @@ def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int,
         count_hole(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
 
 
-def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]]) -> str:
-    """What is wrong with the pairs that a policy made; empty when nothing is."""
-    if partner.shape != (len(assigned),):
-        return f"partners of shape {partner.shape} for {len(assigned)} jobs"
-    for j in np.flatnonzero(partner >= 0).tolist():
-        other = int(partner[j])
-        if other >= len(assigned) or other == j or partner[other] != j:
-            return f"job {other} to job {j} as a partner, which is not mutual"
-        if not np.array_equal(assigned[j], assigned[other]):
-            return f"jobs {j} and {other} other nodes, though they share them"
-    return ""
-
-
 class NodePool:
     """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``.
 
@@ -208,50 +195,13 @@ class NodePool:
         """Realise ``counts`` by the placement rule."""
         _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
-    def why_not_assignable(
-        self,
-        counts: NDArray[np.int64],
-        assigned: Sequence[NDArray[np.int64]],
-        partner: NDArray[np.int64] | None,
-    ) -> str:
-        """What is wrong with the nodes that a policy chose for its counts; empty when nothing is."""
-        if len(assigned) != len(counts):
-            return f"nodes for {len(assigned)} of {len(counts)} jobs"
-        if any(len(nodes) != count for nodes, count in zip(assigned, counts.tolist(), strict=True)):
-            return f"{[len(nodes) for nodes in assigned]} nodes, which are not its counts"
-        wrong = "" if partner is None else _why_not_partners(partner, assigned)
-        if wrong:
-            return wrong
-        own = [np.asarray(nodes) for j, nodes in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
-        chosen = np.concatenate([np.zeros(0, np.int64), *own])
-        if not np.issubdtype(chosen.dtype, np.integer):
-            return f"nodes as {chosen.dtype}, whole numbers are needed"
-        outside = (chosen < 0) | (chosen >= self.holder.size)
-        if outside.any():
-            return f"node {chosen[outside][0]} of {self.holder.size}"
-        chosen = chosen.astype(np.int64)
-        busy = self.holder[chosen] == NOT_IDLE
-        if busy.any():
-            return f"node {chosen[busy][0]}, which is not idle"
-        uses = np.bincount(chosen)
-        if chosen.size and uses.max() > 1:
-            return f"node {int(uses.argmax())} twice"
-        sizes = np.array([nodes.size for nodes in own])
-        types = self.node_type[chosen]
-        first = types[(np.cumsum(sizes) - sizes)[sizes > 0]]
-        mixed = np.repeat(first, sizes[sizes > 0]) != types
-        if mixed.any():
-            of_job = np.repeat(np.arange(sizes.size), sizes)[mixed][0]
-            return f"nodes {own[of_job].tolist()} of several types to one job"
-        return ""
-
     def assign(
         self,
         assigned: Sequence[NDArray[np.int64]],
         partner: NDArray[np.int64] | None,
         now_us: int,
     ) -> None:
-        """Give every job exactly the nodes that a policy chose for it; see ``why_not_assignable``."""
+        """Give every job exactly the nodes that a policy chose for it."""
         active = self.active
         records = active.records[: active.n]
         taken = self.holder >= 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.rescale_cost import growth_cost
-from bfreplay.policies import Decision, PolicyState
+from bfreplay.policies import Decision, Placement, PolicyState
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
 """(state, free node numbers, generator) -> first map."""
@@ -25,7 +25,7 @@ def random_seed_map(state: PolicyState, free: NDArray[np.int64], rng: np.random.
         nodes = free[owner == j][: int(state.max_nodes[j])]
         assigned.append(nodes if nodes.size >= state.min_nodes[j] else nodes[:0])
     counts = np.array([nodes.size for nodes in assigned], dtype=np.int64)
-    return Decision(counts, assigned=tuple(assigned))
+    return Decision(counts, placement=Placement(tuple(assigned)))
 
 
 def charge_first_map(records: NDArray[np.void]) -> float:

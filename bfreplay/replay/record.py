@@ -120,10 +120,9 @@ def summary_of(
 
 def _own_summary(policy: Policy) -> JsonObject | None:
     """What the policy itself has counted; ``None`` for one that counts nothing."""
-    tell = getattr(policy, "summary", None)
-    if tell is None:
+    said = policy.summary()
+    if said is None:
         return None
-    said = tell()
     if not isinstance(said, Mapping):
         raise InputError(
             f"the policy {policy.name!r} sums itself up by {type(said).__name__}", expected="a mapping, JSON-ready"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies import Decision, Policy, PolicyState
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.published import random_seed_map
 from bfreplay.replay.recorder import Recorder
@@ -188,11 +188,10 @@ class Repetition:
         return self._recording.difference(self._recording.n_rows, here, recorded)
 
 
-class _AsRecorded:
+class _AsRecorded(Policy):
     """Answers every decision as the run did."""
 
     name = "recorded"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, repetition: Repetition) -> None:
         self._repetition = repetition
@@ -205,10 +204,3 @@ class _AsRecorded:
         """The published semantics' seeded first map, which names nodes and not only counts."""
         self._repetition.asked(state)
         return random_seed_map(state, free, rng)
-
-    def describe(self) -> dict[str, object]:
-        """Its name: it has no parameter."""
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing to release."""

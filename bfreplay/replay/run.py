@@ -20,6 +20,7 @@ from bfreplay.campaigns.workloads import is_source_name, workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy, Trigger
+from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.feed import refuse_other_types
@@ -99,10 +100,8 @@ def replay_log(
     """
     settings = settings or ReplaySettings()
     policy = policy or BFTrainerPolicy()
-    if isinstance(policy, type) or not hasattr(policy, "decide"):
-        raise InputError(
-            "this is no policy", value=policy, expected="an object with decide, such as BFTrainerPolicy(120)"
-        )
+    if not isinstance(policy, Policy):
+        raise not_a_policy("this is no policy", policy)
     files = {
         name: str(given) if name == "jobs" and is_source_name(given) else str(Path(given).absolute())
         for name, given in (("events", events), ("jobs", jobs))
@@ -114,9 +113,8 @@ def replay_log(
     try:
         anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
         check_policy(policy, events, settings)
-        check_jobs = getattr(policy, "check_jobs", None)
-        if check_jobs is not None and isinstance(anchored, JobSet):
-            check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
+        if isinstance(anchored, JobSet):
+            policy.check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         no_baselines = reason_without_baselines(events, anchored, settings)
         with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
@@ -138,9 +136,7 @@ def replay_log(
                 with_reports=not isinstance(anchored, JobSet), type_names=type_names,
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
             )  # fmt: skip
-            foresee = getattr(policy, "foresee", None)
-            if foresee is not None:
-                foresee(events)
+            policy.foresee(events)
             measured = None
             own_t_fwd_s = config.described.t_fwd_s
             t_fwd_s = float(dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
@@ -220,15 +216,8 @@ def replay_log(
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
     """Raise ``InputError`` for a policy that cannot decide on these nodes, or under this clock."""
     types = events.node_types.names
-    if len(types) > 1 and not getattr(policy, "places_types", False):
-        check_types = getattr(policy, "check_types", None)
-        if check_types is not None:
-            check_types()  # says which option does not fit
-        raise InputError(
-            f"the policy {policy.name!r} decides on nodes of one type", column="policy", value=policy.name,
-            expected=f"a policy that tells {', '.join(types)} apart, such as gavel.max_min_fairness_perf",
-            fix="choose another policy, or nodes of one type",
-        )  # fmt: skip
+    if len(types) > 1:
+        policy.check_types(types)
     if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
         raise InputError(
             "the published clock of BFTrainer knows nodes of one type only", column="semantics",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
+from bfreplay.policies.objectives.own import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
@@ -126,9 +126,7 @@ def yardsticks(
         Forward-looking time on the dedicated nodes.
     """
     knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
-    objective: Any = getattr(knowing, "objective", None)
-    has_one = isinstance(objective, str) or hasattr(objective, "problem")
-    allocator = BFTrainerPolicy(t_fwd_s, objective=objective) if has_one else BFTrainerPolicy(t_fwd_s)
+    allocator = BFTrainerPolicy(t_fwd_s, objective=OWN if policy.objective is None else policy.objective)
     equivalent = idle_node_us / (events.window_end_us - events.window_start_us)
     below = math.floor(equivalent)
     part = equivalent - below

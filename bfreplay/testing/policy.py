@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,12 +12,13 @@ import pytest
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyState, Trigger
+from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
 from bfreplay.scalability import TabulatedCurve
-from bfreplay.testing.allowed import why_not_allowed
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.placed_states import (
+    TYPES,
     WIDEST,
     arrays_of,
     nodes_of_one_type,
@@ -35,37 +36,37 @@ T_FWD_S = 60.0
 class PolicyContract:
     """Inherit, and set ``policy`` to your class, or override ``make``.
 
-    A policy with ``places_types = True`` is shown nodes of one to three types and jobs that may share them; others,
-    nodes of one type. One that takes only narrow jobs sets ``widest``.
+    A policy that takes several node types (``check_types``) is shown nodes of one to three types and jobs that may
+    share them; others, nodes of one type. One that takes only narrow jobs sets ``widest``.
     """
 
-    policy: type[Any]
+    policy: type[Policy]
     widest: int = WIDEST
-    """Nodes of the widest job that a policy with ``places_types`` is asked about."""
+    """Nodes of the widest job that a policy for several node types is asked about."""
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
-        made: Policy = self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
-        return made
+        return self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:
         made = self.make()
         assert isinstance(made.name, str)
         assert made.name
+        assert isinstance(made, Policy), "it does not inherit from bfreplay.Policy"
         assert isinstance(made.wakes_on, Trigger)
-        assert isinstance(_places(made), bool)
-        json.dumps(made.describe(), allow_nan=False)
-        if hasattr(made, "summary"):
-            json.dumps(made.summary(), allow_nan=False)
+        assert isinstance(made.capabilities, PolicyCapabilities)
+        assert not made.capabilities.in_rounds or Trigger.ROUND in made.wakes_on, "has rounds, and sleeps through them"
+        json.dumps([made.describe(), made.summary()], allow_nan=False)
         made.close()
         made.close()  # harmless when called twice
 
     def test_its_counts_are_allowed(self) -> None:
         for made, state in self._asked():
-            decision = made.decide(state)
-            assert isinstance(decision, Decision)
-            assert not why_not_allowed(decision, state)
-            assert decision.until_us is None or Trigger.ROUND in made.wakes_on, "names a time, and sleeps through it"
+            decision = checked_answer(made, made.decide(state))
+            assert isinstance(decision.counts, np.ndarray)
+            assert not why_not_realisable(decision, state)
+            names_no_time = decision.round is None or decision.round.until_us is None
+            assert names_no_time or Trigger.ROUND in made.wakes_on, "names a time, and sleeps through it"
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
         for made, state in self._asked():
@@ -115,17 +116,18 @@ class PolicyContract:
 _N_PLACED = 9
 
 
-def _places(policy: Policy) -> Any:
-    return getattr(policy, "places_types", False)
+def _places(policy: Policy) -> bool:
+    try:
+        policy.check_types(TYPES)
+    except InputError:
+        return False
+    return True
 
 
-def _answers(decision: Decision) -> list[object]:
+def _answers(decision: Decision) -> str:
     """Everything that a replay carries out."""
-    named = (
-        getattr(decision, name) for name in ("counts", "partner", "samples", "restart_s", "not_before_us", "failed")
-    )
-    assigned = None if decision.assigned is None else [np.asarray(nodes).tolist() for nodes in decision.assigned]
-    return [*(None if array is None else array.tolist() for array in named), assigned, decision.until_us]
+    parts = [decision.counts, decision.placement, decision.round]
+    return json.dumps(parts, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else asdict(part))
 
 
 def _states() -> list[PolicyState]:

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bfreplay.bounds import Effort, Kind, reason_without_bound, upper_bound
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState
+from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.run import jobs_in_window
@@ -18,11 +18,10 @@ from bfreplay.workload import JobSet
 from tests.replay.tiny import job, job_sets, log, logs
 
 
-class Whim:
+class Whim(Policy):
     """Any counts that are allowed, at random."""
 
     name = "whim"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -36,12 +35,6 @@ class Whim:
             counts[j] = self._rng.choice(allowed)
             left -= counts[j]
         return Decision(counts)
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing."""
 
 
 _POLICIES = {
@@ -104,11 +97,10 @@ KEEP = None
 """What is told a policy that is to leave everything as it is."""
 
 
-class Told:
+class Told(Policy):
     """The nodes that it was told for each job, one decision after the other."""
 
     name = "told"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, nodes: tuple[tuple[tuple[int, ...], ...] | None, ...]) -> None:
         self._nodes = list(nodes)
@@ -120,14 +112,8 @@ class Told:
             return Decision(state.current.copy())
         return Decision(
             np.array([len(nodes) for nodes in told], np.int64),
-            assigned=tuple(np.array(nodes, np.int64) for nodes in told),
+            placement=Placement(tuple(np.array(nodes, np.int64) for nodes in told)),
         )
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing."""
 
 
 _IDLE = {0: [(0, True), (40, False), (120, True)], 1: [(0, True), (60, False), (65, True)]}

@@ -11,7 +11,7 @@ from bfreplay.bounds import Kind, reason_without_bound, upper_bound
 from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import regret
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Trigger
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Policy, Round, Trigger
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.summary_text import render
 from bfreplay.scalability import TabulatedCurve
@@ -60,7 +60,7 @@ def test_regret_refuses_a_run_in_which_jobs_may_share_nodes():
         regret([run], events=events, jobs=jobs)
 
 
-class InTwoSteps:
+class InTwoSteps(Policy):
     """Ends its job's run when the pool grows and starts it again a microsecond later: together free of charge."""
 
     name = "in two steps"
@@ -69,13 +69,7 @@ class InTwoSteps:
     def decide(self, state):
         stops = state.time_us == 100 * SECOND
         until_us = 100 * SECOND + 1 if stops else 100 * SECOND if state.time_us < 100 * SECOND else 500 * SECOND
-        return Decision(np.array([0 if stops else state.n_idle]), until_us=until_us)
-
-    def describe(self):
-        return {"name": self.name}
-
-    def close(self):
-        """Nothing to release."""
+        return Decision(np.array([0 if stops else state.n_idle]), round=Round(until_us))
 
 
 def _grows_once():
@@ -102,29 +96,14 @@ def test_regret_gives_a_run_in_rounds_the_bound_that_holds_for_it():
     assert at_events.bound.samples == pytest.approx(240.0)
 
 
-def test_regret_knows_a_run_in_rounds_of_an_earlier_version_by_its_policy():
-    run = _run(_grows_once(), _SLOW_TO_GROW, InTwoSteps())
-    del run.record["config"]["decides_in_rounds"]
-    run.record["config"]["policy"]["name"] = "gavel.fifo"
-    (found,) = regret([run], effort="quick", events=_grows_once(), jobs=JobSet(_SLOW_TO_GROW))
-    assert found.bound.samples == pytest.approx(300.0)
-
-
-class GivesUp:
+class GivesUp(Policy):
     """Gives up the slow jobs at once, so that the one behind them is admitted."""
 
     name = "gives up"
-    wakes_on = ANY_TRIGGER
 
     def decide(self, state):
         slow = state.throughput[:, 1] < 10
-        return Decision(np.where(slow, 0, 1), failed=slow if slow.any() else None)
-
-    def describe(self):
-        return {"name": self.name}
-
-    def close(self):
-        """Nothing to release."""
+        return Decision(np.where(slow, 0, 1), round=Round(failed=slow) if slow.any() else None)
 
 
 def test_a_policy_that_gives_jobs_up_does_not_exceed_the_bound():

@@ -14,7 +14,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import Regret, regret
 from bfreplay.experiments.regret_text import render
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy
+from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.run_inputs import MissingInputsError
 from bfreplay.workload import Orders
@@ -37,20 +37,13 @@ large,1,4,10,5,{work},0:0 1:20 2:38 4:60
 """
 
 
-class Nothing:
+class Nothing(Policy):
     """Lets nobody run."""
 
     name = "nothing"
-    wakes_on = ANY_TRIGGER
 
     def decide(self, state):
         return Decision(np.zeros(state.n_jobs, np.int64))
-
-    def describe(self):
-        return {"name": self.name}
-
-    def close(self):
-        """Nothing to release."""
 
 
 @pytest.fixture

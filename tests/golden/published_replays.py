@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState, read_published_jobs
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies import Decision, Placement, Policy, PolicyState
 from bfreplay.workload import JobSet
 
 RUNS = ("G1", "G2", "G3", "G4", "G5", "G6", "G7")
@@ -70,12 +70,11 @@ def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
     )
 
 
-class RecordedPolicy:
+class RecordedPolicy(Policy):
     """Answers every decision with the nodes that the published program gave, and checks that the question was the
     same: same instant, same jobs, same nodes held."""
 
     name = "recorded"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, record: dict[str, Any], nodes: tuple[str, ...], jobs: list[str]) -> None:
         self._by_time = {time_us(d["time"]): d for d in record["decisions"]}
@@ -98,10 +97,4 @@ class RecordedPolicy:
 
     def _decision(self, assigned: list[list[str]]) -> Decision:
         nodes = tuple(np.array([self._position[name] for name in names], dtype=np.int64) for names in assigned)
-        return Decision(np.array([len(n) for n in nodes], dtype=np.int64), assigned=nodes)
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        pass
+        return Decision(np.array([len(n) for n in nodes], dtype=np.int64), placement=Placement(nodes))

@@ -7,9 +7,9 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, PolicyState
+from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyCapabilities, PolicyState
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.policies.catalogue import POLICIES, policy_of
+from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_of
 from bfreplay.policies.look_ahead import LookAheadPolicy
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.replay import replay_log
@@ -89,6 +89,50 @@ def test_policies_have_names():
         assert policy_of(name, t_fwd_s=60.0, solver=ExactSolver()).name == name
     with pytest.raises(InputError, match="unknown policy"):
         policy_of("nonsense", t_fwd_s=60.0, solver=ExactSolver())
+
+
+class Stranger:
+    """Could decide, and does not inherit from ``Policy``."""
+
+    name = "stranger"
+
+    def decide(self, state):
+        """Never called."""
+
+
+def test_a_class_that_does_not_inherit_from_policy_is_told_which_line_to_write():
+    for ask in (capabilities_of, lambda spec: policy_of(spec, t_fwd_s=60.0, solver=ExactSolver())):
+        with pytest.raises(InputError, match=r"Stranger is no policy\n(.*\n)*.*class Mine\(bfreplay.Policy\):"):
+            ask(f"{__name__}:Stranger")
+
+
+class Least(Policy):
+    """All that a policy needs."""
+
+    name = "least"
+
+    def decide(self, state):
+        return Decision(np.where(np.arange(state.n_jobs) == 0, state.min_nodes, 0))
+
+
+def test_a_name_and_a_decision_are_all_that_a_policy_needs():
+    made = policy_of(f"{__name__}:Least", t_fwd_s=60.0, solver=ExactSolver())
+    run = replay_log(log(2, [], 100, idle_first=(0,)), [job()], made)
+    assert run.record["config"]["policy"] == {"name": "least"}
+    assert run.summary["policy"] is None
+    assert run.summary["ledger"]["samples"] == pytest.approx(1000)
+
+
+def test_every_policy_declares_its_needs_before_it_is_made():
+    for name in POLICIES.names():
+        declared, is_gavels = capabilities_of(name), name.startswith("gavel.")
+        assert declared.in_rounds == declared.linear_programs == is_gavels
+        assert declared.asks_solver == (name != "equal-share" and not is_gavels)
+        assert declared.node_types == (name == "bftrainer" or is_gavels)
+        if declared.warm_up is not None:
+            assert policy_of(declared.warm_up, t_fwd_s=60.0, solver=ExactSolver()).name in POLICIES.names()
+    assert capabilities_of("foresight(events=3)").warm_up == capabilities_of("look-ahead").warm_up
+    assert capabilities_of(f"{__name__}:Least") == PolicyCapabilities()
 
 
 def test_bftrainers_policy_maximises_the_objective_it_is_given():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from bfreplay.milp import solver_of
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedSolution
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, PolicyState
+from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, PolicyState
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.typed.gains import typed_problem
 from bfreplay.policies.typed.placement import placed
@@ -59,8 +60,8 @@ FAST_AND_SLOW = [[[0, 10, 20], [0, 8, 16]], [[0, 3, 6], [0, 1, 2]]]
 
 
 def decided(decision: Decision) -> list[list[int]]:
-    assert decision.assigned is not None
-    return [nodes.tolist() for nodes in decision.assigned]
+    assert decision.placement is not None
+    return [nodes.tolist() for nodes in decision.placement.assigned]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +162,10 @@ def changing_counts(draw: st.DrawFn):
     return draw(logs()), draw(st.lists(st.integers(0, 4), min_size=40, max_size=40))
 
 
-class Counting:
+class Counting(Policy):
     """Gives counts of a script, placed by the replay or by the rule of several types."""
 
     name = "counting"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, wanted: list[int], is_placed: bool) -> None:
         self.wanted, self.is_placed, self.k = wanted, is_placed, 0
@@ -179,13 +179,7 @@ class Counting:
         if not self.is_placed:
             return Decision(counts)
         assert state.nodes is not None
-        return Decision(counts, assigned=placed(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts))
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        pass
+        return Decision(counts, placement=Placement(placed(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts)))
 
 
 @settings(max_examples=40)
@@ -269,10 +263,9 @@ def test_gavels_workload_runs_to_its_end_with_every_decision_proven(shared, elas
     ],
 )
 def test_a_policy_says_whether_it_decides_on_several_types(policy, places):
-    assert policy.places_types is places
-    if not places:
-        with pytest.raises(InputError, match="type"):
-            policy.check_types()
+    assert BFTrainerPolicy.capabilities.node_types
+    with nullcontext() if places else pytest.raises(InputError, match="type"):
+        policy.check_types(("v100", "p100"))
 
 
 def test_two_jobs_that_shared_nodes_do_not_keep_the_same_ones():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState, Trigger
+from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, ElasticJob, JobSet
@@ -58,6 +58,16 @@ def typed_job(
     )  # fmt: skip
 
 
+def decision_of(given: Mapping[str, Any]) -> Decision:
+    """The decision with these counts, and these fields of its placement (none without ``assigned``) and its round."""
+    placement, until = ({f.name: given[f.name] for f in fields(kind) if f.name in given} for kind in (Placement, Round))
+    return Decision(
+        given["counts"],
+        placement=None if placement["assigned"] is None else Placement(**placement),
+        round=Round(**until),
+    )
+
+
 @dataclass(frozen=True)
 class Step:
     """One decision, by number of the job: jobs that are not named get nothing, no limit and no cost."""
@@ -69,7 +79,7 @@ class Step:
     not_before_s: Mapping[int, float] = field(default_factory=dict)
     failed: tuple[int, ...] = ()
     until_s: float | None = None
-    change: Mapping[str, Any] = field(default_factory=dict)  # fields of the decision, as they are
+    change: Mapping[str, Any] = field(default_factory=dict)  # fields of the decision and its parts, as they are
 
     def decision(self, state: PolicyState) -> Decision:
         """For the jobs that are there."""
@@ -80,26 +90,26 @@ class Step:
         for one, other in self.pairs:
             if one in row and other in row:
                 partner[row[one]], partner[row[other]] = row[other], row[one]
-        made = Decision(
-            np.array([nodes.size for nodes in assigned], dtype=np.int64),
-            assigned=assigned,
-            partner=partner if self.pairs else None,
-            samples=np.array([self.samples.get(job, np.inf) for job in jobs]) if self.samples else None,
-            restart_s=np.array([self.restart_s.get(job, 0.0) for job in jobs]) if self.restart_s else None,
-            not_before_us=np.array([round(self.not_before_s.get(job, 0.0) * SECOND) for job in jobs])
+        made = {
+            "counts": np.array([nodes.size for nodes in assigned], dtype=np.int64),
+            "assigned": assigned,
+            "partner": partner if self.pairs else None,
+            "restart_s": np.array([self.restart_s.get(job, 0.0) for job in jobs]) if self.restart_s else None,
+            "until_us": None if self.until_s is None else round(self.until_s * SECOND),
+            "samples": np.array([self.samples.get(job, np.inf) for job in jobs]) if self.samples else None,
+            "not_before_us": np.array([round(self.not_before_s.get(job, 0.0) * SECOND) for job in jobs])
             if self.not_before_s
             else None,
-            failed=np.array([job in self.failed for job in jobs]) if self.failed else None,
-            until_us=None if self.until_s is None else round(self.until_s * SECOND),
-        )
-        return replace(made, **self.change)
+            "failed": np.array([job in self.failed for job in jobs]) if self.failed else None,
+        }
+        return decision_of(made | self.change)
 
 
-class Scripted:
+class Scripted(Policy):
     """Gives one step after the other, the last one again and again; ``asked`` has the seconds at which it was."""
 
     name = "scripted"
-    places_types = True
+    capabilities = PolicyCapabilities(node_types=True)
 
     def __init__(self, *steps: Step, wakes_on: Trigger = EVERY_TRIGGER) -> None:
         self.steps = steps
@@ -122,12 +132,6 @@ class Scripted:
             }
         )  # fmt: skip
         return step.decision(state)
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        pass
 
 
 def run(

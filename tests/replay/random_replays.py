@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
 from bfreplay.milp.catalogue import solver_of
-from bfreplay.policies import Decision, Trigger
+from bfreplay.policies import Decision, Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.scalability import TabulatedCurve
@@ -33,7 +33,7 @@ IN_ROUNDS = (
 _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
 
 
-class RandomCounts:
+class RandomCounts(Policy):
     """A policy that gives random feasible counts, and is woken by some triggers only."""
 
     name = "random counts"
@@ -56,13 +56,6 @@ class RandomCounts:
                 counts[j] = self._rng.integers(state.min_nodes[j], most + 1)
             left -= int(counts[j])
         return Decision(counts)
-
-    def describe(self) -> dict[str, object]:
-        """Its name."""
-        return {"name": self.name}
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 @dataclass

@@ -7,7 +7,15 @@ import pytest
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
+from bfreplay.policies import (
+    ANY_TRIGGER,
+    BFTrainerPolicy,
+    Decision,
+    EqualSharePolicy,
+    Placement,
+    PolicyState,
+    Trigger,
+)
 from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.summary_text import render
 from bfreplay.workload import JobSet
@@ -257,7 +265,7 @@ def test_a_policy_that_gives_impossible_counts_is_stopped(counts):
 def test_a_policy_that_places_jobs_on_impossible_nodes_is_stopped(counts, assigned, says):
     class Wrong(EqualSharePolicy):
         def decide(self, state: PolicyState) -> Decision:
-            return Decision(np.array(counts), assigned=tuple(np.array(nodes) for nodes in assigned))
+            return Decision(np.array(counts), placement=Placement(tuple(np.array(nodes) for nodes in assigned)))
 
     with pytest.raises(BfreplayError, match=says):
         replay_log(log(3, [], 10, idle_first=[0, 2]), JobSet([job()]), Wrong())
@@ -269,8 +277,38 @@ def test_a_policy_that_gives_no_decision_is_stopped(answer):
         def decide(self, state: PolicyState) -> Decision:
             return answer
 
-    with pytest.raises(BfreplayError, match="is a return missing"):
+    with pytest.raises(InputError, match="is a return missing"):
         replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Forgetful())
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"placement": (np.array([0]),)}, "'equal-share' gave tuple, not a Placement, as a part of its decision"),
+        ({"round": 9_000_000}, "'equal-share' gave int, not a Round, as a part of its decision"),
+    ],
+)
+def test_a_policy_whose_decision_has_other_parts_is_stopped_and_told_how_to_write_it(parts, message):
+    class Mistaken(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            return Decision(np.array([1]), **parts)
+
+    with pytest.raises(InputError, match=message) as caught:
+        replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Mistaken())
+    assert "Placement(assigned)" in str(caught.value)
+
+
+class _Duck:
+    """Has all that a policy needs, and does not inherit from it."""
+
+    name, wakes_on = "duck", ANY_TRIGGER
+    decide, describe, close = EqualSharePolicy.decide, EqualSharePolicy.describe, EqualSharePolicy.close
+
+
+@pytest.mark.parametrize("policy", [_Duck(), EqualSharePolicy, "bftrainer"])
+def test_what_does_not_inherit_from_policy_is_refused_and_told_which_line_to_write(policy):
+    with pytest.raises(InputError, match=r"this is no policy\n(.*\n)*.*class Mine\(bfreplay.Policy\):"):
+        replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), policy)
 
 
 def test_a_policy_may_not_give_a_job_fewer_nodes_than_it_needs():

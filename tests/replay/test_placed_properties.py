@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets import NodeState
-from bfreplay.policies import ANY_TRIGGER, Decision, PolicyState, Trigger
+from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.active import charged_us
 from bfreplay.workload import Colocation, JobSet
@@ -22,11 +22,11 @@ _END_S = 100
 _WAKES_ON = (Trigger.ROUND, Trigger.ROUND | Trigger.POOL, Trigger.ROUND | ANY_TRIGGER, ANY_TRIGGER)
 
 
-class RandomPlacer:
+class RandomPlacer(Policy):
     """Decides by the roll of dice that depend on the time alone; looks after what it is shown."""
 
     name = "random"
-    places_types = True
+    capabilities = PolicyCapabilities(node_types=True)
 
     def __init__(self, seed: int, wakes_on: Trigger, shares: bool) -> None:
         self.seed = seed
@@ -66,15 +66,14 @@ class RandomPlacer:
                     assigned[j] = of_type[:count].astype(np.int64)
             free -= set(assigned[j].tolist())
         limits = np.where(dice.random(state.n_jobs) < 0.5, np.inf, dice.uniform(0, 300, state.n_jobs))
+        samples = limits if dice.random() < 0.8 else None
+        restart_s = dice.uniform(0, 5, state.n_jobs) * (dice.random(state.n_jobs) < 0.3)
+        not_before_us = state.time_us + dice.integers(0, 20 * SECOND, state.n_jobs) if dice.random() < 0.5 else None
+        until_us = state.time_us + int(dice.integers(1, 20 * SECOND)) if dice.random() < 0.8 else None
         return Decision(
             np.array([each.size for each in assigned]),
-            assigned=tuple(assigned),
-            partner=partner if self.shares else None,
-            samples=limits if dice.random() < 0.8 else None,
-            restart_s=dice.uniform(0, 5, state.n_jobs) * (dice.random(state.n_jobs) < 0.3),
-            not_before_us=state.time_us + dice.integers(0, 20 * SECOND, state.n_jobs) if dice.random() < 0.5 else None,
-            failed=failed,
-            until_us=state.time_us + int(dice.integers(1, 20 * SECOND)) if dice.random() < 0.8 else None,
+            placement=Placement(tuple(assigned), partner if self.shares else None, restart_s),
+            round=Round(until_us, samples, not_before_us, failed),
         )
 
     def _look(self, state: PolicyState) -> None:
@@ -89,12 +88,6 @@ class RandomPlacer:
             assert self.most_done.get(job, 0.0) <= state.progress[j] <= state.work[j]
             self.most_done[job] = float(state.progress[j])
         assert max(seen.values(), default=0) <= (2 if self.shares else 1)
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def close(self) -> None:
-        pass
 
 
 @st.composite

@@ -15,7 +15,7 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.holes import SPECTRUM_OVER_US
 from bfreplay.errors import InputError, LedgerError
-from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState
+from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.holes import CARRIED_US, count_hole, idle_and_held_us, no_holes
@@ -89,7 +89,7 @@ def test_nodes_that_a_policy_chooses_itself_are_held_from_decision_to_decision(s
 
         def decide(self, state: PolicyState) -> Decision:
             nodes = np.array(next(self.script))
-            return Decision(np.array([nodes.size]), assigned=(nodes,))
+            return Decision(np.array([nodes.size]), placement=Placement((nodes,)))
 
     run = replayed(log(3, [(10, 2, True)], 20, idle_first=[0, 1]), [job()], Chooses())
     n_held = len({1, *second})

@@ -19,7 +19,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState, Trigger
+from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState, Trigger
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.recorded import decision_at, recorded_decisions
@@ -35,7 +35,7 @@ _POLICIES = {
 }
 
 
-class Witness:
+class Witness(Policy):
     """Any policy, and the questions that it was asked."""
 
     def __init__(self, policy: Policy) -> None:
@@ -291,17 +291,11 @@ def test_a_replay_that_goes_another_way_is_stopped_where_it_does(saved, column, 
 
 
 def test_a_run_of_counts_alone_is_not_enough_when_the_policy_placed_the_nodes():
-    class FromTheEnd:
-        name, wakes_on = "from the end", ANY_TRIGGER
+    class FromTheEnd(Policy):
+        name = "from the end"
 
         def decide(self, state: PolicyState) -> Decision:
-            return Decision(np.array([1]), assigned=(np.array([2]),))
-
-        def describe(self) -> dict[str, object]:
-            return {"name": self.name}
-
-        def close(self) -> None:
-            pass
+            return Decision(np.array([1]), placement=Placement((np.array([2]),)))
 
     events = log(4, [(10, 0, False), (20, 3, True)], 60, idle_first=[0, 1, 2])
     run = replay_log(events, JobSet([job()]), FromTheEnd(), with_efficiency=False, with_bound=False)

@@ -15,7 +15,7 @@ from bfreplay.answers.decision import explain_decision
 from bfreplay.datasets import write_events, write_jobs
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, PolicyState, Trigger
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState, Trigger
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.recorded import decision_at, recorded_decisions, recorded_jobs
@@ -29,7 +29,7 @@ T_FWD_S = 60.0
 OBJECTIVES = ("own", "speed-up", "max-min", "deadline", "0.7*throughput + 0.3*speed-up", "proportional-fairness")
 
 
-class Asked:
+class Asked(Policy):
     """BFTrainer's policy, and every question that it was asked, on the curves that it was shown."""
 
     def __init__(self, objective: str, wakes_on: Trigger = ANY_TRIGGER) -> None:

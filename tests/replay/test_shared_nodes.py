@@ -198,6 +198,16 @@ def test_after_the_last_pair_a_policy_that_gives_counts_only_may_go_on():
     assert of_job(result, "a")["done_samples"] == pytest.approx(60 + 200)
 
 
+def test_while_two_share_nodes_counts_alone_do_not_say_who_gets_them():
+    class CountsAtOnce(Scripted):
+        def decide(self, state):
+            return EqualSharePolicy().decide(state) if state.current.any() else super().decide(state)
+
+    events = typed_log("v100 v100 v100", 20, [(5, 2, False)])
+    with pytest.raises(BfreplayError, match="counts without nodes, where nodes are of several types or shared"):
+        run(events, _pair(), CountsAtOnce(BOTH_ON_N0), colocation=TOGETHER)
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [

@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.policies import ANY_TRIGGER, Decision, Trigger
+from bfreplay.policies import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.replay import Semantics
 from bfreplay.testing import PolicyContract
+from tests.replay.placed import decision_of
 
 
-class Sound:
+class Sound(Policy):
     name = "sound"
-    wakes_on = ANY_TRIGGER
-
-    @classmethod
-    def from_options(cls, *, t_fwd_s, solver):
-        return cls()
 
     def decide(self, state):
         """Whoever comes first takes all that it can use."""
@@ -28,12 +24,6 @@ class Sound:
                 counts[j] = wanted
                 left -= wanted
         return Decision(counts)
-
-    def describe(self):
-        return {"name": self.name}
-
-    def close(self):
-        pass
 
 
 class TestTheSoundOne(PolicyContract):
@@ -90,10 +80,10 @@ class Places(Sound):
 
     name = "places"
     wakes_on = Trigger.ROUND
-    places_types = True
+    capabilities = PolicyCapabilities(node_types=True, in_rounds=True)
 
     def decide(self, state):
-        return Decision(**self.fields(state))
+        return decision_of(self.fields(state))
 
     def fields(self, state):
         free = np.flatnonzero(state.nodes.is_idle)
@@ -168,6 +158,14 @@ class CountsInfinitely(Places):
         return {"n_rounds": float("nan")}
 
 
+class DeclaresRoundsOnly(Sound):
+    capabilities = PolicyCapabilities(in_rounds=True)
+
+
+class DeclaresByText(Sound):
+    capabilities = "node types"
+
+
 _BUSY = {"assigned": lambda fields, state: tuple(nodes + 1 for nodes in fields["assigned"])}
 _TWICE = {"assigned": lambda fields, state: tuple(nodes * 0 for nodes in fields["assigned"])}
 BROKEN_PLACERS = {
@@ -205,6 +203,8 @@ def test_a_broken_policy_that_places_fails(name):
         (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),
         (Fickle, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
         (WritesIntoTheNodes, "test_it_changes_nothing_that_it_sees", (), ValueError),
+        (DeclaresRoundsOnly, "test_it_says_what_it_is", (), AssertionError),
+        (DeclaresByText, "test_it_says_what_it_is", (), AssertionError),
         (CountsInfinitely, "test_it_says_what_it_is", (), ValueError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),

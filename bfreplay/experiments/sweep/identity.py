@@ -26,7 +26,7 @@ from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_na
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
-from bfreplay.policies.catalogue import POLICIES, asks_solver, decides_in_rounds, policy_settings
+from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders import RUN
@@ -61,7 +61,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
     -----
     Of code that a user names (``package.module:Class``) the file that holds it counts, not what that imports.
     """
-    named = _code_of(options, jobs)
+    named, policy = _code_of(options, jobs), capabilities_of(options.policy)
     return {
         "bfreplay": __version__,
         "schema_version": RUN.schema_version,
@@ -71,9 +71,8 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "jobs": [digest for _, digest in jobs.sources],
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
-        "solver": _solver_version(options.solver) if asks_solver(options.policy) else None,
-        # shares of time come from HiGHS
-        "highspy": metadata.version("highspy") if decides_in_rounds(options.policy) else None,
+        "solver": _solver_version(options.solver) if policy.asks_solver else None,
+        "highspy": metadata.version("highspy") if policy.linear_programs else None,
         "scipy": metadata.version("scipy") if options.bound and not options.ends_with_its_jobs else None,
         "optuna": _optuna_version(options, jobs),
     }

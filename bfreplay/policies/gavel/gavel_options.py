@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +134,7 @@ class GavelOptions:
         """(n,) price of a node-hour of each type, NaN where none is known."""
         return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, math.nan)) for name in type_names])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Every option, for the run's record."""
         return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}
 

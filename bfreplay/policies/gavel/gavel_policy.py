@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -32,11 +32,19 @@ from bfreplay.policies.gavel.rounds.state import (
 )
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from bfreplay.policies.gavel.shares.time_shares import SharePolicy
-from bfreplay.policies.policy import LONG_AGO_US, NO_DEADLINE_US, Decision, PolicyState, Trigger
+from bfreplay.policies.policy import (
+    LONG_AGO_US,
+    NO_DEADLINE_US,
+    Decision,
+    Policy,
+    PolicyCapabilities,
+    PolicyState,
+    Trigger,
+)
 from bfreplay.workload import ElasticJob
 
 
-class GavelPolicy(ABC):
+class GavelPolicy(Policy):
     """Runs jobs in rounds, each in proportion to its share of time on each node type (Gavel, OSDI'20).
 
     Shares are computed by one of Gavel's policies whenever jobs came or went, and on idle nodes whenever the number of
@@ -49,11 +57,14 @@ class GavelPolicy(ABC):
         Everything that can be set.
     """
 
-    name: str
-    places_types = True
+    capabilities = PolicyCapabilities(
+        node_types=True, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
+    )
 
     def __init__(self, options: GavelOptions | None = None) -> None:
         self.options = options or GavelOptions()
+        # the ends of rounds; and nodes that come or go, if they are to be used in mid-round
+        self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
         self.shares: SharePolicy = self.make_shares(self.options)
         self._last_us = LONG_AGO_US
         self._forget()
@@ -90,11 +101,6 @@ class GavelPolicy(ABC):
             )
         )  # fmt: skip
 
-    @property
-    def wakes_on(self) -> Trigger:
-        """The ends of rounds; and nodes that come or go, if they are to be used in mid-round."""
-        return Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
-
     def _forget(self) -> None:
         self.shares.forget()
         self._state: RoundState | None = None
@@ -106,20 +112,7 @@ class GavelPolicy(ABC):
         self.assignment: Assignment | None = None
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse jobs that the policy cannot schedule, before the first decision.
-
-        Parameters
-        ----------
-        jobs
-            All jobs of the replay.
-        most_nodes
-            Nodes of the largest type.
-
-        Raises
-        ------
-        InputError
-            A job without end, and the policy goes by the work that is left.
-        """
+        """Refuse jobs without end if the policy goes by the work that is left."""
         self._refuse_endless(np.array([job.work_samples for job in jobs]))
 
     def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:

@@ -9,7 +9,7 @@ from bfreplay.policies.gavel.clock import whole_us
 from bfreplay.policies.gavel.rounds.assignment import Assignment
 from bfreplay.policies.gavel.rounds.rules import RoundRules
 from bfreplay.policies.gavel.rounds.state import RoundState
-from bfreplay.policies.policy import LONG_AGO_US, Decision, NodesSeen, PolicyState
+from bfreplay.policies.policy import LONG_AGO_US, Decision, NodesSeen, Placement, PolicyState, Round
 
 _NO_NODES = np.zeros(0, np.int64)
 
@@ -130,16 +130,18 @@ class PlacedRound:
 
     def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
         """The decision, which holds until ``until_us``; ``LONG_AGO_US`` where nothing runs: until something happens."""
-        return Decision(
-            self._counts,
-            assigned=tuple(self._assigned),
-            partner=self._partner if (self._partner >= 0).any() else None,
-            samples=self._samples,
-            restart_s=self._restart_s if self._restart_s.any() else None,
-            not_before_us=self._not_before_us if (self._not_before_us > LONG_AGO_US).any() else None,
-            failed=failed,
-            until_us=None if until_us == LONG_AGO_US else until_us,
+        placement = Placement(
+            tuple(self._assigned),
+            self._partner if (self._partner >= 0).any() else None,
+            self._restart_s if self._restart_s.any() else None,
         )
+        until = Round(
+            None if until_us == LONG_AGO_US else until_us,
+            self._samples,
+            self._not_before_us if (self._not_before_us > LONG_AGO_US).any() else None,
+            failed,
+        )
+        return Decision(self._counts, placement=placement, round=until)
 
     def limits(self) -> dict[int, float]:
         """Progress up to which each job that runs may go, by its number in the replay."""

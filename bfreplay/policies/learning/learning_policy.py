@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,19 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.believed_tables import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
-from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyState, Trigger
+from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyState
+from bfreplay.workload import ElasticJob
 
 
-class LearningPolicy:
+class LearningPolicy(Policy):
     """Lets any policy decide on what has been measured instead of on the true curves.
 
     The state of a replay holds the true rate of each job at each count. This one shows its inner policy what can be
     known: the rate at counts on which the job (or one of its model) has run for ``measure_s`` without a change, and
     elsewhere what a law fitted to those says. Nothing else of the true tables is used.
+
+    It is asked when the inner policy wants to be asked, since of other changes nothing is learnt, and declares what
+    that one declares, except that it decides on nodes of one type only.
 
     It may be used for one replay after the other: ``close``, or a clock that goes back, makes it forget all.
 
@@ -66,6 +70,8 @@ class LearningPolicy:
             )  # fmt: skip
         checks.whole("seed", seed, 0, math.inf)
         self.inner = inner
+        self.name, self.wakes_on, self.objective = inner.name, inner.wakes_on, inner.objective
+        self.capabilities = replace(inner.capabilities, node_types=False)
         self.noise = float(noise)
         self.seed = seed
         self.measure_s = float(measure_s)
@@ -75,16 +81,6 @@ class LearningPolicy:
         self._holds = Holds(self.measure_s, self.wakes_on)
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)
         self._last_us = LONG_AGO_US
-
-    @property
-    def name(self) -> str:
-        """That of the policy that decides."""
-        return self.inner.name
-
-    @property
-    def wakes_on(self) -> Trigger:
-        """When the policy that decides wants to be asked: of other changes nothing is learnt."""
-        return self.inner.wakes_on
 
     def believed(self, state: PolicyState) -> PolicyState:
         """``state`` with the tables of throughput and objective as they are believed now; learns from it first."""
@@ -106,11 +102,17 @@ class LearningPolicy:
             self.decided(state, decision.counts)
         return decision
 
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        """Refuse the jobs that the inner policy refuses."""
+        self.inner.check_jobs(jobs, most_nodes)
+
     def foresee(self, events: NodeEvents) -> None:
-        """Let an inner policy that measures a forecast see the log."""
-        foresee = getattr(self.inner, "foresee", None)
-        if foresee is not None:
-            foresee(events)
+        """Show the inner policy the log."""
+        self.inner.foresee(events)
+
+    def summary(self) -> Mapping[str, object] | None:
+        """What the inner policy has counted."""
+        return self.inner.summary()
 
     def describe(self) -> dict[str, object]:
         """The inner policy's parameters, and under ``learning`` those of this one."""
@@ -129,7 +131,9 @@ class LearningPolicy:
 
 def _can_be_held(decision: Decision, state: PolicyState) -> bool:
     """Whether the counts can be looked up; if not, the replay refuses the decision, and says why."""
-    counts = np.asarray(getattr(decision, "counts", None))
+    if not isinstance(decision, Decision):
+        return False
+    counts = np.asarray(decision.counts)
     if counts.shape != state.job.shape or not np.issubdtype(counts.dtype, np.integer):
         return False
     return bool((counts >= 0).all() and (counts < state.throughput.shape[1]).all())

@@ -12,10 +12,10 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
 from bfreplay.policies.look_ahead.last_pool import last_pool_s
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
 
 
-class ForesightPolicy:
+class ForesightPolicy(Policy):
     """Knows when the next ``events`` pool events come, and how many nodes are idle after each; not which nodes.
 
     It is no policy for a machine: it measures what a perfect forecast of so many events would be worth. After the last
@@ -38,7 +38,7 @@ class ForesightPolicy:
     """
 
     name = "foresight"
-    wakes_on = ANY_TRIGGER
+    capabilities = PolicyCapabilities(warm_up="look-ahead(events=1, futures=1)")
 
     def __init__(self, events: int = 10, t_fwd_s: float | str = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         checks.whole("events", events, 0, 100_000)

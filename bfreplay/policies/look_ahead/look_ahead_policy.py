@@ -10,10 +10,10 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider
 from bfreplay.policies.look_ahead.futures import Futures
 from bfreplay.policies.look_ahead.last_pool import last_pool_s
-from bfreplay.policies.policy import ANY_TRIGGER, LONG_AGO_US, Decision, PolicyState
+from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyCapabilities, PolicyState
 
 
-class LookAheadPolicy:
+class LookAheadPolicy(Policy):
     """Looks ahead along what followed earlier pools of about the present size.
 
     Parameters
@@ -37,7 +37,7 @@ class LookAheadPolicy:
     """
 
     name = "look-ahead"
-    wakes_on = ANY_TRIGGER
+    capabilities = PolicyCapabilities(warm_up="look-ahead(events=1, futures=1)")
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.policy import Decision, PolicyState
+from bfreplay.policies.policy import Decision, Placement, PolicyState
 from bfreplay.policies.typed.gains import check_objective, current_types, typed_problem, types_of
 from bfreplay.policies.typed.placement import placed
 
@@ -34,10 +34,8 @@ def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Obj
     if counts is None or types is None:
         counts, types = state.current.copy(), before
     forward_time.decided(state, counts)
-    return Decision(
-        counts, found.solution, assigned=placed(nodes, types, counts), t_fwd_s=t_fwd_s,
-        restart_s=_restart_s(state, before, types, counts),
-    )  # fmt: skip
+    placement = Placement(placed(nodes, types, counts), restart_s=_restart_s(state, before, types, counts))
+    return Decision(counts, found.solution, t_fwd_s, placement)
 
 
 def _restart_s(

@@ -16,7 +16,7 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.experiments import RunComparison, compare_runs
 from bfreplay.experiments.run_comparison.answer import answer_of
 from bfreplay.experiments.run_comparison.text import render
-from bfreplay.policies import Decision, EqualSharePolicy
+from bfreplay.policies import Decision, EqualSharePolicy, Round
 from bfreplay.replay import RunResult, Semantics
 from bfreplay.report import draw_comparison
 from bfreplay.workload import JobSet
@@ -136,7 +136,9 @@ def test_where_both_did_all_the_work_times_make_the_difference():
 def test_runs_whose_jobs_are_given_up_when_they_arrive_have_one_bin_with_jobs():
     class GivesUp(EqualSharePolicy):
         def decide(self, state):
-            return Decision(np.zeros(state.n_jobs, dtype=np.int64), failed=np.ones(state.n_jobs, dtype=bool))
+            return Decision(
+                np.zeros(state.n_jobs, dtype=np.int64), round=Round(failed=np.ones(state.n_jobs, dtype=bool))
+            )
 
     runs = [run(log(2, [], 5 * HOUR, [0, 1]), JobSet([job(name)]), GivesUp()) for name in "aa"]
     (pair,) = compare_runs(runs, **FEW).pairs

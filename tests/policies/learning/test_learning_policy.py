@@ -10,7 +10,17 @@ import pytest
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState, Trigger
+from bfreplay.policies import (
+    ANY_TRIGGER,
+    BFTrainerPolicy,
+    Decision,
+    EqualSharePolicy,
+    Placement,
+    Policy,
+    PolicyCapabilities,
+    PolicyState,
+    Trigger,
+)
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.replay import replay_log
 from bfreplay.testing import PolicyContract
@@ -182,13 +192,48 @@ class _Answers(EqualSharePolicy):
 
 
 def test_what_the_inner_policy_decides_is_passed_on_as_it_is_and_closing_reaches_it():
-    answer = Decision(np.array([2]), assigned=(np.array([5, 7]),))
+    answer = Decision(np.array([2]), placement=Placement((np.array([5, 7]),)))
     inner = _Answers(answer)
     learner = LearningPolicy(inner)
     assert learner.wakes_on is Trigger.POOL
     assert learner.decide(_at(0, [0])) is answer
     learner.close()
     assert inner.is_closed
+
+
+class _Declares(EqualSharePolicy):
+    """Declares all that a policy may."""
+
+    capabilities = PolicyCapabilities(node_types=True, asks_solver=False, warm_up="equal-share")
+    objective = "throughput"
+    foreseen = None
+
+    def check_jobs(self, jobs, most_nodes):
+        raise InputError(f"{len(jobs)} jobs and {most_nodes} nodes are not for me")
+
+    def foresee(self, events):
+        self.foreseen = events
+
+    def summary(self):
+        return {"n_looked": 1}
+
+
+def test_it_declares_what_its_inner_policy_declares_but_for_node_types():
+    inner = _Declares()
+    learner = LearningPolicy(inner)
+    assert learner.capabilities == replace(inner.capabilities, node_types=False)
+    assert learner.objective == "throughput"
+    assert learner.summary() == {"n_looked": 1}
+    events = log(4, [(1, 0, True)], 10)
+    learner.foresee(events)
+    assert inner.foreseen is events
+    with pytest.raises(InputError, match="decides on nodes of one type"):
+        learner.check_types(("v100", "p100"))
+
+
+def test_jobs_that_its_inner_policy_refuses_are_refused():
+    with pytest.raises(InputError, match="1 jobs and 4 nodes are not for me"):
+        replay_log(log(4, [(1, 0, True)], 10), [job()], LearningPolicy(_Declares()))
 
 
 @pytest.mark.parametrize(

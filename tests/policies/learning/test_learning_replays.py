@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bfreplay
-from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Policy, PolicyState
+from bfreplay.policies import BFTrainerPolicy, Decision, Policy, PolicyState
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.scalability import TabulatedCurve
@@ -25,14 +25,13 @@ class _Seen(Exception):
     """All that was to be seen has been seen: the replay need not go on."""
 
 
-class _Watched:
+class _Watched(Policy):
     """Asks a policy, keeps what it decided, and which counts each job had held for ``MEASURE_S`` when.
 
     ``allowed`` replaces the true tables by NaN at all other (job, count); after ``until_us`` it stops the replay.
     """
 
     name = "watched"
-    wakes_on = ANY_TRIGGER
 
     def __init__(self, inner: Policy, allowed: set[tuple[int, int]] | None = None, until_us: int = 0) -> None:
         self.inner = inner
@@ -70,9 +69,6 @@ class _Watched:
                 if (number, count) in self.allowed:
                     hidden[row, count] = table[row, count]
         return hidden
-
-    def describe(self) -> dict[str, object]:
-        return {"name": self.name}
 
     def close(self) -> None:
         self.inner.close()
