@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -96,7 +95,7 @@ def formulations(
     from bfreplay.campaigns.workloads import load_workload
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.text import render
-    from bfreplay.result_folders import LAB, check_target
+    from bfreplay.result_folders import LAB, check_target, record_json
 
     if out is not None:
         check_target(out, LAB, overwrite=force)  # better said before the solvers work than after
@@ -118,10 +117,10 @@ def formulations(
             session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
         )  # fmt: skip
     if as_json:
-        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
+        click.echo(record_json(result.record, "the comparison"), nl=False)
     else:
         click.echo(render(result))
-    if strict and any(row["wrong"] for row in result.record["summary"]):
+    if strict and any(row.wrong for row in result.record.summary):
         sys.exit(1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -42,7 +41,7 @@ def runs(
     """
     from bfreplay.experiments import compare_runs
     from bfreplay.experiments.run_comparison.text import render
-    from bfreplay.result_folders import COMPARISON, check_target
+    from bfreplay.result_folders import COMPARISON, check_target, record_json
 
     if out is not None:
         check_target(out, COMPARISON, overwrite=force)
@@ -52,6 +51,6 @@ def runs(
         session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
     )  # fmt: skip
     if as_json:
-        click.echo(json.dumps(result.record, indent=1, sort_keys=True, allow_nan=False))
+        click.echo(record_json(result.record, "the comparison"), nl=False)
     else:
         click.echo(render(result))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +86,7 @@ def tune(
     from bfreplay.experiments.tuning.grid import forward_time_of, listed, number_of
     from bfreplay.experiments.tuning.text import render
     from bfreplay.experiments.tuning.tuner import check_folder
+    from bfreplay.result_folders import record_json
 
     if processes is not None and scheduler is not None:
         raise InputError(
@@ -117,7 +117,7 @@ def tune(
             click.echo("Stopped: finished runs stay. The same command goes on from there.", err=True)
         raise
     _draw(found, out, picture, force=force, quiet=quiet)
-    click.echo(json.dumps(found.record, indent=1, sort_keys=True, allow_nan=False) if as_json else render(found))
+    click.echo(record_json(found.record, "the tuning").rstrip() if as_json else render(found))
 
 
 def _check_picture(picture: Path, force: bool) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.look import Look, looks
 from bfreplay.report.picture_file import FORMATS, write_figure
-from bfreplay.result_folders import LAB, ResultTables, SavedResult
+from bfreplay.result_folders.lab import LabResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,12 +41,6 @@ _OUTCOME_FILL = {
 _GREY = "#C8C8C8"
 
 
-class SavedLab(SavedResult):
-    """A lab folder; its record has been read. Raises ``InputError`` where it is none."""
-
-    kind = LAB
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """One pair's line: N points ``x``, ``y`` (N,) float64, x ascending."""
@@ -58,7 +52,7 @@ class Curve:
     y: NDArray[np.float64]
 
 
-def profile_curves(lab: ResultTables, field: str = "milp") -> list[Curve]:
+def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
     """Performance profiles as steps: from ``x[i]`` on, ``y[i]`` of the decisions. Best first: largest area over log x.
 
     Every curve goes on to the largest ratio of the field.
@@ -75,7 +69,7 @@ def profile_curves(lab: ResultTables, field: str = "milp") -> list[Curve]:
     return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
 
 
-def time_by_size_curves(lab: ResultTables) -> list[Curve]:
+def time_by_size_curves(lab: LabResult) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
     rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
@@ -88,7 +82,7 @@ def time_by_size_curves(lab: ResultTables) -> list[Curve]:
     return curves
 
 
-def outcome_shares(lab: ResultTables) -> tuple[list[str], NDArray[np.float64]]:
+def outcome_shares(lab: LabResult) -> tuple[list[str], NDArray[np.float64]]:
     """Pairs (P), most proven first, and ``(P, len(OUTCOMES))`` shares of their answers; a row sums to 1."""
     rows = sorted(lab.table("summary").to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
     counts = np.array([[row[outcome] for outcome in OUTCOMES] for row in rows], dtype=np.float64)
@@ -169,8 +163,8 @@ def draw_lab(folder: Path) -> list[Path]:
     InputError
         It is no lab folder, or lacks a table.
     """
-    lab = SavedLab(folder)
-    n_decisions = int(lab.record["sampling"]["taken"])
+    lab = LabResult.load(folder)
+    n_decisions = lab.record.sampling.taken
     figures = {
         "performance-profile": draw_profile(profile_curves(lab), n_decisions),
         "time-by-size": draw_time_by_size(time_by_size_curves(lab)),
@@ -184,7 +178,7 @@ def draw_lab(folder: Path) -> list[Path]:
     return written
 
 
-def _pairs(lab: ResultTables) -> list[tuple[str, str, str]]:
+def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
     columns = [lab.table("summary").column(name).to_pylist() for name in ("pair", "formulation", "backend")]
     return list(zip(*columns, strict=True))
 

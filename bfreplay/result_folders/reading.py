@@ -104,17 +104,44 @@ def _printable_table(table: pa.Table) -> pa.Table:
     return table
 
 
-class ResultTables:
-    """Tables of a result by name: those in memory, and those of its folder, read when first asked for."""
+@dataclass(frozen=True, repr=False)
+class Result(Generic[_Record]):
+    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
+
+    Parameters
+    ----------
+    record
+        Contents of the folder's JSON document.
+    folder
+        Where it lies; ``None`` in memory.
+    tables
+        Tables in memory by name; read from the folder when they are asked for otherwise.
+    """
 
     kind: ClassVar[ResultKind]
-    folder: Path | None
-    tables: dict[str, pa.Table]
+    record_type: ClassVar[type[ResultRecord]]
+
+    record: _Record
+    folder: Path | None = None
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a folder.
+
+        Raises
+        ------
+        InputError
+            It is none of this kind, damaged, or of another schema version.
+        """
+        path = Path(folder)
+        (document,) = read_documents(path, cls.kind)
+        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name; empty where none was recorded."""
-        return {}
+        """SHA-256 of the folder's tables by file name; none in memory, and of folders without checksums."""
+        return self.record.sha256
 
     def table(self, name: str) -> pa.Table:
         """Table ``name``, without ``.parquet``.
@@ -162,54 +189,6 @@ class ResultTables:
         """Table ``name`` as a data frame; raises as ``table`` does."""
         frame: pd.DataFrame = self.table(name).to_pandas()
         return frame
-
-
-class SavedResult(ResultTables):
-    """A folder of results whose record is plain JSON."""
-
-    def __init__(self, folder: Path) -> None:
-        self.record = read_documents(folder, self.kind)[0]
-        self.folder = folder
-        self.tables = {}
-
-
-@dataclass(frozen=True, repr=False)
-class Result(ResultTables, Generic[_Record]):
-    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
-
-    Parameters
-    ----------
-    record
-        Contents of the folder's JSON document.
-    folder
-        Where it lies; ``None`` in memory.
-    tables
-        Tables in memory by name; read from the folder when they are asked for otherwise.
-    """
-
-    record_type: ClassVar[type[ResultRecord]]
-
-    record: _Record
-    folder: Path | None = None
-    tables: dict[str, pa.Table] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a folder.
-
-        Raises
-        ------
-        InputError
-            It is none of this kind, damaged, or of another schema version.
-        """
-        path = Path(folder)
-        (document,) = read_documents(path, cls.kind)
-        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name."""
-        return self.record.sha256
 
 
 def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from bfreplay.report.page.facts import Fact
+
 from bfreplay.report.page.numbers import counted
 from bfreplay.report.tables import exact
 

@@ -27,7 +27,7 @@ from bfreplay.report.page.sections import Section, figure_sections, job_sections
 from bfreplay.report.tables import Column, exact, written
 
 if TYPE_CHECKING:
-    from bfreplay.report.figures_runs import SavedComparison
+    from bfreplay.result_folders.comparison import RunComparison
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
@@ -93,7 +93,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
 
 
 def write_comparison_report(
-    runs: Sequence[RunResult | Path | str], comparison: SavedComparison, out: Path | str, *, overwrite: bool = False
+    runs: Sequence[RunResult | Path | str], comparison: RunComparison, out: Path | str, *, overwrite: bool = False
 ) -> Path:
     """Write the page about several runs; arguments and errors as ``write_report``.
 
@@ -140,11 +140,11 @@ def one_run_page(run: RunResult) -> Page:
     )
 
 
-def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> Page:
+def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
     from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
 
-    labels = [each["run"] for each in comparison.record["runs"]]
+    labels = [each.run for each in comparison.record.runs]
     by_label = dict(zip(labels, runs, strict=True))
     facts = {label: key_figures(run) for label, run in by_label.items()}
     return Page(

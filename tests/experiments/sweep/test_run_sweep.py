@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,7 +46,7 @@ def test_the_table_has_a_row_for_each_point_in_the_order_of_the_spec(files):
         assert row["jobs_finished"] == run.summary["jobs"]["finished"]
         assert isinstance(run, RunResult)
         assert len(run.table("decisions")) == row["n_decisions"]
-    assert list(result.table.columns) == table.column_names  # as a data frame
+    assert list(result.frame("results").columns) == table.column_names  # as a data frame
     assert set(result.timings["id"]) == set(result.ids)
 
 
@@ -150,11 +149,6 @@ def test_a_sweep_can_be_loaded_again(files):
         SweepResult.load(files / "out")
     with pytest.raises(InputError, match="not a sweep folder"):
         SweepResult.load(files)
-
-
-def test_a_sweep_of_an_earlier_version_has_no_warnings(tmp_path):
-    pq.write_table(pa.table({"id": ["a"], "status": ["done"]}), tmp_path / "results.parquet")
-    assert SweepResult({}, tmp_path).warnings == []
 
 
 def test_progress_is_told_in_runs(files):

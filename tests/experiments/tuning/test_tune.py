@@ -31,7 +31,7 @@ def _tune(files, events="events.csv", **changed):
 
 def test_every_value_of_the_table_is_that_of_the_run_by_itself(files):
     found = _tune(files)
-    table = found.table
+    table = found.grid
     assert len(table) == 2 * 3 * 2
     for part, window in (("tuning", (START, BORDER)), ("validation", (BORDER, END))):
         for t_fwd, number in ((300.0, 1), ("auto", 3)):
@@ -76,7 +76,7 @@ def test_the_part_that_is_tuned_on_does_decide(files):
 def test_own_work_is_measured_by_when_it_is_done_where_all_is_done(files):
     found = _tune(files, unlimited_work=False)
     assert {part["measure"] for part in found.record["parts"].values()} == {"finish"}
-    table = found.table
+    table = found.grid
     tuned = table[table.part == "tuning"].set_index(["t_fwd", "max_parallel"])
     run = RunOptions(
         events=files / "events.csv", jobs=files / "jobs.csv", window=(START, BORDER), t_fwd=20, max_parallel=3
@@ -96,7 +96,7 @@ def test_own_work_that_is_not_all_done_is_measured_by_samples(files):
 
 def test_the_curve_is_that_of_the_recommended_number_unless_another_is_asked_for(files):
     found = _tune(files)
-    row = found.table.set_index(["part", "max_parallel", "t_fwd"])["share"]
+    row = found.grid.set_index(["part", "max_parallel", "t_fwd"])["share"]
     mine = found.curve()
     assert [point.t_fwd for point in mine] == [20.0, 300.0, "auto"]
     assert mine[0].share == row["tuning", found.recommended.max_parallel, 20.0]
@@ -139,12 +139,12 @@ def test_a_folder_is_read_again(files):
     found = _tune(files, out=files / "out")
     again = Tuning.load(files / "out")
     assert again == found
-    assert again.record == json.loads((files / "out" / "tuning.json").read_text())
+    assert again.record.to_json() == json.loads((files / "out" / "tuning.json").read_text())
     assert repr(again).startswith("<Tuning: Use --t-fwd")
 
 
 def test_no_path_of_this_machine_is_in_the_record(files):
-    assert str(files) not in json.dumps(_tune(files).record)
+    assert str(files) not in json.dumps(_tune(files).record.to_json())
 
 
 def test_without_a_folder_nothing_is_left(files, monkeypatch):

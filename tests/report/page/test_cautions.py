@@ -6,13 +6,13 @@ import copy
 
 import pytest
 from bfreplay.answers.soundness import check_run
+from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
-from bfreplay.report.page.facts import facts_of
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import job, log

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from bfreplay.answers.soundness import check_run
+from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import RunResult, replay_log
 from bfreplay.report.page.document import html_of, one_run_page, write_report
-from bfreplay.report.page.facts import facts_of
 from bfreplay.report.page.provenance import provenance_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import written

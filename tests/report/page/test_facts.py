@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import replay_log
-from bfreplay.report.page.facts import facts_of
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, log
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bfreplay.report.run_figures.figure import PageFigure
 from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
 from bfreplay.report.run_figures.panels import axis, layout_axis
 from bfreplay.report.step_series import StepSeries
+from bfreplay.result_folders.comparison import ComparisonRecord
 from bfreplay.wording import count
 
 _NEXT_TO_NOTHING = 1e-6
@@ -92,7 +93,7 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
     return PageFigure(traces, layout, series, height=room + 110)
 
 
-def over_time_words(found: Sequence[Differences], record: Mapping[str, Any]) -> str:
+def over_time_words(found: Sequence[Differences], record: ComparisonRecord) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     told = []
     for mine in found:
@@ -103,7 +104,7 @@ def over_time_words(found: Sequence[Differences], record: Mapping[str, Any]) -> 
         length = bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)
         bins = f"{count(mine.difference.size, 'bin')} of {length}"
         told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
-    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(record['config']['bin_s'])}."
+    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(record.config.bin_s)}."
 
 
 def causes_page(found: Sequence[Steps]) -> PageFigure:
