@@ -57,3 +57,13 @@ def compiled(function: F) -> F:
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _DIGEST)
     return jitted  # type: ignore[no-any-return]
+
+
+def compiled_within(function: F) -> F:
+    """Let compiled functions call ``function``, which stays plain Python for every other caller.
+
+    For small rules that compiled loops apply to numbers and other code to whole arrays.
+    """
+    if _NUMBA is None:
+        return function
+    return importlib.import_module("numba.extending").register_jitable(function)  # type: ignore[no-any-return]

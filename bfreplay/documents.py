@@ -6,11 +6,21 @@ import gzip
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from bfreplay.errors import InputError, printable
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value of a JSON document."""
+
+Cell: TypeAlias = (
+    "bool | int | float | str | bytes | Decimal | date | time | timedelta | Sequence[Cell] | Mapping[str, Cell] | None"
+)
+"""A value of a TOML file, or of a cell in a CSV or Parquet table; times are ``datetime``, which is a ``date``."""
 
 LONGEST_LINE = 1 << 24
 """Characters: a line that does not end within is no line of a table or a log."""
@@ -36,7 +46,7 @@ What has no end reaches to the end of the line or text, so that no text is read 
 """
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Cell]:
     """Return the tables of a TOML text.
 
     Raises
@@ -105,6 +115,11 @@ def is_too_deep(value: Any) -> bool:
         if not layer:
             return False
     return True
+
+
+def picked(item: object, *names: str) -> dict[str, Json]:
+    """Return the attributes of ``item`` with these names, for a JSON document."""
+    return {name: getattr(item, name) for name in names}
 
 
 def printable_json(value: Any) -> Any:

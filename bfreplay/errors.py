@@ -67,6 +67,11 @@ class InputError(BfreplayError):
             lines.append(f"  fix:      {fix}")
         super().__init__(printable("\n".join(lines)))
 
+    def changed(self, **changes: Any) -> InputError:
+        """Return the same error with other parts, such as ``file`` and ``row``; a value of ``None`` is not shown."""
+        parts = {name: getattr(self, name) for name in ("file", "row", "column", "expected", "fix")}
+        return InputError(self.problem, **parts | ({} if self.value is None else {"value": self.value}) | changes)
+
 
 class OutputExistsError(BfreplayError):
     """The output is there already and nobody asked to replace it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bfreplay._compiled import IS_COMPILED, compiled, sources_digest
+from bfreplay._compiled import IS_COMPILED, compiled, compiled_within, sources_digest
 
 
 def test_the_digest_is_that_of_every_module_with_compiled_functions(tmp_path):
@@ -39,3 +40,18 @@ def test_a_compiled_function_gives_what_it_gives_uncompiled():
         return 2 * x
 
     assert compiled(twice)(21) == 42
+
+
+@compiled_within
+def _doubled(x, times=1):
+    return 2 * times * x
+
+
+@compiled
+def _doubled_by_machine_code(x):
+    return _doubled(x) + _doubled(x, 2)
+
+
+def test_compiled_functions_call_a_rule_that_stays_plain_python_for_arrays():
+    assert _doubled_by_machine_code(1.5) == _doubled(1.5) + _doubled(1.5, 2) == 9.0
+    assert _doubled(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]

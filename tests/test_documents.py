@@ -12,7 +12,16 @@ from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.datasets import load_jobs
 from bfreplay.datasets.gavel.throughputs import read_throughputs
 from bfreplay.datasets.log_files.header import LogHeader
-from bfreplay.documents import DEEPEST, LARGEST_TOML, LONGEST_LINE, most_unpacked, other_kind, parse_json, parse_toml
+from bfreplay.documents import (
+    DEEPEST,
+    LARGEST_TOML,
+    LONGEST_LINE,
+    most_unpacked,
+    other_kind,
+    parse_json,
+    parse_toml,
+    picked,
+)
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.spec import read_spec
 from bfreplay.milp.files.decision_json import read_decision
@@ -219,3 +228,23 @@ def test_utf_16_is_known_without_its_mark(encoding, name):
 )
 def test_other_starts_are_no_other_kind(start):
     assert other_kind(start) is None
+
+
+def test_attributes_are_picked_in_the_order_of_their_names():
+    picked_parts = picked(1 + 2j, "real", "imag")
+    assert list(picked_parts.items()) == [("real", 1.0), ("imag", 2.0)]
+
+
+def test_an_error_told_with_its_file_keeps_its_other_parts():
+    error = InputError("this is no number", column="weight", value="x", expected="a number", fix="write 1")
+    changed = error.changed(file="jobs.csv", row=3)
+    assert str(changed).splitlines() == [
+        "this is no number",
+        "  file:     jobs.csv",
+        "  row:      3",
+        "  column:   weight",
+        "  value:    'x'",
+        "  expected: a number",
+        "  fix:      write 1",
+    ]
+    assert "value" not in str(InputError("it is missing", column="weight").changed(row=1))

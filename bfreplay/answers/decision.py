@@ -19,6 +19,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay.accounting import Semantics
@@ -178,26 +179,23 @@ def _others(found: RecordedDecision, j: int) -> list[Change]:
     ]
 
 
-def _rate(found: RecordedDecision, j: int, nodes: int, *, below_minimum: bool = False) -> float:
-    """Samples per second of a job; on too few nodes it makes none."""
-    runs = below_minimum or nodes >= int(found.state.min_nodes[j])
-    return float(found.state.throughput[j, nodes]) if runs else 0.0
+def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = False) -> float:
+    """Samples per second that a change from ``nodes`` is charged by."""
+    return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
 
 
 def _preempt_cost(found: RecordedDecision, j: int) -> float:
-    """As the replay charges it: once, at the rate before, however many nodes were taken."""
+    """As the replay charges it: once."""
     if not found.reclaimed[j]:
         return 0.0
-    return _rate(found, j, int(found.held[j])) * float(found.state.scale_down_cost_s[j])
+    return preemption_cost(_rate(found, j, int(found.held[j])), float(found.state.scale_down_cost_s[j]))
 
 
 def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
-    """As the replay charges it: at the rate before."""
-    before, after = int(found.problem.current[j]), int(found.counts[j])
-    if before == after:
-        return 0.0
-    cost_s = found.state.scale_up_cost_s[j] if after > before else found.state.scale_down_cost_s[j]
-    return _rate(found, j, before, below_minimum=is_published) * float(cost_s)
+    """As the replay charges it."""
+    before, after, state = int(found.problem.current[j]), int(found.counts[j]), found.state
+    rate = _rate(found, j, before, is_published=is_published)
+    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[j]), float(state.scale_down_cost_s[j]))
 
 
 def _is_limited(policy: PolicyDescription) -> bool:

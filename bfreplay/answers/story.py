@@ -14,6 +14,7 @@ from bfreplay.answers.nodes_over_time import nodes_over_time
 from bfreplay.answers.saved import refuse_unknown_job, relative_origin_us
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.placed_runs import is_placed_by_policy
@@ -238,14 +239,14 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            cost = self._rate(self._held) * self._job.scale_down_cost_s
+            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
             self._add(time_us, PREEMPTED, 0, index, cost)
 
     def _before_the_decision(self, moment: Moment, j: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[j])
         reclaimed = int(moment.reclaimed[j])
         if reclaimed:
-            cost = self._rate(self._held) * self._job.scale_down_cost_s
+            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
             self._add(time_us, PREEMPTED, self._held - reclaimed, moment.index, cost)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
@@ -254,14 +255,14 @@ class _Follower:
         count, held = int(moment.counts[j]), self._held
         if count == held:
             return
-        cost_s = self._job.scale_up_cost_s if count > held else self._job.scale_down_cost_s
         if self._is_published and moment.index == 0:
             rate = self._rate(count)  # the published first map is charged as if the job had grown to it
         else:
-            rate = self._rate(held, below_minimum=self._is_published)
+            rate = self._rate(held, is_published=self._is_published)
+        cost = rescale_cost(rate, held, count, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
         reason = SHRUNK if count < held else GROWN if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, count, moment.index, rate * cost_s)
+        self._add(moment.state.time_us, reason, count, moment.index, cost)
 
     def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))
@@ -271,9 +272,7 @@ class _Follower:
     def _job(self) -> ElasticJob:
         return self._repetition.jobs[self._life.number]
 
-    def _rate(self, count: int, *, below_minimum: bool = False) -> float:
+    def _rate(self, count: int, *, is_published: bool = False) -> float:
         job = self._job
-        if not below_minimum and count < job.min_nodes:
-            return 0.0
         table: NDArray[np.float64] = job.throughput.table(job.max_nodes)
-        return float(table[count])
+        return charged_rate(float(table[count]), count, job.min_nodes, is_published)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.milp.rescale_cost import growth_cost, preemption_cost, shrink_cost
 
 
 @compiled
@@ -55,10 +56,12 @@ def most_while_paying(
             best = max(best, during[n])
         best = -np.inf  # of fewer nodes
         for n in range(width):
-            up = scale_up_s * rate[n]
+            up, down = growth_cost(rate[n], scale_up_s), shrink_cost(rate[n], scale_down_s)
             if reclaimed[i] > 0 and n > 0:
-                up = min(up, scale_down_s * rate[n] + scale_up_s * least[max(n - reclaimed[i], 0)])
-            worth = max(during[n], more[n] - up, best - scale_down_s * rate[n])
+                preempted = preemption_cost(rate[n], scale_down_s)
+                up = min(up, preempted + growth_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
+                down = min(down, preempted)
+            worth = max(during[n], more[n] - up, best - down)
             # or never run again: a debt that is not worked off is no loss
             held[n] = max(worth, 0.0)
             best = max(best, during[n])

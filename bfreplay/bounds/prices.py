@@ -11,6 +11,7 @@ from bfreplay.bounds.horizon import Horizon
 from bfreplay.bounds.job_classes import JobClass
 from bfreplay.bounds.priced import most_while_paying
 from bfreplay.bounds.smooth import soft_most_while_paying
+from bfreplay.milp.rescale_cost import growth_cost, shrink_cost
 
 _COOLING = (25.0, 80.0, 250.0)
 """Temperatures of the search: a class's dearest rescale divided by these, one after the other."""
@@ -78,7 +79,7 @@ def better_prices(
         for each in classes:
             width = each.rate.size
             fastest = float(each.rate.max())
-            dearest = max(each.scale_up_s, each.scale_down_s) * fastest
+            dearest = max(growth_cost(fastest, each.scale_up_s), shrink_cost(fastest, each.scale_down_s))
             temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
             value += each.n_jobs * soft_most_while_paying(
                 each.rate, each.min_nodes, each.scale_up_s, each.scale_down_s, at, seconds,

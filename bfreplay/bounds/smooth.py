@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.priced import least_from
+from bfreplay.milp.rescale_cost import growth_cost, preemption_cost, shrink_cost
 
 
 @compiled
@@ -35,9 +36,11 @@ def soft_most_while_paying(
     """
     width, n_intervals = rate.size, seconds.size
     least = least_from(rate)
-    grow = np.exp(-scale_up_s * rate / temperature)
-    grow_from_least = np.exp(-scale_up_s * least / temperature)
-    shrink = np.exp(-scale_down_s * rate / temperature)
+    up_s, down_s = np.full(width, scale_up_s), np.full(width, scale_down_s)
+    grow = np.exp(-growth_cost(rate, up_s) / temperature)
+    grow_from_least = np.exp(-growth_cost(least, up_s) / temperature)
+    shrink = np.exp(-shrink_cost(rate, down_s) / temperature)
+    preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
     held = np.zeros(width)
     during = np.empty(width)
     up = np.empty(width)
@@ -49,7 +52,7 @@ def soft_most_while_paying(
             most = max(most, during[n])
         for n in range(width):
             weight[i, n] = np.exp((during[n] - most) / temperature)
-        _growing(grow, grow_from_least, shrink, reclaimed[i], up)
+        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
         stop = np.exp(-most / temperature)
         above = 0.0
         for n in range(width - 1, -1, -1):
@@ -63,7 +66,7 @@ def soft_most_while_paying(
     chance = np.zeros(width)
     chance[0] = 1.0
     for i in range(n_intervals):
-        _growing(grow, grow_from_least, shrink, reclaimed[i], up)
+        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
         coming = 0.0
         for n in range(width):
             chance[n] /= total[i, n]
@@ -84,7 +87,7 @@ def soft_most_while_paying(
 def _growing(
     grow: NDArray[np.float64],
     grow_from_least: NDArray[np.float64],
-    shrink: NDArray[np.float64],
+    preempted: NDArray[np.float64],
     reclaimed: int,
     up: NDArray[np.float64],
 ) -> None:
@@ -92,4 +95,4 @@ def _growing(
     for n in range(grow.size):
         up[n] = grow[n]
         if reclaimed > 0 and n > 0:
-            up[n] = max(up[n], shrink[n] * grow_from_least[max(n - reclaimed, 0)])
+            up[n] = max(up[n], preempted[n] * grow_from_least[max(n - reclaimed, 0)])

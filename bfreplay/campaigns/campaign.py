@@ -11,6 +11,7 @@ from bfreplay.campaigns.parts import Params
 from bfreplay.campaigns.retries import Retries
 from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.datasets.job_files.curve_points import inline_text
+from bfreplay.documents import picked
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.workload import ElasticJob
@@ -64,12 +65,8 @@ class TrialModel:
         """Every parameter with its value."""
         job = self.job
         return {
-            "name": self.name,
-            "samples_per_epoch": self.samples_per_epoch,
-            "min_nodes": job.min_nodes,
-            "max_nodes": job.max_nodes,
-            "scale_up_cost_s": job.scale_up_cost_s,
-            "scale_down_cost_s": job.scale_down_cost_s,
+            **picked(self, "name", "samples_per_epoch"),
+            **picked(job, "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s"),
             "curve": _text(job.throughput, job.max_nodes),
             "objective_curve": None if job.objective is None else _text(job.objective, job.max_nodes),
             "weight": job.weight,
@@ -184,29 +181,24 @@ class Campaign:
             return self.models[int(stream(self.seed, Purpose.MODEL, number).integers(len(self.models)))]
         if self.model_choice == SEARCHED:
             names = [model.name for model in self.models]
-            if params.get(MODEL_PARAM) not in names:
+            chosen = params.get(MODEL_PARAM)
+            if not isinstance(chosen, str) or chosen not in names:
                 raise InputError(
                     f"trial {number} names no model of the campaign",
                     column=MODEL_PARAM,
-                    value=params.get(MODEL_PARAM),
+                    value=chosen,
                     expected="one of " + ", ".join(names),
                     fix="let the hyper-parameter 'model' take these values",
                 )
-            return self.models[names.index(params[MODEL_PARAM])]
+            return self.models[names.index(chosen)]
         return self.models[number % len(self.models)]
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready."""
         return {
-            "name": self.name,
-            "kind": self.kind,
-            "trials": self.trials,
-            "epochs": self.epochs,
-            "seed": self.seed,
-            "parallel": self.parallel,
+            **picked(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
             "arrival": self.arrival.describe(),
-            "start_after_s": self.start_after_s,
-            "higher_is_better": self.higher_is_better,
+            **picked(self, "start_after_s", "higher_is_better"),
             "budget": self.budget.describe(),
             "retries": self.retries.describe(),
             "model_choice": self.model_choice,

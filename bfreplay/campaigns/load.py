@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bfreplay.campaigns.arrivals import Arrival
 from bfreplay.campaigns.budget import Budget
@@ -23,7 +22,7 @@ from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
-from bfreplay.documents import check_toml_size
+from bfreplay.documents import Cell, check_toml_size
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -81,7 +80,7 @@ def load_campaign(
 
 
 def campaign_of(
-    tables: Mapping[str, Any],
+    tables: Mapping[str, Cell],
     file: Path,
     known: Mapping[str, Curve] | None = None,
     shelf: CurveShelf | None = None,
@@ -118,7 +117,7 @@ def campaign_of(
 class _Reader:
     """Reads the tables of one file."""
 
-    def __init__(self, file: Path, tables: Mapping[str, Any], known: dict[str, Curve], shelf: CurveShelf) -> None:
+    def __init__(self, file: Path, tables: Mapping[str, Cell], known: dict[str, Curve], shelf: CurveShelf) -> None:
         self._file = file
         self._tables = tables
         for key in tables:
@@ -215,7 +214,7 @@ class _Reader:
 
     def _budget(self, campaign: TomlTable) -> Budget:
         table = TomlTable.of(self._file, "[campaign.budget]", campaign.cells.get("budget", {}), _BUDGET_KEYS)
-        return with_place(table, lambda: Budget(**table.cells))
+        return with_place(table, lambda: Budget(**table.given(*_BUDGET_KEYS)))
 
     def _retries(self) -> Retries:
         table = self._table("retries", _RETRY_KEYS)

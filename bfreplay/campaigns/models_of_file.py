@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from bfreplay import checks
 from bfreplay.campaigns.campaign import KINDS, NAS, TrialModel
@@ -11,6 +10,7 @@ from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.rows import JobRows
 from bfreplay.datasets.job_files.tables import JobTable
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -114,7 +114,7 @@ class ModelsOfFile:
         curve = trial.cells["curve"]
         return curve.strip() if isinstance(curve, str) and curve.strip() in self._known else self._campaign
 
-    def _model(self, label: str, trial: TomlTable, cells: Mapping[str, Any], name: str) -> TrialModel:
+    def _model(self, label: str, trial: TomlTable, cells: Mapping[str, Cell], name: str) -> TrialModel:
         merged = TomlTable(trial.file, label, cells)
         samples_per_epoch = merged.number("samples_per_epoch", above=0)
         for key in _REQUIRED:

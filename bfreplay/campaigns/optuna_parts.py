@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
 from bfreplay.checks import LARGEST, known_keys, number, one_of, truth, whole
 from bfreplay.datasets.located import located
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.milp.backends.requirements import unmet
 from bfreplay.registry import imported, made, one_line, unknown_name
@@ -125,7 +126,7 @@ def load_optuna(file: Path) -> ModuleType:
 
 
 def options_of(
-    kind: str, name: str, known: Mapping[str, Part], given: Mapping[str, Any], file: Path
+    kind: str, name: str, known: Mapping[str, Part], given: Mapping[str, Cell], file: Path
 ) -> dict[str, object]:
     """Every option of a sampler or pruner with its value; those of a stranger's (``package.module:factory``) as given.
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from bfreplay.campaigns.optuna_parts import PRUNERS, SAMPLERS, distributions, load_optuna, make, options_of
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.checks import known_keys, text, whole
 from bfreplay.datasets.located import located
+from bfreplay.documents import Cell
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
 
@@ -76,8 +77,8 @@ class OptunaStudy:
         *,
         sampler: str = "tpe",
         pruner: str = "median",
-        sampler_options: Mapping[str, Any] | None = None,
-        pruner_options: Mapping[str, Any] | None = None,
+        sampler_options: Mapping[str, Cell] | None = None,
+        pruner_options: Mapping[str, Cell] | None = None,
         seed: int = 0,
         higher_is_better: bool = True,
         epochs: int = 1,
@@ -93,19 +94,20 @@ class OptunaStudy:
         if pruner == "hyperband":
             given.setdefault("max_resource", epochs)
         self._pruner_options = options_of("pruner", pruner, PRUNERS, given, file)
-        if pruner == "hyperband" and given["max_resource"] < self._pruner_options["min_resource"]:
-            raise InputError(
-                "the least resource is above the largest", file=file, row="[optuna.pruner_options]",
-                column="min_resource", value=self._pruner_options["min_resource"],
-                expected=f"at most max_resource, here {given['max_resource']} epochs",
-            )  # fmt: skip
+        if pruner == "hyperband":
+            least, most = (whole(key, self._pruner_options[key], 1) for key in ("min_resource", "max_resource"))
+            if most < least:
+                raise InputError(
+                    "the least resource is above the largest", file=file, row="[optuna.pruner_options]",
+                    column="min_resource", value=least, expected=f"at most max_resource, here {most} epochs",
+                )  # fmt: skip
         self._distributions = distributions(space)
         self.begin(higher_is_better)
 
     @classmethod
     def from_tables(
         cls,
-        optuna_table: Mapping[str, Any],
+        optuna_table: Mapping[str, Cell],
         space: SearchSpace,
         *,
         seed: int,
@@ -130,19 +132,21 @@ class OptunaStudy:
         """
         try:
             known_keys(optuna_table, _KEYS, "[optuna]")
+            options: dict[str, Mapping[str, Cell]] = {}
             for key in ("sampler_options", "pruner_options"):
-                if not isinstance(optuna_table.get(key, {}), Mapping):
-                    raise InputError(f"{key} is no table", column=key, value=optuna_table[key], expected="a table")
+                given = optuna_table.get(key, {})
+                if not isinstance(given, Mapping):
+                    raise InputError(f"{key} is no table", column=key, value=given, expected="a table")
+                options[key] = given
             return cls(
                 space,
                 sampler=text("sampler", optuna_table.get("sampler", "tpe")),
                 pruner=text("pruner", optuna_table.get("pruner", "median")),
-                sampler_options=optuna_table.get("sampler_options"),
-                pruner_options=optuna_table.get("pruner_options"),
+                **options,
                 seed=seed,
                 higher_is_better=higher_is_better,
                 epochs=epochs,
-                report_every=optuna_table.get("report_every", 1),
+                report_every=whole("report_every", optuna_table.get("report_every", 1), 1),
                 file=file,
             )
         except InputError as error:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
+from bfreplay.documents import Json
 from bfreplay.workload import Ending
 
-Params = Mapping[str, Any]
+Params = Mapping[str, Json]
 """Hyper-parameters of a trial by name, JSON-ready."""
 
 

@@ -90,8 +90,9 @@ class PartsOfFile:
         prunes = self._pruner_kind == OPTUNA
         cells = self._table("optuna").cells
         for key in ("sampler", "pruner"):
-            if ":" in str(cells.get(key)) and not self._allow_code:
-                raise located(code_refused(f"the {key} {cells[key]!r}", cells[key], key), table.file, "[optuna]")
+            named = cells.get(key)
+            if isinstance(named, str) and ":" in named and not self._allow_code:
+                raise located(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
         return OptunaStudy.from_tables(
             cells if prunes else {**cells, "pruner": "none"}, space,
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Proposer, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.documents import Cell
 from bfreplay.registry import Registry, made
 
 
@@ -54,7 +55,7 @@ class RandomSearch:
         self._seed = seed
 
     @classmethod
-    def from_campaign(cls, setting: ProposerSetting, options: Mapping[str, Any]) -> Self:
+    def from_campaign(cls, setting: ProposerSetting, options: Mapping[str, Cell]) -> Self:
         """Make one for a campaign; it has no options."""
         checks.known_keys(options, (), "the proposer 'random'")
         return cls(setting.space, setting.seed)
@@ -82,7 +83,7 @@ PROPOSERS = Registry(
 )
 
 
-def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Any], *, allow_code: bool) -> Proposer:
+def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Cell], *, allow_code: bool) -> Proposer:
     """Make the proposer called ``name``, or at ``package.module:Class``, by its ``from_campaign(setting, options)``.
 
     Raises

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.campaigns.parts import Params
 from bfreplay.campaigns.search_space import Choice, SearchSpace
+from bfreplay.documents import Json
 
 _SHARPNESS = 3.0
 """Random hyper-parameters then have a mean quality between a quarter and a half, however many there are."""
@@ -53,7 +54,7 @@ class ResponseSurface:
         importance = np.exp(rng.normal(size=len(names)))
         self._weight = dict(zip(names, (importance / importance.sum()).tolist(), strict=True))
         self._unit: dict[str, Callable[[Any], float]] = {name: space.dimensions[name].unit for name in names}
-        best: dict[str, Any] = {}
+        best: dict[str, Json] = {}
         self._optimum: dict[str, float] = {}
         self._loss: dict[str, NDArray[np.float64]] = {}
         self._shift: dict[str, tuple[str, NDArray[np.float64]]] = {}
@@ -73,7 +74,7 @@ class ResponseSurface:
             self._choices[name], self._loss[name] = dimension.choices, loss
             if numeric:
                 self._shift[name] = (numeric[int(rng.integers(len(numeric)))], shift)
-        self.best: dict[str, Any] = {name: best[name] for name in space.dimensions}
+        self.best: dict[str, Json] = {name: best[name] for name in space.dimensions}
         """The best hyper-parameters; their quality is 1."""
         order = rng.permutation(len(numeric)).tolist()
         self._pairs = [

@@ -15,6 +15,7 @@ from bfreplay import checks
 from bfreplay.campaigns.parts import Params
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
 from bfreplay.datasets.located import located
+from bfreplay.documents import Cell, Json
 from bfreplay.errors import InputError
 
 
@@ -117,7 +118,7 @@ class SearchSpace:
     dimensions: Mapping[str, Dimension]
 
     @classmethod
-    def from_table(cls, tables: Mapping[str, Any], file: Path) -> Self:
+    def from_table(cls, tables: Mapping[str, Cell], file: Path) -> Self:
         """Read the ``[search.NAME]`` tables of a campaign.
 
         Parameters
@@ -150,7 +151,7 @@ class SearchSpace:
                 raise located(error, file, f"[search.{name}]") from error
         return cls(dimensions)
 
-    def sample(self, rng: np.random.Generator) -> dict[str, Any]:
+    def sample(self, rng: np.random.Generator) -> dict[str, Json]:
         """Draw hyper-parameters, each on its own scale; JSON-ready."""
         return {name: dimension.sample(rng) for name, dimension in self.dimensions.items()}
 
@@ -199,7 +200,7 @@ def _dimension(table: Any) -> Dimension:
     return Real(low, high, log)
 
 
-def _whole(table: Mapping[str, Any], log: bool) -> Whole:
+def _whole(table: Mapping[str, Cell], log: bool) -> Whole:
     low, high = whole("low", table["low"], -LARGEST), whole("high", table["high"], -LARGEST)
     _check_bounds(low, high, log, "low >= 1", low >= 1)
     step = whole("step", table.get("step", 1), 1, high - low)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from bfreplay import checks
 from bfreplay.datasets.located import located
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
 _Made = TypeVar("_Made")
@@ -20,7 +21,7 @@ class TomlTable:
 
     file: Path
     label: str
-    cells: Mapping[str, Any]
+    cells: Mapping[str, Cell]
 
     @classmethod
     def of(cls, file: Path, label: str, cells: object, known: Sequence[str] | None = None) -> TomlTable:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[st
         "outputs": [str(file) for file in outputs],
     }
     if is_spread:
-        document["spread"] = [measured(each) for each in built]
+        document["spread"] = [asdict(measured(each)) for each in built]
     return document
 
 

@@ -23,13 +23,4 @@ def located(
     curve
         The error is about a point: ``column`` then replaces its ``nodes`` or ``values``.
     """
-    value = {} if error.value is None else {"value": error.value}
-    return InputError(
-        error.problem,
-        file=file,
-        row=row,
-        column=column if curve or error.column is None else error.column,
-        expected=error.expected,
-        fix=error.fix,
-        **value,
-    )
+    return error.changed(file=file, row=row, column=column if curve or error.column is None else error.column)

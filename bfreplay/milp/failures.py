@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.mps import write_mps
@@ -36,7 +35,7 @@ class FailureFolder:
         self._kept: Counter[tuple[str, ...]] = Counter()
 
     def keep(
-        self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, Any]
+        self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, object]
     ) -> None:
         """Write the model (where there is one) and its decision; ``about`` tells what went wrong."""
         kind = (solver, *(str(about.get(name)) for name in ("process_status", "solver_status", "quality")))

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from bfreplay import defaults
+from bfreplay.documents import picked
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import (
     BACKENDS,
@@ -195,10 +196,7 @@ class MilpSolver:
         """Formulation, back end, and every option that may change an answer."""
         return {
             "name": self._name,
-            "time_limit_s": self._options.time_limit_s,
-            "relative_gap": self._options.relative_gap,
-            "threads": self._options.threads,
-            "seed": self._options.seed,
+            **picked(self._options, "time_limit_s", "relative_gap", "threads", "seed"),
             "warm_start": self._warm_start,
             "reformulate_sets": self._reformulates,
             "memory_limit_bytes": self._memory_limit_bytes,

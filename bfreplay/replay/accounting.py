@@ -1,10 +1,8 @@
 """How node time becomes samples: progress, what rescaling and preemption cost, and when a job is done.
 
-Both semantics charge the same samples: ``rate before * scale_up_cost_s`` for a job that gains nodes,
-``rate before * scale_down_cost_s`` for one that loses them by a decision or by a reclaim (BFTrainer's rules).
-They differ in when: the continuous one keeps the charge as a debt that the job works off before its progress goes
-on, so progress never falls and every node-second has one label; the published one subtracts it at the next event.
-Node time is labelled by the debts in both.
+Both semantics charge the same samples, by the rule in ``milp/rescale_cost.py``. They differ in when: the continuous one
+keeps the charge as a debt that the job works off before its progress goes on, so progress never falls and every
+node-second has one label; the published one subtracts it at the next event. Node time is labelled by the debts in both.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
@@ -117,7 +116,7 @@ def charge_preemption(
     for j in range(n_active):
         if records[j]["lost"] == 0:
             continue
-        cost = records[j]["rate"] * records[j]["scale_down_cost_s"]
+        cost = preemption_cost(records[j]["rate"], records[j]["scale_down_cost_s"])
         records[j]["preempt_debt"] += cost
         if is_published:
             records[j]["progress"] -= cost
@@ -141,9 +140,6 @@ def settle(
 ) -> tuple[float, float, int, int, int, int]:
     """Set the rates after a decision and charge the rescales by the rate before.
 
-    A job left with fewer than ``min_nodes`` by a reclaim makes nothing, so nothing is charged, as in the objective; the
-    published accounting charges its curve at that count all the same.
-
     Returns (sum of rates, samples charged, jobs grown, jobs shrunk, jobs that run, nodes held).
     """
     total_rate = 0.0
@@ -154,13 +150,11 @@ def settle(
     nodes = 0
     for j in range(before.shape[0]):
         count = records[j]["count"]
-        cost = 0.0
-        if is_published:
-            was = throughput[j, before[j]]
-        else:  # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
-            was = records[j]["pace"] if before[j] >= records[j]["min_nodes"] else 0.0
+        # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
+        rate = throughput[j, before[j]] if is_published else records[j]["pace"]
+        was = charged_rate(rate, before[j], records[j]["min_nodes"], is_published)
+        cost = rescale_cost(was, before[j], count, records[j]["scale_up_cost_s"], records[j]["scale_down_cost_s"])
         if count > before[j]:
-            cost = was * records[j]["scale_up_cost_s"]
             records[j]["n_grown"] += 1
             grown += 1
             if before[j] == 0:
@@ -168,7 +162,6 @@ def settle(
                 if records[j]["first_start_us"] == NEVER_US:
                     records[j]["first_start_us"] = now_us
         elif count < before[j]:
-            cost = was * records[j]["scale_down_cost_s"]
             records[j]["n_shrunk"] += 1
             shrunk += 1
         records[j]["rescale_debt"] += cost

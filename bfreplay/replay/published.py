@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.rescale_cost import growth_cost
 from bfreplay.policies import Decision, PolicyState
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
@@ -29,7 +30,7 @@ def random_seed_map(state: PolicyState, free: NDArray[np.int64], rng: np.random.
 
 def charge_first_map(records: NDArray[np.void]) -> float:
     """Charge every job of the first map as if it had grown to it from the same rate; returns the samples."""
-    cost = records["rate"] * records["scale_up_cost_s"]
+    cost: NDArray[np.float64] = growth_cost(records["rate"], records["scale_up_cost_s"])
     records["rescale_cost"] = cost
     records["rescale_debt"] = cost
     return float(cost.sum())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+import pyarrow as pa
 
-from bfreplay.errors import InputError, LedgerError
+from bfreplay.errors import BfreplayError, InputError, LedgerError
+from bfreplay.replay.intervals import ALLOCATIONS, NODES
+from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.run_record import RunRecord, Session, Summary
 from bfreplay.replay.run_warnings import run_warnings
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders import (
     RUN,
     Result,
@@ -27,6 +32,10 @@ from bfreplay.result_folders import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_VIEWS = "bfreplay.run_views"
+"""Entry points of modules with ``run_html`` and ``RunPlots``."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +57,10 @@ class RunResult(Result[RunRecord]):
 
     kind: ClassVar[ResultKind] = RUN
     record_type: ClassVar[type[RunRecord]] = RunRecord
+    schemas: ClassVar[Mapping[str, pa.Schema]] = {
+        "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
+        "pool": POOL, "holes": HOLES, "nodes": NODES,
+    }  # fmt: skip
 
     session: Session = field(kw_only=True)
 
@@ -85,6 +98,7 @@ class RunResult(Result[RunRecord]):
         if record.schema_version == RUN.schema_version:
             check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
+            _ = record.inputs.events.metadata.log_warnings
             record.summary.ledger.close()
         except LedgerError as error:
             raise InputError(
@@ -145,5 +159,10 @@ class RunResult(Result[RunRecord]):
 
 
 def _notebook() -> Any:
-    """By name, as the report stands a floor above and reads what is here: nothing here needs it to work."""
-    return import_module("bfreplay.report.notebook")
+    """What shows runs in a notebook: it stands floors above, and announces itself by an entry point."""
+    announced = entry_points(group=_VIEWS)
+    if not announced:
+        raise BfreplayError(
+            f"bfreplay is installed without its entry points ({_VIEWS})\n  fix:      pip install it again"
+        )
+    return next(iter(announced)).load()

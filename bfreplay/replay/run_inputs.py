@@ -84,7 +84,7 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
     """The log from its file, with the types that the run gave its nodes; or the cluster, which has no file."""
     metadata = run.record.inputs.events.metadata
     if events is None and metadata.source_format == SOURCE_FORMAT:
-        return fixed_cluster(metadata.notes["cluster"])
+        return fixed_cluster(str(metadata.notes["cluster"]))
     log = load_events(_file(run, "events", events))
     by_type = metadata.node_types
     return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log

@@ -80,6 +80,14 @@ class RunConfig(Part, frozen=True, kw_only=True):
     window_start_us: TimeUs
     window_end_us: TimeUs
 
+    def __post_init__(self) -> None:
+        if self.window_end_us <= self.window_start_us:
+            raise ValueError("window_end_us: a time after the window's start")
+        try:
+            self.described  # noqa: B018  # refused here, whatever is read of it later
+        except msgspec.ValidationError as error:
+            raise ValueError(f"policy: {error}") from None
+
     @property
     def described(self) -> PolicyDescription:
         """What is read of the policy's description."""

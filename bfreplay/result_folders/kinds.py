@@ -18,23 +18,23 @@ class ResultKind:
         The JSON document that makes a folder one of this kind; its ``schema_version`` says how to read the rest.
     schema_version
         The version that is written.
-    also_reads
-        Earlier versions that are read as well.
     made_by
         The command that makes such a folder.
     more_documents
         Other JSON documents that it must hold.
     hints
         Why a table may be missing, by its name.
+    also_reads
+        Earlier schema versions that are read as well.
     """
 
     word: str
     record_file: str
     schema_version: int
     made_by: str
-    also_reads: tuple[int, ...] = ()
     more_documents: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
+    also_reads: tuple[int, ...] = ()
 
 
 RUN = ResultKind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
@@ -120,6 +121,7 @@ class Result(Generic[_Record]):
 
     kind: ClassVar[ResultKind]
     record_type: ClassVar[type[ResultRecord]]
+    schemas: ClassVar[Mapping[str, pa.Schema]] = {}  # of tables that are written with one
 
     record: _Record
     folder: Path | None = None
@@ -155,16 +157,30 @@ class Result(Generic[_Record]):
             path = None if self.folder is None else self.folder / f"{name}.parquet"
             if path is None or not path.exists():
                 message = f"the {self.kind.word} has no table {name!r}"
-                raise InputError(message, file=path, fix=self.kind.hints.get(name))
+                raise InputError(
+                    message, file=path, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
+                )
             if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
                 raise self._unreadable(path, "it is no file")
             try:
                 if self.digests:
                     check_digest(path, self.digests.get(path.name), self.kind)
-                self.tables[name] = _printable_table(pq.read_table(path))
+                found = pq.read_table(path)
+                self._check_columns(path, found.schema)
+                self.tables[name] = _printable_table(found)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
+
+    def _check_columns(self, path: Path, found: pa.Schema) -> None:
+        for column in self.schemas.get(path.stem, ()):
+            there = [found.field(k).type for k in found.get_all_field_indices(column.name)]
+            if there != [column.type]:
+                raise InputError(
+                    "the table does not have the columns that it was written with", file=path, column=column.name,
+                    value=", ".join(map(str, there)) or None, expected=f"one such column, of {column.type}",
+                    fix=f"make the folder again: '{self.kind.made_by}'",
+                )  # fmt: skip
 
     def _unreadable(self, path: Path, why: object) -> InputError:
         return InputError(

@@ -68,7 +68,7 @@ def typed(document: JsonObject, record: type[_Record], kind: ResultKind, file: P
     """
     try:
         return msgspec.convert(document, record)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, InputError, ArithmeticError) as error:
         expected, _, path = str(error).partition(" - at `$")
         raise InputError(
             f"the {kind.word} folder is damaged, or an earlier version of bfreplay made it",

@@ -7,9 +7,9 @@ import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from bfreplay import checks
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 from bfreplay.scalability.law import LARGEST_RATE
@@ -74,7 +74,7 @@ class ElasticJob:
     node_types: tuple[str, ...] = ()
     model: str | None = None
     report_at_samples: tuple[float, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    params: Mapping[str, Json] = field(default_factory=dict, hash=False)
     throughput_by_type: Mapping[str, Curve] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

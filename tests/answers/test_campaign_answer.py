@@ -60,7 +60,7 @@ def test_the_best_score_only_ever_gets_better(run, answer):
 
 
 def test_lower_is_better_where_the_source_says_so(run):
-    lower = json.loads(json.dumps(run.record))
+    lower = run.record.to_json()
     lower["inputs"]["jobs"]["source"]["higher_is_better"] = False
     other = type(run)(lower, run.session, None, run.tables)
     answer = campaign_answer(other, job_answers(other))

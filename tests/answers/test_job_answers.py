@@ -13,7 +13,7 @@ from bfreplay.answers.json_ready import records
 from bfreplay.answers.models import STATUSES, model_answers
 from bfreplay.answers.saved import microseconds
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.recorded import recorded_jobs
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
@@ -88,15 +88,6 @@ def test_without_the_jobs_only_what_needs_their_curves_is_left_open():
     assert blind[["efficiency", "slowdown"]].isna().all(axis=None)
     open_ones = ["efficiency", "slowdown"]
     pd.testing.assert_frame_equal(known.drop(columns=open_ones), blind.drop(columns=open_ones))
-
-
-def test_a_run_made_before_jobs_could_end_early_is_read_all_the_same():
-    events, jobs = log(2, [], 60, idle_first=[0, 1]), JobSet([job("a", work=400.0)])
-    _, run = answered(events, jobs)
-    new = ["ended", "n_reports", "last_score", "best_score"]
-    old = RunResult(run.record, run.session, None, {**run.tables, "jobs": run.tables["jobs"].drop_columns(new)})
-    (row,) = records(job_answers(old))
-    assert (row["ended"], row["n_reports"], row["best_score"]) == ("1970-01-01T00:00:20Z", None, None)
 
 
 def test_models_sum_up_their_jobs():

@@ -17,7 +17,7 @@ from bfreplay.answers.story import job_story
 from bfreplay.answers.story_text import render_job
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay.placed_runs import is_placed_by_policy, node_types_of
+from bfreplay.replay.placed_runs import is_placed_by_policy
 from bfreplay.workload import Colocation
 from tests.replay.placed import Scripted, Step, run, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
@@ -42,7 +42,7 @@ def steps(nodes):
 
 def test_intervals_say_the_type_and_what_is_shared(placed):
     held = allocations_of(placed)
-    assert node_types_of(placed) == ("v100", "p100")
+    assert placed.record.inputs.node_types == ("v100", "p100")
     names, types = ([texts[k] for k in of] for texts, of in ((held.names, held.job), (held.type_names, held.node_type)))
     rows = sorted(zip(names, types, held.sharing.tolist(), (held.charged_us / SECOND).tolist(), strict=True))
     assert rows == [("a", "p100", 0, 10.0), ("a", "v100", 0, 10.0), ("a", "v100", 1, 5.0),

@@ -52,7 +52,7 @@ def test_a_log_keeps_ten_jobs_at_once(files):
     run = options(files, cluster=None, events=files / "events.csv", node_type="fast", bound=False, efficiency=False)
     result = run.run()
     assert result.record["config"]["max_parallel"] == 10
-    assert not result.record["config"].get("until_done", False)
+    assert not result.record["config"]["until_done"]
     assert result.record["inputs"]["events"]["metadata"]["node_types"] == {"fast": ["n1", "n2"]}
     assert result.summary["jobs"]["finished"] == 4
     assert files_of(run)["events"] == str(files / "events.csv")

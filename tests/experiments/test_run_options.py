@@ -104,7 +104,7 @@ def test_a_run_can_be_made_and_read_again(tmp_path):
     assert saved.record == result.record
     assert saved.record["config"]["max_parallel"] == 3
     assert saved.record["config"]["policy"]["t_fwd_s"] == 60
-    assert saved.session["note"] == "mine"
+    assert saved.session.more["note"] == "mine"
     assert saved.session["load_s"] > 0
     assert saved.summary["efficiency"] is None
     assert all(Path(file).exists() for file in saved.session["files"].values())

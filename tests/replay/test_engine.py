@@ -12,6 +12,7 @@ from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
+from tests.run_records import changed, setting
 
 PUBLISHED = ReplaySettings(semantics=Semantics.PUBLISHED)
 
@@ -295,7 +296,7 @@ def test_a_summary_tells_times_and_deadlines():
     jobs = JobSet([replace(base, name="a", deadline_us=10 * SECOND), replace(base, name="b", deadline_us=19 * SECOND)])
     result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
     assert result.summary["deadlines"] == {"met": 1, "missed": 1, "open": 0, "void": 0}
-    assert result.summary["job_times"]["submit_to_start"] == {"n_jobs": 2, "median_s": 5.0, "p95_s": 9.5}
+    assert result.summary["job_times"]["submit_to_start"].to_json() == {"n_jobs": 2, "median_s": 5.0, "p95_s": 9.5}
     assert result.summary["job_times"]["submit_to_finish"]["median_s"] == 15.0
     text = render(result)
     assert "Deadlines   1 met, 1 missed" in text
@@ -419,7 +420,8 @@ def test_a_deadline_at_the_end_of_the_window_is_missed_by_what_is_not_done_then(
 @pytest.mark.parametrize(("share", "told"), [(0.98765, "98.7%"), (0.99999, "99.9%"), (1.0, "100.0%")])
 def test_a_share_of_a_bound_is_rounded_down(share, told):
     result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]))
-    result.summary["bound"] |= {"share": share, "earliest_finish_us": 5 * SECOND}  # the job is not done in this run
+    result = changed(result, setting("summary.bound.share", share))
+    result = changed(result, setting("summary.bound.earliest_finish_us", 5 * SECOND))  # the job is not done in this run
     assert f"Bound       at least {told} of what anyone" in render(result)
 
 

@@ -64,10 +64,10 @@ def test_a_run_holds_the_warnings_and_its_summary_begins_with_them():
     text = " ".join(render(run).split())
     assert said in text
     assert text.index(said) < text.index("Where the idle node-hours went")
-    assert "extrapolation" not in replay_log(log(4, [], 100.0, range(4)), JobSet([job("a")], True)).summary
+    assert not replay_log(log(4, [], 100.0, range(4)), JobSet([job("a")], True)).summary["extrapolation"]
 
 
 def test_texts_show_three_warnings_and_how_many_more_there_are():
-    assert shown_warnings({"extrapolation": list("abc")}) == ["a", "b", "c"]
-    assert shown_warnings({"extrapolation": list("abcde")})[3:] == ["2 such warnings more: summary.extrapolation"]
-    assert shown_warnings({}) == []
+    assert shown_warnings(list("abc")) == ["a", "b", "c"]
+    assert shown_warnings(list("abcde"))[3:] == ["2 such warnings more: summary.extrapolation"]
+    assert shown_warnings(()) == []

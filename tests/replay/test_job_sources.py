@@ -81,7 +81,7 @@ def test_a_job_reports_at_the_exact_instant_and_its_end_is_told():
     assert source.asked == [0.0, 2.5, 6.25, 10.0]
     row = by_name(run)["a"]
     assert (row["status"], row["n_reports"], row["last_score"], row["best_score"]) == ("finished", 3, 400.0, 400.0)
-    assert run.summary["scores"] == {
+    assert run.summary["scores"].to_json() == {
         "n_reports": 3, "best_score": 400.0, "best_job": "a", "best_params": {}, "best_time_us": 10 * SECOND,
         "best_finished_score": 400.0, "best_finished_job": "a",
     }  # fmt: skip
@@ -393,11 +393,11 @@ def test_a_class_or_a_source_without_a_description_is_refused():
 @pytest.mark.parametrize(
     ("described", "part"),
     [
-        (None, "name"),
-        ({"t_fwd_s": 3}, "name"),
-        ({"name": "mine", "t_fwd_s": None}, "t_fwd_s"),
-        ({"name": "mine", "solver": "mine"}, "solver.name"),
-        ({"name": "mine", "objective": "throughput"}, "objective.spec"),
+        (None, "got `null`"),
+        ({"t_fwd_s": 3}, "field `name`"),
+        ({"name": "mine", "t_fwd_s": "soon"}, r"t_fwd_s"),
+        ({"name": "mine", "solver": "mine"}, r"solver"),
+        ({"name": "mine", "objective": "throughput"}, r"objective"),
     ],
 )
 def test_a_policy_whose_description_nobody_can_read_is_refused_before_the_replay(described: Any, part: str):
@@ -405,7 +405,7 @@ def test_a_policy_whose_description_nobody_can_read_is_refused_before_the_replay
         def describe(self) -> dict[str, object]:
             return described
 
-    with pytest.raises(InputError, match=f"the policy Odd describes itself without a usable {part}"):
+    with pytest.raises(InputError, match=f"the policy Odd describes itself in a way that cannot be read: .*{part}"):
         replay_log(idle_for(9), JobSet([job()]), Odd())
 
 

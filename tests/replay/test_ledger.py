@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from bfreplay.errors import LedgerError
 from bfreplay.replay.ledger import Ledger

@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -232,7 +233,7 @@ def test_files_may_move_and_be_renamed(saved, tmp_path):
 
 
 def test_a_run_that_does_not_know_its_files_asks_for_them(saved, tmp_path):
-    forgetful = replace(saved, session={})
+    forgetful = replace(saved, session=msgspec.structs.replace(saved.session, files={}))
     with pytest.raises(InputError, match="--events FILE"):
         recorded_decisions(forgetful, [0])
     with pytest.raises(InputError, match="--jobs FILE"):
@@ -269,9 +270,8 @@ def _tampered(run: RunResult, column: str, index: int, value: object) -> RunResu
     values[index] = value
     field = table.schema.field(column)
     plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    return RunResult(
-        run.record, run.session, None, {"decisions": table.set_column(place, column, pa.array(values, plain))}
-    )
+    changed = table.set_column(place, column, pa.array(values, plain))
+    return replace(run, folder=None, tables={"decisions": changed})
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_counts_that_are_impossible_here_are_a_difference(saved):
 
 
 def test_a_run_without_counts_asks_for_another_replay(saved):
-    old = RunResult(saved.record, saved.session, None, {"decisions": saved.table("decisions").drop_columns(["counts"])})
+    old = replace(saved, folder=None, tables={"decisions": saved.table("decisions").drop_columns(["counts"])})
     with pytest.raises(InputError, match="does not hold the counts"):
         recorded_decisions(old, [0])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bfreplay.report.page.facts import Fact
 
+from bfreplay.replay.metrics import KeyFigure
 from bfreplay.report.page.numbers import counted
 from bfreplay.report.tables import exact
 
@@ -38,4 +38,4 @@ def test_the_exact_text_has_every_digit(value, text):
     ],
 )
 def test_the_word_is_singular_where_a_person_reads_1(value, kind, text):
-    assert counted(Fact("nodes", "nodes", value, kind), "node").striptags() == text
+    assert counted(KeyFigure("nodes", "nodes", value, kind), "node").striptags() == text

@@ -31,6 +31,7 @@ from bfreplay.report.picture_file import save_picture
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, job, log
+from tests.run_records import changed, setting
 
 SPAN = Span(0, 60 * SECOND)
 DAY_S = 86_400
@@ -157,17 +158,16 @@ def test_pictures_are_drawn_as_png_and_svg(trials, tmp_path, is_relative):
 
 def test_a_picture_is_named_by_what_was_run_where(trials, plain):
     assert title_of(trials.record, "t0") == "t0, little halving, equal-share"
-    inputs = plain.record["inputs"]
-    somewhere = {**inputs, "events": {"metadata": {**inputs["events"]["metadata"], "cluster": "somewhere"}}}
-    assert title_of({**plain.record, "inputs": somewhere}) == "equal-share, somewhere"
+    somewhere = changed(plain, setting("inputs.events.metadata.cluster", "somewhere"))
+    assert title_of(somewhere.record) == "equal-share, somewhere"
 
 
 def test_the_span_of_a_run_is_its_window(plain):
     start_us, end_us = plain.record["config"]["window_start_us"], plain.record["config"]["window_end_us"]
     assert Span.of_record(plain.record) == Span(start_us, end_us)
     assert start_us < end_us
-    relative = {**plain.record, "inputs": {"events": {"metadata": {"time_origin": "relative"}}}}
-    assert Span.of_record(relative) == Span(start_us, end_us, is_relative=True)
+    relative = changed(plain, setting("inputs.events.metadata.time_origin", "relative"))
+    assert Span.of_record(relative.record) == Span(start_us, end_us, is_relative=True)
 
 
 CODE = """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+
+from bfreplay.documents import Cell
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _COLUMN = 36
 
+Table = Mapping[str, Cell]
 Line = tuple[str, str, object]
 """Key, comment, and an example for a file without the key; ``None``: the line is then left out."""
 
@@ -77,32 +80,47 @@ _ABOVE = {
 }
 
 
-def campaign_text(tables: Mapping[str, Any], head: Sequence[str], origins: Mapping[str, str]) -> str:
-    """Return the text of a campaign file.
+@dataclass(slots=True)
+class CampaignFile:
+    """What a campaign file is to hold.
 
     Parameters
     ----------
     tables
-        What the file holds, as TOML is parsed: name of a table to its keys.
+        ``campaign``, ``trial``, and those of ``pruner``, ``retries`` and ``scores`` that there are: name to keys.
     head
         Comment lines at the top.
+    models
+        The tables ``[[model]]``.
+    search, curves
+        The tables ``[search.NAME]`` and ``[curves.NAME]``.
     origins
         Where curves come from, by name: a comment for each.
     """
-    parts = ["".join(f"# {line}\n" for line in head)]
-    campaign = dict(tables["campaign"])
-    budget = campaign.pop("budget", {})
-    parts.append(_table("campaign", campaign))
-    parts.append(_table("campaign.budget", budget))
-    parts.append(_table("trial", tables["trial"]))
-    parts += ["[[model]]\n" + _lines(model, _MODEL) for model in tables.get("model", [])]
-    parts.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
-    parts += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
-    parts += [_table(f"search.{_key(name)}", cells) for name, cells in tables.get("search", {}).items()]
-    for name, cells in tables.get("curves", {}).items():
-        origin = f"# {origins[name]}\n" if name in origins else ""
-        parts.append(origin + _table(f"curves.{_key(name)}", cells))
-    return "\n".join(parts)
+
+    tables: Mapping[str, Table]
+    head: list[str]
+    models: list[Table] = field(default_factory=list)
+    search: Mapping[str, Table] = field(default_factory=dict)
+    curves: dict[str, Table] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Return the text of the file."""
+        tables = self.tables
+        campaign = dict(tables["campaign"])
+        budget = campaign.pop("budget", {})
+        parts = ["".join(f"# {line}\n" for line in self.head), _table("campaign", campaign)]
+        parts.append(_table("campaign.budget", budget if isinstance(budget, Mapping) else {}))
+        parts.append(_table("trial", tables["trial"]))
+        parts += ["[[model]]\n" + _lines(model, _MODEL) for model in self.models]
+        parts.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
+        parts += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
+        parts += [_table(f"search.{_key(name)}", cells) for name, cells in self.search.items()]
+        for name, cells in self.curves.items():
+            origin = f"# {self.origins[name]}\n" if name in self.origins else ""
+            parts.append(origin + _table(f"curves.{_key(name)}", cells))
+        return "\n".join(parts)
 
 
 def toml_value(value: object) -> str:
@@ -120,12 +138,12 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _table(name: str, cells: Mapping[str, Any]) -> str:
+def _table(name: str, cells: Table) -> str:
     above = f"# {_ABOVE[name]}\n" if name in _ABOVE else ""
     return f"{above}[{name}]\n{_lines(cells, _KNOWN.get(name, ()))}"
 
 
-def _lines(cells: Mapping[str, Any], known: Sequence[Line]) -> str:
+def _lines(cells: Table, known: Sequence[Line]) -> str:
     order = [key for key, _, _ in known]
     lines = []
     for key, comment, example in known:

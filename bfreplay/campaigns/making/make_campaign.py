@@ -6,23 +6,22 @@ import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bfreplay.campaigns.arrivals import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.campaigns.campaign import HPO, NAS
 from bfreplay.campaigns.load import campaign_of
-from bfreplay.campaigns.making.campaign_text import campaign_text
+from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_curves
-from bfreplay.checks import near_name
+from bfreplay.checks import near_name, whole
 from bfreplay.datasets.job_files.curve_points import inline_text, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
-from bfreplay.documents import parse_toml
+from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 
-_SEARCH = {
+_SEARCH: Mapping[str, Table] = {
     "learning_rate": {"low": 1e-5, "high": 1e-1, "log": True},
     "batch_size": {"choices": [32, 64, 128, 256]},
 }
@@ -81,9 +80,9 @@ def arrival_of(text: str) -> Arrival:
     )
 
 
-def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Any]:
+def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Cell]:
     """Return ``[pruner]`` for a kind and ``KEY=VALUE`` options; InputError for one that is not of this form."""
-    table: dict[str, Any] = {"kind": kind}
+    table: dict[str, Cell] = {"kind": kind}
     for option in options:
         key, equals, value = option.partition("=")
         if not key.strip() or not equals or not value.strip():
@@ -101,7 +100,7 @@ def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Any]:
     return table
 
 
-def hpo_text(tables: Mapping[str, Any], curve: str | None, known: Mapping[str, Curve] | None, file: Path) -> str:
+def hpo_text(tables: Mapping[str, Table], curve: str | None, known: Mapping[str, Curve] | None, file: Path) -> str:
     """Return the text of an HPO campaign.
 
     Parameters
@@ -121,23 +120,19 @@ def hpo_text(tables: Mapping[str, Any], curve: str | None, known: Mapping[str, C
         Numbers or a curve that cannot be used.
     """
     trial = dict(tables["trial"])
-    curves: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    head = [_head("An HPO", file)]
+    made = _made({**tables, "trial": trial}, HPO, file)
     if known is None and curve is not None:
         trial["curve"] = curve
     else:
-        found = _one_curve(curve, known, int(trial["max_nodes"]))
-        _put_curve(found, trial, curves, origins)
-    made = _with_defaults(tables, HPO, file) | {"trial": trial}
+        _put_curve(_one_curve(curve, known, whole("max_nodes", trial["max_nodes"], 1)), trial, made)
     if tables["campaign"].get("proposer") == "optuna":
-        made["search"] = _SEARCH
-        head.append("The hyper-parameters in [search] are an example: put in your own.")
-    return _checked_text(made, curves, origins, head, file)
+        made.search = _SEARCH
+        made.head.append("The hyper-parameters in [search] are an example: put in your own.")
+    return _checked_text(made, file)
 
 
 def nas_text(
-    tables: Mapping[str, Any], names: Sequence[str], known: Mapping[str, Curve] | None, n_models: int, file: Path
+    tables: Mapping[str, Table], names: Sequence[str], known: Mapping[str, Curve] | None, n_models: int, file: Path
 ) -> str:
     """Return the text of a NAS campaign: a model for each curve.
 
@@ -160,27 +155,26 @@ def nas_text(
     InputError
         Numbers or curves that cannot be used.
     """
-    max_nodes = int(tables["trial"]["max_nodes"])
+    max_nodes = whole("max_nodes", tables["trial"]["max_nodes"], 1)
     if known is None:
-        chosen = drawn_curves(n_models, int(tables["campaign"]["seed"]))
+        chosen = drawn_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
     else:
         chosen = [NamedCurve(name, chosen_curve(name, known), "") for name in names or known]
-    curves: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    models = []
+    made = _made(tables, NAS, file)
     for each in chosen:
-        model: dict[str, Any] = {"name": each.name}
-        _put_curve(each, model, curves, origins)
+        model: dict[str, Cell] = {"name": each.name}
+        _put_curve(each, model, made)
         if each.curve.last_nodes < max_nodes:
             model["max_nodes"] = each.curve.last_nodes
-        models.append(model)
-    made = _with_defaults(tables, NAS, file) | {"model": models}
-    head = [_head("A NAS", file)]
-    return _checked_text(made, curves, origins, head, file)
+        made.models.append(model)
+    return _checked_text(made, file)
 
 
-def _head(kind: str, file: Path) -> str:
-    return f"{kind} campaign. Replay it: bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
+def _made(tables: Mapping[str, Table], kind: str, file: Path) -> CampaignFile:
+    campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
+    replay = f"bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
+    head = f"{'An HPO' if kind == HPO else 'A NAS'} campaign. Replay it: {replay}"
+    return CampaignFile({**tables, "campaign": campaign}, [head])
 
 
 def _one_curve(name: str | None, known: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
@@ -198,34 +192,24 @@ def _one_curve(name: str | None, known: Mapping[str, Curve] | None, max_nodes: i
     return NamedCurve(name, chosen_curve(name, known), "")
 
 
-def _put_curve(each: NamedCurve, cells: dict[str, Any], curves: dict[str, Any], origins: dict[str, str]) -> None:
-    """Put a curve into ``curves`` and its name into ``cells``."""
+def _put_curve(each: NamedCurve, cells: dict[str, Cell], made: CampaignFile) -> None:
+    """Put a curve into the file and its name into ``cells``."""
     cells["curve"] = each.name
     if isinstance(each.curve, Law | MeasuredLaw):
-        curves[each.name] = law_cells(each.curve)
+        made.curves[each.name] = law_cells(each.curve)
     else:
         nodes, values = points_of(inline_text(each.curve))
-        curves[each.name] = {"nodes": [int(n) for n in nodes], "values": values}
+        made.curves[each.name] = {"nodes": [int(n) for n in nodes], "values": values}
     if each.origin:
-        origins[each.name] = each.origin
+        made.origins[each.name] = each.origin
 
 
-def _with_defaults(tables: Mapping[str, Any], kind: str, file: Path) -> dict[str, Any]:
-    campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
-    return {**tables, "campaign": campaign}
-
-
-def _checked_text(
-    tables: Mapping[str, Any], curves: Mapping[str, Any], origins: Mapping[str, str], head: Sequence[str], file: Path
-) -> str:
-    text = campaign_text({**tables, **({"curves": curves} if curves else {})}, head, origins)
+def _checked_text(made: CampaignFile, file: Path) -> str:
+    text = made.text()
     try:
         campaign_of(tomllib.loads(text), file, allow_code=True)  # what the user typed, or allowed a file
     except InputError as error:  # the file is not there: the table and the key say which option it is
-        value = {} if error.value is None else {"value": error.value}
-        raise InputError(
-            error.problem, row=error.row, column=error.column, expected=error.expected, fix=error.fix, **value
-        ) from error
+        raise error.changed(file=None) from error
     return text
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Pruner
+from bfreplay.documents import Cell
 from bfreplay.registry import Registry, made
 
 PRUNERS = Registry(
@@ -23,7 +23,7 @@ PRUNERS = Registry(
 )
 
 
-def pruner_of(kind: str, options: Mapping[str, Any] | None = None, *, allow_code: bool = True) -> Pruner:
+def pruner_of(kind: str, options: Mapping[str, Cell] | None = None, *, allow_code: bool = True) -> Pruner:
     """Make the pruner called ``kind``, or at ``package.module:Class``.
 
     Parameters

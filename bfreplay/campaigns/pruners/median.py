@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Advice, Released, TrialState
+from bfreplay.documents import picked
 
 BEST, LAST = "best", "last"
 
@@ -77,13 +78,7 @@ class Median:
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
-        return {
-            "kind": "median",
-            "warmup_trials": self.warmup_trials,
-            "warmup_epochs": self.warmup_epochs,
-            "every_epochs": self.every_epochs,
-            "compare": self.compare,
-        }
+        return {"kind": "median", **picked(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
 
 
 def _median(ascending: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
-from bfreplay.documents import not_utf8, parse_json
+from bfreplay.documents import Json, not_utf8, parse_json
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation
@@ -176,19 +176,19 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
         raise InputError("the throughput file has no node types", file=file, expected=_FORM)
     alone: dict[str, dict[Measured, float]] = {}
     shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
-    for node_type, entries in document.items():
-        _check_table(entries, file, node_type, None)
+    for node_type, table_of_type in document.items():
+        entries = _table(table_of_type, file, node_type, None)
         if not node_type.strip():
             raise InputError("a node type has no name", file=file, value=node_type, expected="a name such as 'v100'")
         alone[node_type], shared[node_type] = {}, {}
-        for key, partners in entries.items():
+        for key, entry in entries.items():
             measured = _measured(key, file, node_type, key)
             if measured in alone[node_type]:
                 raise InputError(
                     "a job type is there twice", file=file, row=node_type, column=key, value=key,
                     expected="each job type and number of nodes once", fix="drop one of the two",
                 )  # fmt: skip
-            _check_table(partners, file, node_type, key)
+            partners = _table(entry, file, node_type, key)
             if _ALONE not in partners:
                 raise InputError(
                     "a job type has no rate of its own", file=file, row=node_type, column=key, value=list(partners)[:3],
@@ -206,7 +206,7 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
 
 
 def _pairs(
-    key: str, measured: Measured, partners: Mapping[str, Any], file: Path, node_type: str
+    key: str, measured: Measured, partners: Mapping[str, Json], file: Path, node_type: str
 ) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
     """Both rates of one job type with each of its partners."""
     job_type, gang = measured
@@ -231,7 +231,7 @@ def _pairs(
         )
 
 
-def _document(file: Path) -> dict[str, Any]:
+def _document(file: Path) -> dict[str, Json]:
     try:
         with file.open("rb") as raw:
             stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(b"\x1f\x8b") else raw
@@ -264,12 +264,13 @@ def _document(file: Path) -> dict[str, Any]:
     return document
 
 
-def _check_table(value: Any, file: Path, row: str, column: str | None) -> None:
-    if not isinstance(value, dict):
-        raise InputError(
-            "this entry is no table" if column else "this node type has no table of job types", file=file, row=row,
-            column=column, value=value, expected=_FORM,
-        )  # fmt: skip
+def _table(value: Json, file: Path, row: str, column: str | None) -> Mapping[str, Json]:
+    if isinstance(value, dict):
+        return value
+    raise InputError(
+        "this entry is no table" if column else "this node type has no table of job types", file=file, row=row,
+        column=column, value=value, expected=_FORM,
+    )  # fmt: skip
 
 
 def _measured(key: str, file: Path, row: str, column: str) -> Measured:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import Quantiles, named, quantiles
+from bfreplay.documents import Json, picked
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
 """Shares of the idle nodes, as numerator and denominator, that a burst may reach."""
@@ -57,7 +57,7 @@ class Bursts:
     at_least: tuple[tuple[int, int], ...]
     large: tuple[LargeBursts, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         return {
             "events": self.count,
@@ -69,8 +69,7 @@ class Bursts:
                     "at_least": large.label,
                     "share": large.share,
                     "events": large.count,
-                    "per_day": large.per_day,
-                    "mean_nodes": large.mean_nodes,
+                    **picked(large, "per_day", "mean_nodes"),
                 }
                 for large in self.large
             ],

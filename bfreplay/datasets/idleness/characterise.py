@@ -116,4 +116,4 @@ def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     edges = [iso_utc(events.window_start_us), iso_utc(events.window_end_us)]
     if not isinstance(by_rule, Mapping) or [window.get("start"), window.get("end")] != edges:
         return ()
-    return tuple(sorted((str(rule), float(hours)) for rule, hours in by_rule.items()))
+    return tuple(sorted((rule, float(hours)) for rule, hours in by_rule.items() if isinstance(hours, int | float)))

@@ -8,7 +8,6 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.holes import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
@@ -19,6 +18,7 @@ from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.idleness.widths import Width
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import Json, picked
 
 _US = 1_000_000
 _HOUR_US = 3_600 * _US
@@ -171,7 +171,7 @@ class Idleness:
         """Pool events per hour of the window."""
         return self.n_pool_events * _HOUR_US / (self.window_end_us - self.window_start_us)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Every figure, JSON-ready: plain numbers and strings, units in the names.
 
         ``hole_spectrum`` and ``timeline``, which only pictures need, are left out.
@@ -179,19 +179,12 @@ class Idleness:
         return {
             "window_start": iso_utc(self.window_start_us),
             "window_end": iso_utc(self.window_end_us),
-            "duration_s": self.duration_s,
-            "n_nodes": self.n_nodes,
-            "nodes_ever_idle": self.nodes_ever_idle,
-            "idle_node_us": self.idle_node_us,
-            "idle_node_hours": self.idle_node_hours,
-            "mean_idle_nodes": self.mean_idle_nodes,
-            "idle_share": self.idle_share,
+            **picked(self, "duration_s", "n_nodes", "nodes_ever_idle", "idle_node_us", "idle_node_hours"),
+            **picked(self, "mean_idle_nodes", "idle_share"),
             "idle_nodes": named(self.idle_nodes),
             "share_without_idle": self.share_without_idle,
             "pool_events": self.n_pool_events,
-            "joins": self.joins,
-            "reclaims": self.reclaims,
-            "transitions": self.transitions,
+            **picked(self, "joins", "reclaims", "transitions"),
             "idle_nodes_per_event": named(self.idle_nodes_per_event),
             "mean_events_per_hour": self.mean_events_per_hour,
             "events_per_hour": named(self.events_per_hour),
@@ -204,16 +197,11 @@ class Idleness:
             "censored_holes": self.censored.to_dict(),
             "join_bursts": self.join_bursts.to_dict(),
             "reclaim_bursts": self.reclaim_bursts.to_dict(),
-            "cluster": self.origin.cluster,
-            "time_origin": self.origin.time_origin,
-            "node_inventory": self.origin.node_inventory,
+            **picked(self.origin, "cluster", "time_origin", "node_inventory"),
             "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
             "log_warnings": self.origin.log_warnings.to_json(),
             "idle_node_hours_by_over_capacity": dict(self.origin.idle_hours_by_rule),
-            "states": [
-                {"state": each.state, "node_us": each.node_us, "node_hours": each.node_hours, "share": each.share}
-                for each in self.states
-            ],
+            "states": [picked(each, "state", "node_us", "node_hours", "share") for each in self.states],
             "longer_holes": [each.to_dict() for each in self.longer_holes],
             "widths": [each.to_dict() for each in self.widths],
             "week": None if self.week is None else self.week.to_dict(),

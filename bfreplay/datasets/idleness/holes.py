@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bfreplay.documents import Json, picked
 
 HOLE_BINS: tuple[tuple[str, int | None], ...] = (
     ("<= 1 min", 60),
@@ -60,9 +61,9 @@ class HoleBin:
         """Idle node-time in holes of this length."""
         return self.node_us / _HOUR_US
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
-        return {"label": self.label, "up_to_s": self.up_to_s, "count": self.count, "node_hours": self.node_hours}
+        return picked(self, "label", "up_to_s", "count", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,9 @@ class CensoredHoles:
         """Idle node-time in them, inside the window."""
         return self.node_us / _HOUR_US
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
-        return {
-            "count": self.count,
-            "open_at_start": self.open_at_start,
-            "open_at_end": self.open_at_end,
-            "open_at_both": self.open_at_both,
-            "node_hours": self.node_hours,
-        }
+        return picked(self, "count", "open_at_start", "open_at_end", "open_at_both", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +135,9 @@ class LongerHoles:
         """Mean number of nodes that are in such a hole: as if so many were dedicated."""
         return self.node_us / self.window_us
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
-        return {
-            "label": self.label,
-            "over_s": self.over_s,
-            "count": self.count,
-            "node_hours": self.node_hours,
-            "share": self.share,
-            "mean_nodes": self.mean_nodes,
-            "cut": self.cut,
-            "cut_share": self.cut_share,
-        }
+        return picked(self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "cut", "cut_share")
 
 
 @dataclass(frozen=True, slots=True)

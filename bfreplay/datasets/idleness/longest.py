@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from bfreplay.datasets.idleness.observe import Observed
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import Json
 
 LONGEST = 3
 """Nodes whose longest hole is named."""
@@ -43,15 +44,10 @@ class LongestHole:
         """Its length, a lower bound where it is cut."""
         return (self.end_us - self.start_us) / _US
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
-        return {
-            "node": self.node,
-            "start": iso_utc(self.start_us),
-            "end": iso_utc(self.end_us),
-            "length_s": self.length_s,
-            "cut": self.cut,
-        }
+        start, end = iso_utc(self.start_us), iso_utc(self.end_us)
+        return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "cut": self.cut}
 
 
 def longest_holes(nodes: Sequence[str], seen: Observed) -> tuple[LongestHole, ...]:

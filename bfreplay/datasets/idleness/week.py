@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -62,7 +62,7 @@ class Week:
         """Mean idle nodes of each of the 7 weekdays, all hours together."""
         return _means([sum(day) for day in self.node_us], [sum(day) for day in self.covered_us])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready; ``null`` for the mean of what is not covered."""
         return {
             "time_zone": self.time_zone,

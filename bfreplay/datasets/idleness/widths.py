@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, named, quantiles
+from bfreplay.documents import Json
 
 _US = 1_000_000
 
@@ -57,7 +57,7 @@ class Width:
         """Median length of a stretch; ``None`` when there is none."""
         return self.length_s[MEDIAN] if self.length_s else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         return {
             "nodes": self.nodes,

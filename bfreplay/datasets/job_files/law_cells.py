@@ -74,10 +74,10 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     return plain if measured is None else MeasuredLaw(plain, _counts(measured))
 
 
-def law_cells(curve: Law | MeasuredLaw) -> dict[str, Any]:
+def law_cells(curve: Law | MeasuredLaw) -> dict[str, str | float | list[int]]:
     """Return a law as a table, from which ``law_of`` makes the same one."""
     law = curve.law if isinstance(curve, MeasuredLaw) else curve
-    cells: dict[str, Any] = {LAW_KEY: name_of(type(law))}
+    cells: dict[str, str | float | list[int]] = {LAW_KEY: name_of(type(law))}
     cells |= {each.name: value for each, value in zip(law.parameters, law.values, strict=True)}
     return cells | ({MEASURED_KEY: list(curve.measured)} if isinstance(curve, MeasuredLaw) else {})
 
@@ -86,8 +86,8 @@ def law_text(curve: Law | MeasuredLaw) -> str:
     """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
     cells = law_cells(curve)
     name = cells.pop(LAW_KEY)
-    if MEASURED_KEY in cells:
-        cells[MEASURED_KEY] = ":".join(map(str, cells[MEASURED_KEY]))
+    if isinstance(curve, MeasuredLaw):
+        cells[MEASURED_KEY] = ":".join(map(str, curve.measured))
     inside = ", ".join(f"{key}={value}" for key, value in cells.items())
     return f"{name}({inside})"
 

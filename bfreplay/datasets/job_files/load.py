@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bfreplay.datasets.job_files.curve_points import inline_text
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
@@ -202,7 +200,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
             writer.writerow({name: text for name, text in _cells(job, relative).items() if name in columns})
 
 
-def _cells(job: ElasticJob, relative: bool) -> Mapping[str, Any]:
+def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(
             f"job {job.name!r}: a node type cannot be written",

@@ -14,6 +14,7 @@ from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
 from bfreplay.wording import count as amount_of
@@ -140,7 +141,7 @@ def _means(name: str, column: str) -> bool:
     return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
-def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Any]) -> str:
+def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> str:
     if "curve" not in table.columns:
         return table.file.stem
     try:
@@ -158,7 +159,7 @@ def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Any]) -> st
     return name
 
 
-def _cell(cells: Mapping[str, Any], column: str) -> Any:
+def _cell(cells: Mapping[str, Cell], column: str) -> Any:
     if column not in cells:
         raise InputError(
             f"the column {column!r} is empty here",

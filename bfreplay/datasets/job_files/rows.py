@@ -23,6 +23,7 @@ from bfreplay.datasets.times import (
     seconds_to_us,
     time_error,
 )
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, measured_counts
 from bfreplay.workload import ElasticJob
@@ -159,7 +160,7 @@ def _is_curve(cell: str) -> bool:
 class _Row:
     rows: JobRows
     row: int | str
-    cells: Mapping[str, Any]
+    cells: Mapping[str, Cell]
 
     def job(self) -> ElasticJob:
         submit_us = self._submit_us()
@@ -191,18 +192,7 @@ class _Row:
     def _with_fix(self, error: InputError) -> InputError:
         """Add what the reader can do, where the job itself does not say it and the column does."""
         fix = _FIXES.get(error.column or "")
-        if error.fix is not None or fix is None:
-            return error
-        value = {} if error.value is None else {"value": error.value}
-        return InputError(
-            error.problem,
-            file=error.file,
-            row=error.row,
-            column=error.column,
-            expected=error.expected,
-            fix=fix,
-            **value,
-        )
+        return error if error.fix is not None or fix is None else error.changed(fix=fix)
 
     def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:

@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
@@ -16,7 +15,7 @@ from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
-from bfreplay.documents import check_toml_size, not_utf8, parse_toml, text_lines
+from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -40,9 +39,9 @@ class JobTable:
     """
 
     file: Path
-    rows: tuple[tuple[int | str, Mapping[str, Any]], ...]
+    rows: tuple[tuple[int | str, Mapping[str, Cell]], ...]
     columns: tuple[str, ...]
-    curves: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
 
 def read_csv_table(file: Path) -> JobTable:
@@ -122,7 +121,7 @@ def read_parquet_table(file: Path) -> JobTable:
     return JobTable(file, rows, tuple(columns))
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Cell]:
     """Return what a TOML file holds.
 
     Raises
@@ -276,7 +275,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     return curves
 
 
-def _no_curve_keys(name: str, cells: Mapping[str, Any]) -> InputError:
+def _no_curve_keys(name: str, cells: Mapping[str, Cell]) -> InputError:
     unknown = [key for key in cells if key not in _CURVE_KEYS]
     return InputError(
         f"curve {name!r} has neither exactly the keys nodes and values nor a law",

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.wording import amount, count
 
@@ -159,7 +160,7 @@ class LogWarnings:
             )
         return sentences
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours of the log."""
         verdict = None if self.verdict is None else str(self.verdict)
         warnings = [asdict(each) for each in self.warnings]
@@ -189,7 +190,7 @@ def _amount_and_share(value: Any, idle: float | None) -> tuple[float | None, flo
     return _amount(value), _amount(value) / idle if idle else None
 
 
-def assignment_words(allocator: Mapping[str, Any] | None) -> str | None:
+def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:
     """Name the rule that chose nodes, with its seed if it has one; ``None`` for no allocator."""
     if not allocator:
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.datasets.log.log_warnings import LogWarnings, assignment_words
-from bfreplay.documents import printable_json
+from bfreplay.documents import Json, printable_json
 from bfreplay.errors import InputError, printable
 
 SCHEMA_VERSION = 1
@@ -65,9 +65,9 @@ class EventsMetadata:
     source_timezone: str = "UTC"
     time_origin: str = "epoch"
     node_inventory: str = "metadata"
-    allocator: Mapping[str, Any] | None = None
+    allocator: Mapping[str, Json] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Json] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
@@ -91,7 +91,7 @@ class EventsMetadata:
         """Everything to bear in mind about the log; InputError where the report of its import is damaged."""
         return LogWarnings.of_metadata({"notes": self.notes, "allocator": self.allocator})
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
@@ -100,7 +100,7 @@ class EventsMetadata:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], file: Path | None = None) -> EventsMetadata:
+    def from_json(cls, document: Mapping[str, Json], file: Path | None = None) -> EventsMetadata:
         """Inverse of :meth:`to_json`; keys it does not know are left alone, what no terminal shows is escaped.
 
         Raises
@@ -120,7 +120,7 @@ class EventsMetadata:
                 fix="read it with the bfreplay that wrote it and write it as CSV, or update bfreplay",
             )
         known = {item.name for item in fields(cls)}
-        values = {key: value for key, value in document.items() if key in known}
+        values: dict[str, Any] = {key: value for key, value in document.items() if key in known}  # checked below
         LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(

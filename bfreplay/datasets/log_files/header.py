@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bfreplay.datasets.log.events import NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.times import iso_utc, parse_time_us
-from bfreplay.documents import parse_json
+from bfreplay.documents import Json, parse_json
 from bfreplay.errors import InputError
 
 PARQUET_KEY = b"bfreplay"
@@ -83,7 +82,7 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + SIDECAR_SUFFIX)
 
 
-def _window_time(document: Mapping[str, Any], key: str, file: Path) -> int:
+def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
     try:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:

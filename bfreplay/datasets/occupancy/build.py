@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.findings import NODE_HOURS, NODES, report_survey
+from bfreplay.datasets.occupancy.findings import report_survey
 from bfreplay.datasets.occupancy.inventory import (
     HOUR_US,
     absences,
@@ -93,7 +92,7 @@ def build_events(
     if not record.inventory_known:
         doubt_rare_names(record, use, lint)
     doubt_unused_nodes(record, use, rules, window, lint)
-    absent, left_out = absences(record, use, len(names), rules, window, lint.facts)
+    absent, left_out, absence = absences(record, use, len(names), rules, window, lint)
     doubt_spellings(record, absent, left_out, window, lint)
     if left_out.all():
         raise InputError(
@@ -119,9 +118,9 @@ def build_events(
         states_seen=_states_seen(record),
     )
     survey = Survey(record, plan)
-    report_survey(lint, record, plan, survey)
+    report_survey(lint, record, plan, survey, absence)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
-        _doubt_gap(record, window, lint)
+        _doubt_gap(record, window, lint, survey)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -132,7 +131,7 @@ def build_events(
         node_inventory="metadata" if inventory_known(record) else "seen",
         allocator=allocator if record.n_counted else None,
         dropped=dropped_counts(lint),
-        notes={"ingest": {**lint.to_json(), "rules": _plain(rules.to_json()), "window": window.to_json()}},
+        notes={"ingest": {**lint.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
     inventory = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
@@ -140,14 +139,14 @@ def build_events(
     return BuiltLog(events, lint, window)
 
 
-def _doubt_gap(record: ScheduleRecord, window: Window, lint: Lint) -> None:
+def _doubt_gap(record: ScheduleRecord, window: Window, lint: Lint, survey: Survey) -> None:
     """Doubt a window that is the whole log and mostly a time in which nothing happens."""
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
-        hours = lint.facts[NODE_HOURS].get("idle", 0.0)
+        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        lint.doubt(GAP, value=value, node_hours=min(hours, lint.facts[NODES] * length_us / HOUR_US))
+        lint.doubt(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> None:
@@ -210,7 +209,3 @@ def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> O
         np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in nodes], dtype=np.int64)]),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
-
-
-def _plain(rules: dict[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in rules.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.occupancy import machine
-from bfreplay.datasets.occupancy.inventory import ABSENT, ABSENT_DOUBT, HOUR_US
+from bfreplay.datasets.occupancy.inventory import ABSENT_DOUBT, HOUR_US, Absence
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.oversubscription import idle_hours_by_rule
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -35,7 +35,7 @@ CONTRADICTING = (
 )
 
 
-def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey) -> None:
+def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey, absence: Absence | None) -> None:
     """Add to ``lint`` what a first pass found.
 
     Raises
@@ -60,15 +60,10 @@ def report_survey(lint: Lint, record: ScheduleRecord, plan: Plan, survey: Survey
     if not plan.states_seen:
         _report_empty(lint, plan, survey)
     sweep = survey.sweep
-    if absent := facts.get(ABSENT):
+    if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
-        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absent['node_hours']:,.1f} if they were there"
-        lint.doubt(
-            ABSENT_DOUBT,
-            value=f"{', '.join(absent['such as'])}: {both}",
-            n=absent["nodes"],
-            node_hours=absent["node_hours"],
-        )
+        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
+        lint.doubt(ABSENT_DOUBT, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,14 @@ ABSENT_DOUBT = (
     "idle if it was there (--inventory says which nodes there are)"
 )
 HOUR_US = 3_600 * 1_000_000
+
+
+class Absence(NamedTuple):
+    """How many nodes are assumed absent in the window, for how many node-hours, and the names of some."""
+
+    nodes: int
+    node_hours: float
+    examples: str
 
 
 def inventory_known(record: ScheduleRecord) -> bool:
@@ -179,9 +187,11 @@ def _without_outages(
 
 
 def absences(
-    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, facts: dict[str, Any]
-) -> tuple[list[Outage], NDArray[np.bool_]]:
+    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, lint: Lint
+) -> tuple[list[Outage], NDArray[np.bool_], Absence | None]:
     """Outages of nodes that were not there yet, or not any more; and which of ``n_nodes`` were not there at all.
+
+    The third part says how much of the window the outages take, ``None`` for nothing.
 
     Nodes that only records of outages name belong to the second: nobody says that they were in use.
     """
@@ -191,20 +201,20 @@ def absences(
         others = record.nodes[record.n_given :]
         if others:
             uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
-            facts[LEFT_OUT] = (
+            lint.facts[LEFT_OUT] = (
                 f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
                 f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
             )
-        return [], left_out
+        return [], left_out, None
     if inventory_known(record) or not record.nodes:
-        return [], left_out
+        return [], left_out, None
     after_us = microseconds(rules.absent_after_s)
     gone = use.is_used & (use.last_us < window.start_us - after_us)
     to_come = use.is_used & (use.first_us > window.end_us + after_us)
     left_out[:] = ~use.is_used | gone | to_come
     if left_out.any():
         such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
-        facts[LEFT_OUT] = (
+        lint.facts[LEFT_OUT] = (
             f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
@@ -228,14 +238,16 @@ def absences(
         found = np.flatnonzero(absent_us)
         names = record.nodes
         if len(found):
-            facts[ABSENT] = {
+            hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [names[node] for node in found[:MOST_EXAMPLES]]
+            lint.facts[ABSENT] = {
                 "nodes": len(found),
                 "before their first job": int(np.count_nonzero(before_us)),
                 "after their last job": int(np.count_nonzero(behind_us)),
-                "node_hours": absent_us.sum(dtype=float) / HOUR_US,
-                "such as": [names[node] for node in found[:MOST_EXAMPLES]],
+                "node_hours": hours,
+                "such as": such_as,
             }
-    return outages, left_out
+            return outages, left_out, Absence(len(found), hours, ", ".join(such_as))
+    return outages, left_out, None
 
 
 def _unused_at_edges(

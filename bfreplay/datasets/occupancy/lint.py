@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from bfreplay.documents import Json
 from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
@@ -42,7 +42,7 @@ class Tally:
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Plain numbers and strings."""
         # without folders: the same log says the same wherever it lies
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
@@ -73,7 +73,7 @@ class Lint:
         self.kept: dict[str, int] = {}
         self.dropped: dict[str, Tally] = {}
         self.doubts: dict[str, Tally] = {}
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, Json] = {}
 
     def copy(self) -> Lint:
         """Return another report that says the same, to go on with."""
@@ -127,7 +127,7 @@ class Lint:
             fix="mend the export, choose the option that settles the doubt, or import without --strict",
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Plain dicts, lists, strings and numbers, for the metadata of the events."""
         return {
             "rows_read": self.rows_read,

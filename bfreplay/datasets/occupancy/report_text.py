@@ -12,6 +12,7 @@ from bfreplay.datasets.occupancy.build import BuiltLog
 from bfreplay.datasets.occupancy.inventory import ABSENT
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import Json
 from bfreplay.errors import printable
 from bfreplay.wording import amount, count
 
@@ -110,7 +111,7 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
 _SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the doubts
 
 
-def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
     """What to say of each fact, under which label."""
     said = []
     for name, value in facts.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
@@ -88,9 +88,9 @@ class OccupancyRules:
             if not 0 <= value < 1e9:
                 raise InputError(f"{column} is out of range", column=column, value=value, expected="seconds, 0 or more")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Every rule with its value, for the metadata."""
-        return asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def microseconds(seconds: float) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.checks import near_name
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 CATALOGUE = Path(str(files("bfreplay.datasets.public_logs") / "catalogue.toml"))
@@ -101,7 +102,7 @@ class PublicLog:
         """Whether every file has an address."""
         return all(file.addresses for file in self.files)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """As JSON wants it: dates as ISO text."""
         dates = {key: day.isoformat() if day else None for key, day in (("start", self.start), ("end", self.end))}
         return asdict(self) | dates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.reader import Export
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
@@ -119,7 +119,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         )
 
 
-def _add(job: dict[str, Any], number: int, file: LogFile, record: ScheduleRecord) -> bool:
+def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecord) -> bool:
     """Add a job, and say whether it ran."""
     shown = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
@@ -188,7 +188,7 @@ def _are_ranks(value: object, n_nodes: int) -> bool:
         return False
 
 
-def _limit_us(job: dict[str, Any], start_us: int) -> int | None:
+def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
     """Latest end: the expiration, else the start plus the duration; 0 is no limit."""
     expiration, duration = _time_us(job.get("expiration")), _time_us(job.get("duration"))
     if isinstance(expiration, int) and expiration > start_us:

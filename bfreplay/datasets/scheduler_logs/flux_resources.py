@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
-from bfreplay.documents import parse_json
+from bfreplay.documents import Json, parse_json
 
 UNREADABLE = "events of nodes that cannot be read were left out: nodes may look idle that were not usable"
 NO_NAMES = (
@@ -54,13 +53,13 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
         record.lint.read()
         event = _parsed(text)
         time_us = None if event is None else _time_us(event.get("timestamp"))
-        context = {} if event is None else event.get("context", {})
-        if event is None or time_us is None or not isinstance(event.get("name"), str) or not isinstance(context, dict):
+        name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
+        if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
             state.leave_out("an event that is no JSON object with timestamp, name and context", number, text)
             continue
         record.stamp(time_us)
         try:
-            state.take(event["name"], time_us, context, number, text)
+            state.take(name, time_us, context, number, text)
         except _NamelessError:
             record.lint.drop("an event of ranks without names", file.name, number, text)
             record.lint.doubt(NO_NAMES, file.name, number, text)
@@ -81,7 +80,7 @@ class _Nodes:
         self._out: dict[str, dict[str, tuple[int, int]]] = {kind: {} for kind in _STATE}
         self._names: dict[int, str] = {}
 
-    def take(self, name: str, time_us: int, context: dict[str, Any], line: int, text: str) -> None:
+    def take(self, name: str, time_us: int, context: dict[str, Json], line: int, text: str) -> None:
         if name in _SNAPSHOTS:
             opened = self._start_over(name, time_us, context, line)
             what = "restart of the resource service"
@@ -106,7 +105,7 @@ class _Nodes:
         for kind, out in self._out.items():
             self._close(kind, list(out), None)
 
-    def _nodes(self, context: dict[str, Any]) -> Sequence[str]:
+    def _nodes(self, context: dict[str, Json]) -> Sequence[str]:
         listed = context.get("nodelist")
         if isinstance(listed, str) and listed:
             return expand_nodes(listed)
@@ -136,7 +135,7 @@ class _Nodes:
             held = self._record.node_ids(names)
             self._record.add_outage(_STATE[kind], since_us, time_us, held, self._file.name, line)
 
-    def _start_over(self, name: str, time_us: int, context: dict[str, Any], line: int) -> bool:
+    def _start_over(self, name: str, time_us: int, context: dict[str, Json], line: int) -> bool:
         """Take in a snapshot: which rank is which node, and what is online, torpid and drained."""
         before = self._names
         try:
@@ -175,7 +174,7 @@ class _Nodes:
         self._end(kind, [node for node in self._out[kind] if node not in still], time_us)
 
 
-def _names_of(context: dict[str, Any]) -> dict[int, str]:
+def _names_of(context: dict[str, Json]) -> dict[int, str]:
     """Node of each rank, if the event lists them."""
     listed = context.get("nodelist")
     if not isinstance(listed, str) or not listed:
@@ -186,7 +185,7 @@ def _names_of(context: dict[str, Any]) -> dict[int, str]:
     return dict(zip(ranks, names, strict=True))
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parsed(text: str) -> dict[str, Json] | None:
     try:
         event = parse_json(text)
     except ValueError:

@@ -13,6 +13,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.jobs import RACK_NODES
 from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
@@ -143,7 +144,7 @@ def _names(n_nodes: int) -> tuple[str, ...]:
     return tuple(f"r{i // RACK_NODES + 1:0{digits}d}n{i % RACK_NODES + 1:02d}" for i in range(n_nodes))
 
 
-def _jsonable(model: MachineModel) -> dict[str, object]:
+def _jsonable(model: MachineModel) -> dict[str, Json]:
     """Parameters of the model under one key, tuples as lists."""
     numbers = asdict(model)
     for stream in ("wide", "small"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +17,35 @@ from bfreplay.outputs import write_whole
 
 SCHEMA = "bfreplay decision, version 1"
 
-_WHOLE = ("current", "min_nodes", "max_nodes")
-_REAL = ("scale_up_loss", "scale_down_loss")
+_ARRAYS = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
 
 
-def decision_document(problem: AllocationProblem, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """``problem`` as plain lists and numbers, ready for ``json.dumps``.
+def decision_text(problem: AllocationProblem, about: Mapping[str, object] | None = None) -> str:
+    """``problem`` as JSON text, a line for each entry and each job. Floats read back bit for bit.
 
     ``gain`` has one list a job, for 0 to ``max_nodes`` nodes: further columns are never read. ``about`` is kept as it
     is, for whoever reads the file.
     """
-    return {
-        "schema": SCHEMA,
-        "about": dict(about or {}),
-        "capacity": int(problem.capacity),
-        "change_limit": None if problem.change_limit is None else int(problem.change_limit),
-        **{name: getattr(problem, name).tolist() for name in (*_WHOLE, *_REAL)},
-        "gain": [row[: most + 1].tolist() for row, most in zip(problem.gain, problem.max_nodes.tolist(), strict=True)],
+    gain = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
+    texts = {
+        "schema": json.dumps(SCHEMA),
+        "about": _lines("{}", [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in (about or {}).items()]),
+        "capacity": json.dumps(int(problem.capacity)),
+        "change_limit": json.dumps(None if problem.change_limit is None else int(problem.change_limit)),
+        **{name: json.dumps(getattr(problem, name).tolist()) for name in _ARRAYS},
+        "gain": _lines("[]", [json.dumps(row[: most + 1].tolist()) for row, most in gain]),
     }
+    return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in texts.items()) + "\n}\n"
 
 
-def decision_text(problem: AllocationProblem, about: Mapping[str, Any] | None = None) -> str:
-    """``decision_document`` as JSON text, a line for each entry and each job. Floats read back bit for bit."""
-    document = decision_document(problem, about)
-    lines = []
-    for name, value in document.items():
-        if name == "about" and value:
-            inner = ",\n".join(f"  {json.dumps(key)}: {json.dumps(each)}" for key, each in value.items())
-            text = f"{{\n{inner}\n }}"
-        elif name == "gain" and value:
-            text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in value) + "\n ]"
-        else:
-            text = json.dumps(value)
-        lines.append(f' "{name}": {text}')
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _lines(brackets: str, entries: Sequence[str]) -> str:
+    """Entries of an object or a list, a line each."""
+    if not entries:
+        return brackets
+    return brackets[0] + "\n" + ",\n".join(f"  {entry}" for entry in entries) + "\n " + brackets[1]
 
 
-def write_decision(problem: AllocationProblem, path: Path, about: Mapping[str, Any] | None = None) -> None:
+def write_decision(problem: AllocationProblem, path: Path, about: Mapping[str, object] | None = None) -> None:
     """Write ``decision_text`` to ``path``; complete or not at all."""
     write_whole(path, decision_text(problem, about))
 
@@ -72,15 +64,13 @@ def read_decision(path: Path) -> AllocationProblem:
         gain = np.zeros((len(rows), max((len(row) for row in rows), default=1)))
         for j, row in enumerate(rows):
             gain[j, : len(row)] = row
-        whole = {name: _whole_numbers(name, document[name]) for name in _WHOLE}
-        real = {name: np.array(document[name], dtype=np.float64) for name in _REAL}
         problem = AllocationProblem(
-            current=whole["current"],
-            min_nodes=whole["min_nodes"],
-            max_nodes=whole["max_nodes"],
+            current=_whole_numbers("current", document["current"]),
+            min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
+            max_nodes=_whole_numbers("max_nodes", document["max_nodes"]),
             gain=gain,
-            scale_up_loss=real["scale_up_loss"],
-            scale_down_loss=real["scale_down_loss"],
+            scale_up_loss=np.array(document["scale_up_loss"], dtype=np.float64),
+            scale_down_loss=np.array(document["scale_down_loss"], dtype=np.float64),
             capacity=_capacity(document["capacity"]),
             change_limit=document["change_limit"],
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import move_cost
 
 NO_TYPE = -1
 """Type of a job without nodes."""
@@ -23,10 +24,10 @@ class TypedProblem:
     problem of one type (``AllocationProblem``): gain less the loss for a scale-up or a scale-down. A job without nodes
     pays for a start what it would pay there: ``scale_up_loss``.
 
-    A job that moves to another type loses ``scale_up_loss + scale_down_loss``: it gives up all its nodes and gains
-    others. That is BFTrainer's cost (arXiv:2106.12091, section III), ``r (up [gains nodes] + down [loses nodes])`` with
-    r its rate before, in the one case in which both brackets are 1; on nodes of one type the constraint against
-    migration excludes it. A move so never costs less than to scale on the nodes where the job is.
+    A job that moves to another type loses ``move_cost(scale_up_loss, scale_down_loss)``: it gives up all its nodes and
+    gains others. That is BFTrainer's cost (arXiv:2106.12091, section III), ``r (up [gains nodes] + down [loses
+    nodes])`` with r its rate before, in the one case in which both brackets are 1; on nodes of one type the constraint
+    against migration excludes it. A move so never costs less than to scale on the nodes where the job is.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class TypedProblem:
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
             gain=self.gain[:, t],
-            scale_up_loss=np.where(moves, self.scale_up_loss + self.scale_down_loss, self.scale_up_loss),
+            scale_up_loss=np.where(moves, move_cost(self.scale_up_loss, self.scale_down_loss), self.scale_up_loss),
             scale_down_loss=self.scale_down_loss,
             capacity=int(self.capacity[t]),
         )

@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 
 
 @compiled
 def _given_up(rate: NDArray[np.float64], counts: NDArray[np.int64], min_nodes: NDArray[np.int64], j: int) -> float:
     """What job ``j`` makes now, and gives up per second while it rescales; 0 below its minimum."""
-    return rate[j, counts[j]] if counts[j] >= min_nodes[j] else 0.0
+    return charged_rate(rate[j, counts[j]], counts[j], min_nodes[j])
 
 
 @compiled
@@ -38,7 +39,7 @@ def reclaim(
     for j in range(counts.shape[0]):
         if to_go > 0 and lost[j] > 0 and counts[j] > 0:
             gone = min(counts[j], to_go, -(-lost[j] * counts[j] // held[j]))
-            cost += _given_up(rate, counts, min_nodes, j) * scale_down_cost_s[j]
+            cost += preemption_cost(_given_up(rate, counts, min_nodes, j), scale_down_cost_s[j])
             counts[j] -= gone
             total -= gone
             to_go -= gone
@@ -48,7 +49,7 @@ def reclaim(
             if counts[j] > counts[largest]:
                 largest = j
         gone = min(counts[largest], total - n_idle)
-        cost += _given_up(rate, counts, min_nodes, largest) * scale_down_cost_s[largest]
+        cost += preemption_cost(_given_up(rate, counts, min_nodes, largest), scale_down_cost_s[largest])
         counts[largest] -= gone
         total -= gone
     return cost
@@ -77,13 +78,10 @@ def decide(
         given_up = _given_up(rate, counts, min_nodes, j)
         most = min(max_nodes[j], n_idle, width - 1)
         value[j, :] = -np.inf
-        value[j, 0] = t_fwd_s * rate[j, 0] - (given_up * scale_down_cost_s[j] if held > 0 else 0.0)
+        loss = rescale_cost(given_up, held, 0, scale_up_cost_s[j], scale_down_cost_s[j])
+        value[j, 0] = t_fwd_s * rate[j, 0] - loss
         for n in range(min_nodes[j], most + 1):
-            loss = 0.0
-            if n > held:
-                loss = given_up * scale_up_cost_s[j]
-            elif n < held:
-                loss = given_up * scale_down_cost_s[j]
+            loss = rescale_cost(given_up, held, n, scale_up_cost_s[j], scale_down_cost_s[j])
             value[j, n] = t_fwd_s * rate[j, n] - loss
     found, _, _, stage = optimal_counts(value, n_idle, PROOF_TOLERANCE)
     cost = 0.0
@@ -91,10 +89,7 @@ def decide(
     for j in range(n_jobs):
         if stage >= 0:
             given_up = _given_up(rate, counts, min_nodes, j)
-            if found[j] > counts[j]:
-                cost += given_up * scale_up_cost_s[j]
-            elif found[j] < counts[j]:
-                cost += given_up * scale_down_cost_s[j]
+            cost += rescale_cost(given_up, counts[j], found[j], scale_up_cost_s[j], scale_down_cost_s[j])
             counts[j] = found[j]
         made += _given_up(rate, counts, min_nodes, j)
     return cost, made

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.rescale_cost import charged_rates, preemption_cost, rescale_costs
 from bfreplay.policies.policy import PolicyState, Trigger
 
 
@@ -104,13 +105,14 @@ class Holds:
         """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
         current, kept, before = state.current, self._kept, self._held
         # as in the books: a job that runs pauses when it gains or loses nodes, and a start from zero is free
-        pause_s = np.where(counts > current, state.scale_up_cost_s, 0.0)
-        pause_s = np.where(counts < current, state.scale_down_cost_s, pause_s) * (current >= state.min_nodes)
+        one_a_second = np.ones(state.n_jobs)  # so that costs are seconds
+        runs = charged_rates(one_a_second, current, state.min_nodes)
+        pause_s = rescale_costs(runs, current, counts, state.scale_up_cost_s, state.scale_down_cost_s)
         is_measured = np.zeros(state.n_jobs, dtype=bool)
         if before is not None:
             row = _rows_of(state.job, before.job)
             is_hit = (row >= 0) & before.runs[row] & (current < before.count[row])
-            pause_s += np.where(is_hit, state.scale_down_cost_s, 0.0)
+            pause_s += np.where(is_hit, preemption_cost(one_a_second, state.scale_down_cost_s), 0.0)
         since_us = state.time_us + np.ceil(1e6 * pause_s).astype(np.int64)
         if before is not None:
             same = (kept >= 0) & (counts == current)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.milp.rescale_cost import growth_cost, shrink_cost
 
 
 @compiled
@@ -61,7 +62,8 @@ def values_ahead(
                 best = -np.inf  # of fewer nodes
                 for n in range(top + 1):
                     now = rate[j, n]
-                    held[n] = max(during[n], more[n] - scale_up_s[j] * now, best - scale_down_s[j] * now)
+                    up, down = growth_cost(now, scale_up_s[j]), shrink_cost(now, scale_down_s[j])
+                    held[n] = max(during[n], more[n] - up, best - down)
                     best = max(best, during[n])
             for n in range(top + 1):
                 worth[j, n] += seconds[s, 0] * rate[j, n] + held[n] - held[0]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import charged_rates, rescale_costs
 from bfreplay.policies.objectives.curves import best_rate
 from bfreplay.policies.objectives.objective import problem_from
 from bfreplay.policies.objectives.service import log_service, service
@@ -70,11 +71,10 @@ def service_after(state: PolicyState, t_fwd_s: float) -> NDArray[np.float64]:
     replay; one that holds fewer than ``min_nodes`` loses nothing.
     """
     count = np.arange(state.throughput.shape[1])
-    held = state.current[:, None]
     rate_now = state.throughput[np.arange(state.n_jobs), state.current]
-    rate_now = np.where(state.current >= state.min_nodes, rate_now, 0.0)
-    lost = np.where(count > held, (rate_now * state.scale_up_cost_s)[:, None], 0.0)
-    lost += np.where(count < held, (rate_now * state.scale_down_cost_s)[:, None], 0.0)
+    rate_now = charged_rates(rate_now, state.current, state.min_nodes)
+    up_s, down_s = state.scale_up_cost_s[:, None], state.scale_down_cost_s[:, None]
+    lost = rescale_costs(rate_now[:, None], state.current[:, None], count, up_s, down_s)
     return service(state, t_fwd_s * state.throughput - lost, best_rate(state, count), t_fwd_s)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import charged_rates, growth_cost, shrink_cost
 from bfreplay.policies.policy import PolicyState
 
 
@@ -42,14 +43,14 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
         it gives up nothing: so a start from zero is free.
     """
     current: NDArray[np.int64] = np.ascontiguousarray(state.current)
-    given_up = np.where(current >= state.min_nodes, given_up, 0.0)
+    given_up = charged_rates(given_up, current, state.min_nodes)
     return AllocationProblem(
         current=current,
         min_nodes=np.ascontiguousarray(state.min_nodes),
         max_nodes=np.ascontiguousarray(state.max_nodes),
         gain=gain,
-        scale_up_loss=given_up * state.scale_up_cost_s,
-        scale_down_loss=given_up * state.scale_down_cost_s,
+        scale_up_loss=growth_cost(given_up, state.scale_up_cost_s),
+        scale_down_loss=shrink_cost(given_up, state.scale_down_cost_s),
         capacity=state.n_idle,
     )
 

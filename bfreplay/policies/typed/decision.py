@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.rescale_cost import growth_cost, move_cost, rescale_costs, shrink_cost
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
@@ -51,12 +52,13 @@ def _restart_s(
     if not moves.any():
         return None
     _, by_type = types_of(state)
-    charged_s = np.where(counts > state.current, state.scale_up_cost_s, 0.0)
-    charged_s = np.where(counts < state.current, state.scale_down_cost_s, charged_s)
+    one_a_second, up_s, down_s = np.ones(state.n_jobs), state.scale_up_cost_s, state.scale_down_cost_s
+    charged_s = rescale_costs(one_a_second, state.current, counts, up_s, down_s)
+    move_s = move_cost(growth_cost(one_a_second, up_s), shrink_cost(one_a_second, down_s))
     row = np.arange(state.n_jobs)
     rate_before = state.throughput[row, state.current]
     rate_after = by_type[row, np.maximum(types, 0), counts]
-    owed_s = np.where(moves, state.scale_up_cost_s + state.scale_down_cost_s - charged_s, 0.0)
+    owed_s = np.where(moves, move_s - charged_s, 0.0)
     restart_s: NDArray[np.float64] = owed_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
     return restart_s
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.milp.rescale_cost import charged_rates, growth_cost, shrink_cost
 from bfreplay.milp.typed import NO_TYPE, TypedProblem
 from bfreplay.policies.objectives.curves import first_node_rate, in_units_of
 from bfreplay.policies.objectives.objective import Objective
@@ -52,15 +53,15 @@ def typed_problem(state: PolicyState, objective: Objective, t_fwd_s: float) -> T
     n_types = by_type.shape[1]
     kinds = current_types(state, nodes)
     held = np.arange(state.n_jobs), np.maximum(kinds, 0), state.current
-    given_up = np.where(state.current >= state.min_nodes, np.maximum(rates[held], 0.0), 0.0)
+    given_up = charged_rates(np.maximum(rates[held], 0.0), state.current, state.min_nodes)
     return TypedProblem(
         current=np.ascontiguousarray(state.current),
         current_type=kinds,
         min_nodes=np.ascontiguousarray(state.min_nodes),
         max_nodes=np.ascontiguousarray(state.max_nodes),
         gain=t_fwd_s * rates,
-        scale_up_loss=given_up * state.scale_up_cost_s,
-        scale_down_loss=given_up * state.scale_down_cost_s,
+        scale_up_loss=growth_cost(given_up, state.scale_up_cost_s),
+        scale_down_loss=shrink_cost(given_up, state.scale_down_cost_s),
         capacity=np.bincount(nodes.node_type[nodes.is_idle], minlength=n_types).astype(np.int64),
     )
 

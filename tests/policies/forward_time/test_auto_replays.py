@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -93,18 +91,6 @@ def test_each_decision_is_posed_again_with_the_time_it_was_made_with(tmp_path):
     assert other.about["t_fwd_s"] == 33.0
 
 
-def test_a_run_of_a_fixed_time_from_before_the_column_is_posed_again():
-    events, jobs = random_log(20.0, 60), unequal_jobs()
-    made = run(events, jobs, 45.0)
-    assert set(made.table("decisions")["t_fwd_s"].to_pylist()) == {45.0}
-    older = RunResult(
-        made.record, made.session, None,
-        {**made.tables, "decisions": made.table("decisions").drop_columns(["t_fwd_s"])},
-    )  # fmt: skip
-    (found,) = recorded_decisions(older, [30], events=events, jobs=jobs)
-    assert found.about["t_fwd_s"] == 45.0
-
-
 def test_the_seeded_first_map_was_posed_to_nobody_and_is_posed_with_the_default():
     events, jobs = random_log(20.0, 60), unequal_jobs()
     made = run(events, jobs, settings=ReplaySettings(semantics=Semantics.PUBLISHED))
@@ -116,7 +102,7 @@ def test_the_seeded_first_map_was_posed_to_nobody_and_is_posed_with_the_default(
 
 def test_the_record_tells_what_was_learnt_with_and_the_summary_the_word():
     made = run(random_log(20.0, 30), unequal_jobs())
-    policy = json.loads(json.dumps(made.record))["config"]["policy"]
+    policy = made.record.to_json()["config"]["policy"]
     assert policy["forward_time"]["name"] == "auto"
     assert "t_fwd_s" not in policy
     assert "bftrainer, decided by exact, T_fwd auto" in render(made)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
-from bfreplay.answers.soundness import check_run
-from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay.metrics import key_figures
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import job, log
+from tests.run_records import changed, setting
 
 _ENDED = "The window ended before these jobs did"
+_LEARNING = {
+    "samples": 400.0, "known_samples": 400.0, "last_finish_us": None, "known_last_finish_us": None, "known_jobs": {},
+    "known_best_score": None, "lost": None,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -25,22 +27,10 @@ def told(sample_run):
     """Cautions of the run as plain text, after a change to its record."""
 
     def of(change=lambda record: None, run=sample_run):
-        record = copy.deepcopy(run.record)
-        change(record)
-        changed = RunResult(record, run.session, run.folder, run.tables)
-        return [each.striptags() for each in cautions(changed, facts_of(changed))]
+        made = changed(run, change)
+        return [each.striptags() for each in cautions(made, key_figures(made))]
 
     return of
-
-
-def _set(path, value):
-    def change(record):
-        *way, last = path.split(".")
-        for key in way:
-            record = record[key]
-        record[last] = value
-
-    return change
 
 
 @pytest.mark.parametrize(
@@ -66,7 +56,7 @@ def _set(path, value):
 )
 def test_a_caution_is_there_when_it_holds_and_only_then(told, path, value, words):
     assert not any(words in each for each in told())
-    assert sum(words in each for each in told(_set(path, value))) == 1
+    assert sum(words in each for each in told(setting(path, value))) == 1
 
 
 def test_jobs_that_the_window_cuts_off_are_counted(told, sample_run):
@@ -82,7 +72,7 @@ def test_jobs_that_the_window_cuts_off_are_counted(told, sample_run):
 def test_jobs_that_come_later_or_are_too_wide_are_not_cut_off(tmp_path):
     def said(*jobs):
         run = replay_log(log(4, [], 60, idle_first=range(3)), JobSet(jobs), EqualSharePolicy(), ReplaySettings(3))
-        return [each.striptags() for each in cautions(run, facts_of(run)) if _ENDED in each.striptags()]
+        return [each.striptags() for each in cautions(run, key_figures(run)) if _ENDED in each.striptags()]
 
     never = _ENDED + ", so that their times are cut: "
     wide, late = job("wide", rates=(0.0, 0.0, 0.0, 0.0, 1.0), min_nodes=4), job("late", submit_s=90)
@@ -117,12 +107,12 @@ def test_a_log_that_outlasts_all_jobs_by_far_is_said(many_jobs_run, told):
         record["summary"]["last_finish_us"] = start_us + duration_us // 3
 
     assert any("from then on nothing was there to train" in each for each in told(all_left_early, many_jobs_run))
-    assert not any("from then on" in each for each in told(_set("summary.last_finish_us", None), many_jobs_run))
+    assert not any("from then on" in each for each in told(setting("summary.last_finish_us", None), many_jobs_run))
 
 
-def test_the_books_are_said_to_close_with_the_number_of_sums(sample_run):
-    sums = check_run(sample_run)
-    assert f"{len(sums)} sums" in books(sums).striptags()
+def test_the_ledger_is_said_to_close_with_the_number_of_tables(sample_run):
+    assert "The ledger closes" in books(sample_run).striptags()
+    assert f"{len(sample_run.digests) - 1} tables" in books(sample_run).striptags()
 
 
 @pytest.mark.parametrize(
@@ -137,17 +127,15 @@ def test_the_books_are_said_to_close_with_the_number_of_sums(sample_run):
 )
 def test_the_answer_suits_the_run(request, run, words):
     result = request.getfixturevalue(run)
-    sentences = [each.striptags() for each in answer(result, facts_of(result))]
+    sentences = [each.striptags() for each in answer(result, key_figures(result))]
     assert len(sentences) == 3
     assert words in " ".join(sentences)
     assert all(sentence.endswith(".") and "None" not in sentence for sentence in sentences)
 
 
 def _answer(run, change=lambda record: None):
-    record = copy.deepcopy(run.record)
-    change(record)
-    changed = RunResult(record, run.session, run.folder, run.tables)
-    return [each.striptags() for each in answer(changed, facts_of(changed))]
+    made = changed(run, change)
+    return [each.striptags() for each in answer(made, key_figures(made))]
 
 
 def test_samples_are_no_measure_where_all_jobs_are_done_in_both():
@@ -193,7 +181,7 @@ def test_a_campaign_is_told_by_its_best_score_and_a_source_may_make_other_jobs()
 )
 def test_what_learning_cost_is_told_where_jobs_are_cut_off(all_idle_run, lost, words):
     def learned(record):
-        record["summary"]["learning"] = {"lost": lost, "known_samples": 1.0, "known_last_finish_us": None}
+        record["summary"]["learning"] = _LEARNING | {"lost": lost}
 
     assert words in _answer(all_idle_run, learned)[1]
     assert "curves" not in _answer(all_idle_run)[1]
@@ -203,29 +191,13 @@ def test_where_all_jobs_are_done_learning_cost_time():
     run = replay_log(log(2, [], 600, idle_first=[0, 1]), JobSet([job("a", work=400.0)]), EqualSharePolicy())
 
     def learned(record):
-        record["summary"]["learning"] = {"lost": 0.0, "known_samples": 400.0, "known_last_finish_us": 15_000_000}
+        record["summary"]["learning"] = _LEARNING | {"lost": 0.0, "known_last_finish_us": 15_000_000}
 
     worth = _answer(run, learned)[1]
     assert "it had left after 20 s, with known curves after 15 s, on as many dedicated nodes" in worth
     assert "cost" not in worth
 
 
-def test_a_run_from_before_there_were_sources_has_the_same_facts(all_idle_run):
-    """Five statuses, and no times, deadlines, scores or lookers-on."""
-    record = copy.deepcopy(all_idle_run.record)
-    summary = record["summary"]
-    for name in ("paused", "pruned", "failed", "stopped"):
-        del summary["jobs"][name]
-    for name in ("job_times", "deadlines", "scores", "learning", "most_idle_nodes", "n_jobs_wider_than_the_pool"):
-        del summary[name]
-    old = RunResult(record, all_idle_run.session, all_idle_run.folder)
-    facts = facts_of(old)
-    assert list(facts) == list(facts_of(all_idle_run))
-    assert facts["jobs.paused"].value == 0
-    assert cautions(old, facts)
-    assert len(answer(old, facts)) == 3
-
-
 def test_curves_that_were_not_measured_where_jobs_may_run_are_named(told):
     said = "Job a may run on 5 nodes, where the curve was not measured."
-    assert said in told(_set("summary.extrapolation", [said]))
+    assert said in told(setting("summary.extrapolation", [said]))

@@ -6,9 +6,9 @@ import html
 import re
 
 import pytest
-from bfreplay.report.page.facts import facts_of
 
 from bfreplay.experiments import compare_runs
+from bfreplay.replay.metrics import key_figures
 from bfreplay.report.page.comparison.sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
@@ -48,7 +48,7 @@ def test_key_figures_are_what_the_tables_of_each_run_say(page, runs):
     table = page.tables["key-figures"]
     assert table.columns == ["what", *runs]
     expected = [expected_facts(run.folder) for run in runs.values()]
-    kinds = {key: fact.kind for key, fact in facts_of(runs["A"]).items()}
+    kinds = {key: fact.kind for key, fact in key_figures(runs["A"]).items()}
     assert len(table.rows) > 25
     for (key, _), *cells in table.rows:
         for (value, text), of_run in zip(cells, expected, strict=True):

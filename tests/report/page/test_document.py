@@ -7,15 +7,15 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-from bfreplay.answers.soundness import check_run
-from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import RunResult, replay_log
+from bfreplay.replay.metrics import key_figures
 from bfreplay.report.page.document import html_of, one_run_page, write_report
 from bfreplay.report.page.provenance import provenance_of
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
@@ -25,6 +25,7 @@ from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage, numbers_of
+from tests.run_records import changed, setting
 
 _RUNS = (
     "sample_run", "other_run", "many_jobs_run", "all_idle_run", "never_idle_run", "no_jobs_run", "campaign_run",
@@ -100,7 +101,7 @@ def run(run_name, request) -> RunResult:
 def expected(run_name, run):
     """The numbers that its page has to tell."""
     by_hand = {"pool_events": _POOL_EVENTS[run_name]} if run_name in _POOL_EVENTS else {}
-    return by_hand | expected_facts(run.folder) | {"books.sums": len(check_run(run))}
+    return by_hand | expected_facts(run.folder) | {"books.tables": len(run.digests) - 1}
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +117,7 @@ def page(page_file):
 
 
 def test_every_number_in_a_sentence_is_what_the_tables_say(run, page, expected):
-    kinds = {key: fact.kind for key, fact in facts_of(run).items()}
+    kinds = {key: fact.kind for key, fact in key_figures(run).items()}
     assert page.numbers
     for key, found in page.numbers.items():
         for value, text in found:
@@ -126,7 +127,7 @@ def test_every_number_in_a_sentence_is_what_the_tables_say(run, page, expected):
 
 
 def test_every_key_figure_is_what_the_tables_say(run, page, expected):
-    facts = facts_of(run)
+    facts = key_figures(run)
     rows = {row[0][0]: row[1] for row in page.tables["key-figures"].rows}
     told = {key for key, fact in facts.items() if fact.value is not None}
     assert told == {key for key in facts if expected[key] is not None}
@@ -142,7 +143,7 @@ def test_no_number_stands_outside_what_is_tested(page):
 
 
 def test_figures_tell_the_same_numbers_as_the_answer(run, page, expected):
-    kinds = {key: fact.kind for key, fact in facts_of(run).items()}
+    kinds = {key: fact.kind for key, fact in key_figures(run).items()}
     for name, keys in _SAID.items():
         for key in keys if name in page.figures() else ():
             if expected[key]:
@@ -252,11 +253,9 @@ def test_a_window_has_dates_where_the_log_has_a_calendar(sample_run):
 
 def test_names_that_look_like_markup_stay_text(sample_run, tmp_path):
     nasty = "</script><script>alert(1)</script>&amp;"
-    record = {**sample_run.record, "inputs": {**sample_run.record["inputs"]}}
-    metadata = {**record["inputs"]["events"]["metadata"], "cluster": nasty, "dropped": {nasty: 3}}
-    record["inputs"]["events"] = {**record["inputs"]["events"], "metadata": metadata}
-    session = {**sample_run.session, "command": nasty}
-    run = RunResult(record, session, sample_run.folder)
+    run = changed(sample_run, setting("inputs.events.metadata.cluster", nasty))
+    run = changed(run, setting("inputs.events.metadata.dropped", {nasty: 3}))
+    run = replace(run, session=msgspec.structs.replace(run.session, command=nasty))
     page = ReadPage(write_report(run, tmp_path / "page.html").read_text())
     assert page.headings[0][1].endswith(nasty)
     assert "alert" not in "".join(page.script(f"data-{name}") for name in ("figures", "window", "palettes"))

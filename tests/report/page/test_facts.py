@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bfreplay.report.page.facts import facts_of
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import replay_log
+from bfreplay.replay.metrics import key_figures
 from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, log
 
@@ -14,7 +14,7 @@ from tests.replay.tiny import SECOND, log
 @pytest.mark.parametrize("start_s", [0, 100])
 def test_times_are_counted_from_the_start_of_the_window_wherever_it_lies(start_s):
     events = log(4, [], 200, range(4)).between(start_s * SECOND, (start_s + 60) * SECOND)
-    facts = facts_of(replay_log(events, LittleHalving(), EqualSharePolicy(), with_bound=False))
+    facts = key_figures(replay_log(events, LittleHalving(), EqualSharePolicy(), with_bound=False))
     # t2 ends with the best score; t0 was pruned and t1 crashed before, and t3 ends at the same time
     assert (facts["best.job"].value, facts["best.score"].value) == ("t2", 8.0)
     assert [facts[key].value for key in ("best.after_s", "done_s", "dedicated.done_s")] == [23.75] * 3

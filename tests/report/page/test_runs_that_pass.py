@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import pytest
-from bfreplay.answers.soundness import check_run
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
-from bfreplay.report.page.document import write_report
+from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.report.page.document import one_run_page, write_report
 from bfreplay.workload import JobSet
 from tests.answers.little_source import Scripted
 from tests.replay.tiny import job, log
@@ -57,27 +55,22 @@ class _Moody:
 
 class _Stranger(EqualSharePolicy):
     def describe(self):
-        return {"name": "of a stranger", "learning": "yes", "t_fwd_s": True, "inner": {"deep": None}, "events": []}
+        return {"name": "of a stranger", "learning": "yes", "t_fwd_s": 1, "inner": {"deep": None}, "events": []}
 
 
-def test_decisions_and_fallbacks_of_every_kind_add_up():
+def test_decisions_and_fallbacks_of_every_kind_add_up(tmp_path):
     run = replay_log(_EVENTS, _JOBS, BFTrainerPolicy(60.0, _Moody()))
     assert set(run.summary["fallbacks"]) == {"crashed", "wrong", "not_proven", "infeasible", "timed_out"}
     assert {"feasible", "none", "proven_by_fallback"} <= set(run.summary["decisions"])
     assert run.summary["decisions"]["proven_by_fallback"] == len(_FAILURES)
-    told = {each.what: each.in_table for each in check_run(run)}
-    assert told["decisions that fell back, 'timed_out'"] == run.summary["fallbacks"]["timed_out"] > 0
-    assert told["decisions that are 'none'"] == run.summary["decisions"]["none"] > 0
-    older = run.summary["decisions"]  # versions that counted the fallback's proofs as the solver's own
-    older["proven"] = older.get("proven", 0) + older.pop("proven_by_fallback")
-    assert {each.what: each.in_table for each in check_run(run)}["decisions that are 'proven'"] == older["proven"]
+    assert sum(run.summary["decisions"].values()) == run.summary["n_decisions"]
+    write_report(run, tmp_path / "page.html")
 
 
 def test_a_policy_may_say_anything_of_itself_that_a_record_takes(tmp_path):
     run = replay_log(_EVENTS, _JOBS, _Stranger())
     assert run.folder is None
     assert {"unproven_by_design"} <= set(run.summary["decisions"])
-    check_run(run)
     assert "of a stranger" in write_report(run, tmp_path / "page.html").read_text()
 
 
@@ -85,47 +78,22 @@ def test_the_published_clock_may_charge_more_samples_than_are_made():
     jobs = JobSet([job("a", up_s=3_000.0, down_s=2_000.0), job("b", submit_s=5, up_s=3_000.0, down_s=2_000.0)])
     run = replay_log(_EVENTS, jobs, EqualSharePolicy(), ReplaySettings(semantics=Semantics.PUBLISHED))
     assert run.summary["ledger"]["samples"] < 0
-    check_run(run)
+    one_run_page(run)
 
 
 def test_a_run_of_a_job_source_passes_and_its_reports_are_of_it(no_jobs_run):
-    check_run(no_jobs_run)
+    one_run_page(no_jobs_run)
     run = replay_log(_EVENTS, Scripted([job("a", work=150.0)]), EqualSharePolicy())
     assert run.summary["efficiency"]["u"] is None
     assert run.summary["bound"] is None
-    check_run(run)
+    one_run_page(run)
 
 
 @pytest.mark.parametrize("name", ["all_idle_run", "never_idle_run"])
 def test_odd_runs_pass(request, name):
-    check_run(request.getfixturevalue(name))
+    one_run_page(request.getfixturevalue(name))
 
 
 def test_a_run_without_yardsticks_or_end_passes():
-    check_run(replay_log(_EVENTS, _JOBS, with_efficiency=False, with_bound=False))
-    check_run(replay_log(_EVENTS, _JOBS, unlimited_work=True))
-
-
-def test_a_run_of_an_older_version_passes_without_what_it_did_not_write(sample_run):
-    record = copy.deepcopy(sample_run.record)
-    summary = record["summary"]
-    for key in (
-        "bound", "learning", "scores", "efficiency", "most_idle_nodes", "n_jobs_wider_than_the_pool", "deadlines",
-        "job_times", "fallback_examples",
-    ):  # fmt: skip
-        del summary[key]
-    for status in ("pruned", "failed", "stopped", "paused"):
-        assert summary["jobs"].pop(status) == 0
-    del record["inputs"]["jobs"]["source"]
-    decisions, jobs = sample_run.table("decisions"), sample_run.table("jobs")
-    rejected = [f"rejected_{name}" for name in ("process_status", "solver_status", "quality")]
-    decisions = decisions.drop_columns(["t_fwd_s", "counts", *rejected])
-    message = decisions["message"].dictionary_encode()
-    decisions = decisions.set_column(decisions.column_names.index("message"), "message", message)
-    of_sources = ["ended", "n_reports", "last_score", "best_score", "params"]
-    jobs = jobs.drop_columns([*of_sources, "deadline", "deadline_met"])
-    jobs = jobs.set_column(jobs.column_names.index("model"), "model", jobs["model"].dictionary_encode())
-    tables = {"decisions": decisions, "jobs": jobs}
-    tables |= {name: sample_run.table(name) for name in ("timings", "allocations")}
-    sums = check_run(RunResult(record, {}, None, tables))
-    assert {each.table for each in sums} == {"decisions", "timings", "jobs", "allocations"}
+    one_run_page(replay_log(_EVENTS, _JOBS, with_efficiency=False, with_bound=False))
+    one_run_page(replay_log(_EVENTS, _JOBS, unlimited_work=True))

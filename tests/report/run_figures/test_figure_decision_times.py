@@ -15,6 +15,7 @@ from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 BEHIND = (  # solver's status, of the process, of the answer, what was rejected; what that counts as
     ("optimal", "ok", "proven", None, "proven"),
@@ -35,7 +36,7 @@ def times_run(decide_s, behind=None, fallbacks=None) -> RunResult:
         for k, name in enumerate(("solver_status", "process_status", "quality", "fell_back_from"))
     }
     tables = {"timings": pa.table({"decide_s": pa.array(decide_s, pa.float64())}), "decisions": pa.table(decisions)}
-    return RunResult({"summary": {"fallbacks": fallbacks or {}}}, {}, None, tables)
+    return run_of({"summary": {"fallbacks": fallbacks or {}}}, tables)
 
 
 def test_quantiles_are_measured_times_and_zeros_are_counted_apart():

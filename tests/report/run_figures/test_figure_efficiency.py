@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.efficiency import EFFICIENCY, efficiency
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.tables import written
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 HOUR_US = 3_600_000_000
 START_US = 5 * HOUR_US
@@ -46,7 +46,7 @@ def efficiency_run(samples=40.0, dedicated=80.0, bound=50.0, *, done=None, there
         }
     inputs = {"jobs": {"source": source}, "events": {"metadata": {}}}
     record = {"config": {"window_start_us": START_US}, "inputs": inputs, "summary": summary}
-    return RunResult(record, {})
+    return run_of(record)
 
 
 def bars_of(found):

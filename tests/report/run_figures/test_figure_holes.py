@@ -12,6 +12,7 @@ from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.holes import HOLES, holes
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 HOUR_US = 3_600_000_000
 
@@ -29,7 +30,7 @@ def holes_run(held=(0, 6, 32), up_to=(256.0, 4096.0, 8192.0)) -> RunResult:
             "held_node_us": [hours * HOUR_US for hours in held],
         }
     )
-    return RunResult({}, {}, None, {"holes": table})
+    return run_of(tables={"holes": table})
 
 
 def test_shares_held_and_longer_are_worked_by_hand():
@@ -135,4 +136,4 @@ def test_a_log_without_holes_and_a_run_without_the_table_have_nothing_to_show(ne
     with pytest.raises(NothingToShowError, match="there are no holes"):
         holes(never_idle_run)
     with pytest.raises(NothingToShowError, match="before the holes were recorded"):
-        holes(RunResult({}, {}))
+        holes(run_of())

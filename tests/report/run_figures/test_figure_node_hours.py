@@ -8,6 +8,7 @@ from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.node_hours import NODE_HOURS, PARTS, node_hours
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 HOUR_US = 3_600_000_000
 
@@ -20,7 +21,7 @@ def ledger_run(useful=60, rescaling=10, lost=5, stalled=5, free=20) -> RunResult
     }  # fmt: skip
     ledger = {name: value * HOUR_US for name, value in hours.items()}
     ledger["idle_node_us"] = sum(ledger.values())
-    return RunResult({"summary": {"ledger": ledger}}, {})
+    return run_of({"summary": {"ledger": ledger}})
 
 
 def test_shares_are_those_of_the_books():

@@ -12,6 +12,7 @@ from bfreplay.report.run_figures.rescales import CAUSES, MEASURES, RESCALES, res
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 
 def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
@@ -33,7 +34,7 @@ def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
         }
     )
     ledger = {"gross_samples": gross, "rescale_samples": 15.0, "preempt_samples": 75.0}
-    return RunResult({"summary": {"ledger": ledger}}, {}, None, {"decisions": decisions})
+    return run_of({"summary": {"ledger": ledger}}, {"decisions": decisions})
 
 
 def test_each_decision_has_the_cause_that_it_followed():

@@ -10,6 +10,7 @@ from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.widths import WIDTHS, AtLeast, widths
 from tests.report.run_figures.drawn import check_page
+from tests.run_records import run_of
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", tz="UTC")
@@ -28,7 +29,7 @@ def widths_run(n_idle=(0, 4, 1, 4), held=((2, 20, 60), (1, 30, 50))) -> RunResul
         }
     )
     record = {"config": {"window_start_us": 0, "window_end_us": 100 * SECOND}}
-    return RunResult(record, {}, None, {"pool": pool, "allocations": allocations})
+    return run_of(record, {"pool": pool, "allocations": allocations})
 
 
 def test_shares_of_the_time_are_worked_by_hand():
@@ -114,7 +115,7 @@ def test_a_log_that_is_never_idle_and_a_run_without_the_table_have_nothing_to_sh
     with pytest.raises(NothingToShowError, match="no node was idle"):
         widths(never_idle_run)
     with pytest.raises(NothingToShowError, match="before the number of idle nodes was recorded"):
-        widths(RunResult({}, {}))
+        widths(run_of())
 
 
 def test_a_number_that_lasts_no_time_does_not_count():

@@ -105,7 +105,7 @@ class JobRows:
         self._interrupted: set[str] = set()
         self._has_earlier_runs = False
         self._dump_times = array("q")
-        self._n_completed = self._n_others = self._n_ends_told = 0
+        self._n_completed = self._n_others = self._n_ends_told = self._n_suspended = 0
 
     def add(self, row: JobRow, file: LogFile, clock: SlurmClock) -> None:
         """Count ``row``, and keep it or drop it with its reason."""
@@ -246,7 +246,8 @@ class JobRows:
         off_us = span_us - expected_us
         if abs(off_us) <= _SLACK_US:
             if row.suspended_us:
-                self._lint.facts["suspended jobs"] = self._lint.facts.get("suspended jobs", 0) + 1
+                self._n_suspended += 1
+                self._lint.facts["suspended jobs"] = self._n_suspended
             return
         to_hour_us = (off_us + _SLACK_US) % _HOUR_US
         sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT

@@ -12,6 +12,7 @@ from bfreplay.datasets.scheduler_logs.slurm.clock import Candidates, SlurmClock,
 from bfreplay.datasets.scheduler_logs.slurm.fields import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRow, JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
+from bfreplay.documents import Json
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
 """What to run on the cluster."""
@@ -87,7 +88,7 @@ def _row(job: Any, shown: str) -> JobRow:
     )
 
 
-def _time(times: dict[str, Any], name: str) -> Candidates | None:
+def _time(times: dict[str, Json], name: str) -> Candidates | None:
     if name not in times:
         raise _UnreadableError(f"a job without time.{name}")
     seconds = _number(times[name])

@@ -118,19 +118,19 @@ class SwfLog:
                 f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
             )
             return
-        self.lint.facts["time zone"] = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
+        evidence = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
         if is_epoch:
-            self.lint.facts["time zone"] = (
+            evidence = (
                 f"submit times are taken for seconds since 1970-01-01 UTC, as they would be years after the start of a "
                 f"log ({START}: {self.header.values.get(START, 'none')}): no zone is needed"
             )
         zone = self.header.values.get(ZONE)
-        if zone is None:
-            return
-        try:
-            record.timezone = named_zone(zone).key
-        except InputError:
-            self.lint.facts["time zone"] += f"; {ZONE} {zone!r} is no name of a zone and was not used"
+        if zone is not None:
+            try:
+                record.timezone = named_zone(zone).key
+            except InputError:
+                evidence += f"; {ZONE} {zone!r} is no name of a zone and was not used"
+        self.lint.facts["time zone"] = evidence
 
     def _add_unreadable(self, block: Block) -> None:
         self.lint.read(len(block.unreadable))

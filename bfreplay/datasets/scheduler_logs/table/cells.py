@@ -9,6 +9,7 @@ from typing import Any
 
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.scheduler_logs.table.units import UNIT_NS
+from bfreplay.documents import Cell
 
 MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
 """What stands where there is no value, in lower case."""
@@ -204,7 +205,7 @@ def first_word(value: Any) -> str:
     return words[0].lower().rstrip("+") if words else ""
 
 
-def shown(cells: Mapping[str, Any], *roles: str) -> str:
+def shown(cells: Mapping[str, Cell], *roles: str) -> str:
     """What stands in the cells of ``roles`` (those that there are), for the report."""
     values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
     return " / ".join(map(str, values))

@@ -25,6 +25,7 @@ from bfreplay.datasets.scheduler_logs.table.outages import is_node_word
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall, is_interval, is_number
 from bfreplay.datasets.scheduler_logs.table.units import SPAN_UNITS, unit_in_name
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
 UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
@@ -104,7 +105,7 @@ class JobRows:
                 fix="give it: --procs-per-node 48",
             )
 
-    def add(self, cells: Mapping[str, Any], line: int) -> None:
+    def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Make an interval of a row, or count why not."""
         state = first_word(cells.get("state"))
         job = self._job(cells.get("job"))
@@ -120,7 +121,7 @@ class JobRows:
         try:
             elapsed = self._elapsed(cells, end, line)
         except (ValueError, OverflowError) as error:
-            return self._unreadable("a running time that cannot be read", line, f"{cells['elapsed']}: {error}")
+            return self._unreadable("a running time that cannot be read", line, f"{shown(cells, 'elapsed')}: {error}")
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
@@ -174,7 +175,7 @@ class JobRows:
         self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, self._file, line)
 
     def _end(
-        self, cells: Mapping[str, Any], state: str, interval: tuple[int, int | None], elapsed: int | None, line: int
+        self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, line: int
     ) -> int | None:
         """End of a job; where there is none, the start plus the running time of a job that is over."""
         start_us, end_us = interval
@@ -190,7 +191,7 @@ class JobRows:
         return end_us
 
     def _check_elapsed(
-        self, cells: Mapping[str, Any], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, line: int
+        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, line: int
     ) -> None:
         off_us = span_us - elapsed_us
         if span_us < 0 or abs(off_us) <= slack_us:
@@ -200,7 +201,7 @@ class JobRows:
         self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end", "elapsed"))
 
     def _doubt_backwards(
-        self, cells: Mapping[str, Any], start_us: int, end_us: int | None, is_local: bool, line: int
+        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, line: int
     ) -> None:
         if end_us is not None and end_us < start_us:
             sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < _HOUR_US else BACKWARDS
@@ -215,7 +216,7 @@ class JobRows:
             for line in off:
                 self._lint.doubt(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
 
-    def _count(self, cells: Mapping[str, Any]) -> int | None:
+    def _count(self, cells: Mapping[str, Cell]) -> int | None:
         if not is_missing(cells.get("node_count")):
             count = count_in(cells["node_count"])
         elif is_missing(cells.get("processors")) or not self._options.procs_per_node:
@@ -226,7 +227,7 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed(self, cells: Mapping[str, Any], end: int | Wall | None, line: int) -> int | None:
+    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, line: int) -> int | None:
         """Running time; where there is an end to go by, one that cannot be read is a doubt only."""
         if is_missing(cells.get("elapsed")):
             return None
@@ -239,7 +240,7 @@ class JobRows:
             self._lint.doubt(ELAPSED_UNREADABLE, self._file, line, shown(cells, "elapsed"))
             return None
 
-    def _limit(self, cells: Mapping[str, Any], line: int) -> int | None:
+    def _limit(self, cells: Mapping[str, Cell], line: int) -> int | None:
         self._check_unit("limit", cells.get("limit"), line)
         return limit_us(cells.get("limit"), self._units.get("limit", "s"))
 

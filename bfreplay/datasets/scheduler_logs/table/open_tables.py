@@ -12,6 +12,7 @@ from bfreplay.datasets.scheduler_logs.table.cells import is_missing
 from bfreplay.datasets.scheduler_logs.table.columns import Columns
 from bfreplay.datasets.scheduler_logs.table.csv_rows import CsvTable, rows_of
 from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
+from bfreplay.documents import Cell
 
 CUT_END = "the last line has no end: the file may have been cut"
 _LOOKED_AT = 50
@@ -51,7 +52,7 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
 
 def rows_by_role(
     table: Table, columns: Columns, roles: Sequence[str], lint: Lint, unreadable: str
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+) -> Iterator[tuple[int, Mapping[str, Cell]]]:
     """Line (or row) numbers and the cells of each role; rows that cannot be split are dropped and doubted."""
     names = [columns.by_role[role] for role in roles]
     if isinstance(table, ParquetTable):

@@ -14,6 +14,7 @@ from bfreplay.datasets.scheduler_logs.table.cells import first_word, is_missing,
 from bfreplay.datasets.scheduler_logs.table.columns import plain
 from bfreplay.datasets.scheduler_logs.table.node_lists import NodeLists
 from bfreplay.datasets.scheduler_logs.table.times import Clock, is_interval, is_number
+from bfreplay.documents import Cell
 
 OUTAGES_UNREADABLE = "outages that cannot be read were left out: their nodes look idle"
 OUTAGES_BACKWARDS = "outages that end before they start were left out: their nodes look idle"
@@ -66,7 +67,7 @@ class OutageRows:
         self._constant, self._is_named = constant, is_named
         self._units = {} if units is None else units
 
-    def add(self, cells: Mapping[str, Any], line: int) -> None:
+    def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Make an outage of a row, or count why not."""
         word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         state = outage_state(word)
@@ -91,7 +92,9 @@ class OutageRows:
             try:
                 nodes, text = self._lists.ids(cells["nodes"])
             except ValueError as error:
-                return self._dropped("an outage that cannot be read", line, f"{cells['nodes']}: {error}", is_doubt=True)
+                return self._dropped(
+                    "an outage that cannot be read", line, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
+                )
             if not text:  # written as "all" if it were the machine
                 return self._dropped("an outage without nodes", line, cells["nodes"], is_doubt=True)
         if interval[1] is not None and interval[1] < interval[0]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
@@ -31,6 +30,7 @@ from bfreplay.datasets.scheduler_logs.table.outages import (
 from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
 from bfreplay.datasets.scheduler_logs.table.time_formats import READABLE_TIMES, how_to_read
 from bfreplay.datasets.scheduler_logs.table.times import Clock
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 _OWN_FORMATS = (  # columns by which other readers know their logs
@@ -191,7 +191,7 @@ def _check_join(columns: Columns, file: LogFile) -> None:
 def _note_columns(
     record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
 ) -> None:
-    taken: dict[str, Any] = {
+    taken: dict[str, Json] = {
         role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
     }
     limit = columns.limit_of_unknown_unit

@@ -1,0 +1,75 @@
+"""What a job is charged when its nodes change: the one rule, which every other module calls.
+
+The rule is BFTrainer's (arXiv:2106.12091, section III): a job that gains nodes gives up ``scale_up_cost_s`` seconds of
+the rate that it had before, and a job that loses nodes ``scale_down_cost_s`` seconds of it, by a decision or by a
+reclaim alike. Without nodes its rate is 0, so a start is free. A job that keeps its count is charged nothing.
+
+Rates are in samples or in units of an objective, per second; the cost is in the same unit. At a rate of 1 it is the
+seconds of the pause. Compiled loops may call every function but the last two, which are for arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled_within
+
+_Floats = NDArray[np.float64]
+_Counts = NDArray[np.int64]
+_Real = TypeVar("_Real", float, _Floats)
+
+
+@compiled_within
+def growth_cost(rate_before: _Real, scale_up_cost_s: _Real) -> _Real:
+    """Cost of gaining nodes, however many."""
+    return rate_before * scale_up_cost_s
+
+
+@compiled_within
+def shrink_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
+    """Cost of losing nodes by a decision, however many."""
+    return rate_before * scale_down_cost_s
+
+
+@compiled_within
+def preemption_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
+    """Cost of losing nodes to a reclaim, however many go at once."""
+    return shrink_cost(rate_before, scale_down_cost_s)
+
+
+@compiled_within
+def move_cost(growth: _Real, shrink: _Real) -> _Real:
+    """Cost of moving to nodes of another type, from the costs of gaining and of losing some: the job does both."""
+    return growth + shrink
+
+
+@compiled_within
+def charged_rate(rate: float, count: int, min_nodes: int, is_published: bool = False) -> float:
+    """Rate by which a job on ``count`` nodes is charged, if its curve says ``rate`` there.
+
+    A job left with fewer than ``min_nodes`` by a reclaim makes nothing, so nothing is charged; the published accounting
+    charges its curve at that count all the same.
+    """
+    return rate if is_published or count >= min_nodes else 0.0
+
+
+@compiled_within
+def rescale_cost(rate_before: float, before: int, after: int, up_s: float, down_s: float) -> float:
+    """Cost of a decision that takes a job from ``before`` nodes to ``after``."""
+    if after > before:
+        return growth_cost(rate_before, up_s)
+    return shrink_cost(rate_before, down_s) if after < before else 0.0
+
+
+def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:
+    """``charged_rate`` of many jobs, (J,)."""
+    return np.where(count >= min_nodes, rate, 0.0)
+
+
+def rescale_costs(rate_before: _Floats, before: _Counts, after: _Counts, up_s: _Floats, down_s: _Floats) -> _Floats:
+    """``rescale_cost`` of arrays that fit together, such as (J, 1) and (K + 1,)."""
+    shrinking = np.where(after < before, shrink_cost(rate_before, down_s), 0.0)
+    return np.where(after > before, growth_cost(rate_before, up_s), shrinking)
