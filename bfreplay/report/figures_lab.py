@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.look import Look, looks
+from bfreplay.report.look import Look, Trace, looks
 from bfreplay.report.picture_file import FORMATS, write_figure
 from bfreplay.result_folders.lab import LabResult
 
@@ -93,7 +93,7 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
     """Draw ``profile_curves``: the share of decisions within tau times the fastest pair's time, log tau from 1."""
     right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
 
-    def draw(axes: Axes, curve: Curve, style: dict[str, Any]) -> None:
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
         x, y = np.append(curve.x[:-1], right), curve.y
         steps = max(1, len(x) // 8)
         axes.plot(x, y, drawstyle="steps-post", markevery=(0, steps), **style)
@@ -113,7 +113,7 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
 def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
     """Draw ``time_by_size_curves``, both axes logarithmic."""
 
-    def draw(axes: Axes, curve: Curve, style: dict[str, Any]) -> None:
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
         axes.plot(curve.x, curve.y * 1e3, **style)
 
     figure, panels = _lines(curves, draw, "Median time of a proven decision, by size")
@@ -246,14 +246,14 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list
     return figure, grid[: len(formulations)]
 
 
-def _handle(style: dict[str, Any]) -> Line2D:
+def _handle(style: Trace) -> Line2D:
     """For a legend of back ends: the marker belongs to a formulation."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])
 
 
-def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> dict[str, Any]:
+def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> Trace:
     if curve.pair == EXACT:
         return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
     mine = look[(curve.formulation, curve.backend)]

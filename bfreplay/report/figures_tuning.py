@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.idleness_axes import dress, new_figure
-from bfreplay.report.look import MARKERS, OKABE_ITO
+from bfreplay.report.look import MARKERS, OKABE_ITO, Trace
 from bfreplay.report.picture_file import FORMATS, save_picture
 from bfreplay.result_folders.tuning import Tuning, TuningRecord
 from bfreplay.wording import count
@@ -154,7 +154,7 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     numbers = record.grid.max_parallel
     for line in lines:
         k = numbers.index(line.max_parallel)
-        look: dict[str, Any] = {
+        look: Trace = {
             "color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5,
             "markerfacecolor": OKABE_ITO[k % len(OKABE_ITO)] if line.part == "tuning" else "white", "clip_on": False,
         }  # fmt: skip

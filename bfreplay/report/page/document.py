@@ -25,6 +25,7 @@ from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
 from bfreplay.report.page.sections import Section, figure_sections, job_sections
 from bfreplay.report.tables import Column, exact, written
+from bfreplay.result_folders.records import JsonObject
 
 if TYPE_CHECKING:
     from bfreplay.result_folders.comparison import RunComparison
@@ -66,7 +67,7 @@ class Page:
     books: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
     runs: Sequence[Provenance]
-    window: Mapping[str, Any]
+    window: JsonObject
 
 
 def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
@@ -242,7 +243,7 @@ def _title(runs: Sequence[RunResult]) -> str:
     return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
-def _window(run: RunResult) -> dict[str, Any]:
+def _window(run: RunResult) -> JsonObject:
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of, relative_loss
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
@@ -141,11 +142,9 @@ def test_within_a_gap_counts_as_proven_only_with_a_bound(bound, outcome):
 
 
 def test_of_two_that_won_as_often_the_one_of_smaller_mean_wins():
-    rows = [
-        {"pair": pair, "proven": 1, "fastest": 1, "sgm_s": mean, "decisions": 2, "times_exact": None}
-        for pair, mean in (("a", 2.0), ("b", 1.0))
-    ]
-    assert winner(rows)["pair"] == "b"
+    (row,) = summarise([answer(0, "a on x")], ["a on x"], 1.0)
+    rows = [replace(row, pair=pair, fastest=1, sgm_s=mean) for pair, mean in (("a", 2.0), ("b", 1.0))]
+    assert winner(rows).pair == "b"
 
 
 @pytest.mark.parametrize(("objective", "optimum", "loss"), [(9.0, 10.0, 0.1), (0.1, 0.2, 0.1), (-30.0, -20.0, 0.5)])

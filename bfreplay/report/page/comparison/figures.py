@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bfreplay.report.figures_runs import Differences, Steps
+from bfreplay.report.look import Trace
 from bfreplay.report.page.comparison.tables import bin_words
 from bfreplay.report.run_figures.figure import PageFigure
 from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
@@ -32,13 +32,13 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
     a run with the difference of each bin.
     """
     room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
-    layout: dict[str, Any] = {
+    layout: Trace = {
         "xaxis": {"time": True, "anchor": axis(len(found))},
         "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, mine in enumerate(found):
         number = run_number(mine.run)
@@ -109,8 +109,8 @@ def over_time_words(found: Sequence[Differences], record: ComparisonRecord) -> s
 
 def causes_page(found: Sequence[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
-    layout: dict[str, Any] = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
-    traces: list[dict[str, Any]] = []
+    layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
+    traces: list[Trace] = []
     n_rows = [len(steps.sizes) + 1 for steps in found]
     room = sum(n_rows) * _ROW_HEIGHT + len(found) * _PANEL_FOOT
     above = 0
@@ -173,7 +173,7 @@ def causes_words(found: Sequence[Steps]) -> str:
     return "\n".join(told)
 
 
-def _band(name: str, statistic: str, role: str, words: str) -> dict[str, Any]:
+def _band(name: str, statistic: str, role: str, words: str) -> Trace:
     """An edge of a band."""
     return {
         "type": "scatter",
