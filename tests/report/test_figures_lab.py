@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
@@ -172,6 +173,20 @@ def test_what_is_no_lab_folder_is_refused(worked, tmp_path):
         LabResult.load(tmp_path / "nowhere")
     (worked / "lab.json").write_text(json.dumps({"schema_version": 0}))
     with pytest.raises(InputError, match="another schema version"):
+        LabResult.load(worked)
+
+
+def test_a_changed_table_is_refused_by_name(worked):
+    pq.write_table(pq.read_table(worked / "profile.parquet").slice(1), worked / "profile.parquet")
+    with pytest.raises(InputError, match=r"not the one that was written with this lab[\s\S]*profile\.parquet"):
+        LabResult.load(worked).check()
+
+
+def test_a_record_without_an_entry_is_refused_with_the_command_that_makes_it_again(worked):
+    record = json.loads((worked / "lab.json").read_text())
+    del record["sampling"]["taken"]
+    (worked / "lab.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"sampling[\s\S]*make it again: 'bfreplay compare formulations --out'"):
         LabResult.load(worked)
 
 

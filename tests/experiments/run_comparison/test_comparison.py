@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay import load_events
@@ -236,6 +237,19 @@ def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, 
     assert len(RunComparison.load(tmp_path / "found").pairs) == 1
     with pytest.raises(InputError, match="not a comparison folder"):
         RunComparison.load(folders[0])
+
+
+def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_path):
+    place = tmp_path / "found"
+    compare_runs(folders[:2], out=place, **FEW)
+    pq.write_table(pq.read_table(place / "hours.parquet").slice(1), place / "hours.parquet")
+    with pytest.raises(InputError, match=r"written with this comparison[\s\S]*hours\.parquet"):
+        RunComparison.load(place).table("hours")
+    record = json.loads((place / "comparison.json").read_text())
+    del record["pairs"][0]["causes"]["rescaling"]
+    (place / "comparison.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"rescaling[\s\S]*make it again: 'bfreplay compare runs --out'"):
+        RunComparison.load(place)
 
 
 def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_path):
