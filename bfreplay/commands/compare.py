@@ -100,8 +100,8 @@ def formulations(
             **asked, out=out, overwrite=force, pictures=pictures, progress=progress,
             session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
         )  # fmt: skip
-    click.echo(json_text(result.record) if as_json else render(result))
-    if is_strict and any(row["wrong"] for row in result.record["summary"]):
+    click.echo(json_text(result.record.to_json()) if as_json else render(result))
+    if is_strict and any(row.wrong for row in result.record.summary):
         sys.exit(1)
 
 

@@ -51,4 +51,4 @@ def runs(
         runs, **asked, out=out, overwrite=force, pictures=pictures,
         session={"command": shlex.join(["bfreplay", *sys.argv[1:]])},
     )  # fmt: skip
-    click.echo(json_text(result.record) if as_json else render(result))
+    click.echo(json_text(result.record.to_json()) if as_json else render(result))

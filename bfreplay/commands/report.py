@@ -43,12 +43,11 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     if len(runs) == 1:
         write_report(runs[0], out, overwrite=force)
     else:
-        from bfreplay.experiments import compare_runs
-        from bfreplay.report.figures_runs import SavedComparison
+        from bfreplay.experiments import RunComparison, compare_runs
 
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
             compare_runs(runs, out=comparison, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])})
-            write_comparison_report(runs, SavedComparison(comparison), out, overwrite=force)
+            write_comparison_report(runs, RunComparison.load(comparison), out, overwrite=force)
     if not quiet:
         click.echo(f"Report: {out.resolve()}", err=True)

@@ -81,7 +81,7 @@ def tune(
             click.echo("Stopped: finished runs stay. The same command goes on from there.", err=True)
         raise
     _draw(found, out, picture, force=force, quiet=quiet)
-    click.echo(json_text(found.record) if as_json else render(found))
+    click.echo(json_text(found.record.to_json()) if as_json else render(found))
 
 
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.look import Look, looks
+from bfreplay.report.look import Look, Trace, looks
 from bfreplay.report.picture_file import FORMATS, write_figure
-from bfreplay.result_folders import LAB, ResultTables, SavedResult
+from bfreplay.result_folders.lab import LabResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,12 +41,6 @@ _OUTCOME_FILL = {
 _GREY = "#C8C8C8"
 
 
-class SavedLab(SavedResult):
-    """A lab folder; its record has been read. Raises ``InputError`` where it is none."""
-
-    kind = LAB
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """One pair's line: N points ``x``, ``y`` (N,) float64, x ascending."""
@@ -58,7 +52,7 @@ class Curve:
     y: NDArray[np.float64]
 
 
-def profile_curves(lab: ResultTables, field: str = "milp") -> list[Curve]:
+def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
     """Performance profiles as steps: from ``x[i]`` on, ``y[i]`` of the decisions. Best first: largest area over log x.
 
     Every curve goes on to the largest ratio of the field.
@@ -75,7 +69,7 @@ def profile_curves(lab: ResultTables, field: str = "milp") -> list[Curve]:
     return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
 
 
-def time_by_size_curves(lab: ResultTables) -> list[Curve]:
+def time_by_size_curves(lab: LabResult) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
     rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
@@ -88,7 +82,7 @@ def time_by_size_curves(lab: ResultTables) -> list[Curve]:
     return curves
 
 
-def outcome_shares(lab: ResultTables) -> tuple[list[str], NDArray[np.float64]]:
+def outcome_shares(lab: LabResult) -> tuple[list[str], NDArray[np.float64]]:
     """Pairs (P), most proven first, and ``(P, len(OUTCOMES))`` shares of their answers; a row sums to 1."""
     rows = sorted(lab.table("summary").to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
     counts = np.array([[row[outcome] for outcome in OUTCOMES] for row in rows], dtype=np.float64)
@@ -99,7 +93,7 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
     """Draw ``profile_curves``: the share of decisions within tau times the fastest pair's time, log tau from 1."""
     right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
 
-    def draw(axes: Axes, curve: Curve, style: dict[str, Any]) -> None:
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
         x, y = np.append(curve.x[:-1], right), curve.y
         steps = max(1, len(x) // 8)
         axes.plot(x, y, drawstyle="steps-post", markevery=(0, steps), **style)
@@ -119,7 +113,7 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
 def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
     """Draw ``time_by_size_curves``, both axes logarithmic."""
 
-    def draw(axes: Axes, curve: Curve, style: dict[str, Any]) -> None:
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
         axes.plot(curve.x, curve.y * 1e3, **style)
 
     figure, panels = _lines(curves, draw, "Median time of a proven decision, by size")
@@ -169,8 +163,8 @@ def draw_lab(folder: Path) -> list[Path]:
     InputError
         It is no lab folder, or lacks a table.
     """
-    lab = SavedLab(folder)
-    n_decisions = int(lab.record["sampling"]["taken"])
+    lab = LabResult.load(folder)
+    n_decisions = lab.record.sampling.taken
     figures = {
         "performance-profile": draw_profile(profile_curves(lab), n_decisions),
         "time-by-size": draw_time_by_size(time_by_size_curves(lab)),
@@ -184,7 +178,7 @@ def draw_lab(folder: Path) -> list[Path]:
     return written
 
 
-def _pairs(lab: ResultTables) -> list[tuple[str, str, str]]:
+def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
     columns = [lab.table("summary").column(name).to_pylist() for name in ("pair", "formulation", "backend")]
     return list(zip(*columns, strict=True))
 
@@ -252,14 +246,14 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list
     return figure, grid[: len(formulations)]
 
 
-def _handle(style: dict[str, Any]) -> Line2D:
+def _handle(style: Trace) -> Line2D:
     """For a legend of back ends: the marker belongs to a formulation."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])
 
 
-def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> dict[str, Any]:
+def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> Trace:
     if curve.pair == EXACT:
         return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
     mine = look[(curve.formulation, curve.backend)]

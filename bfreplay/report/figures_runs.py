@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, settled
 from bfreplay.report.look import LINES, OKABE_ITO
 from bfreplay.report.picture_file import FORMATS, write_figure
-from bfreplay.result_folders import COMPARISON, SavedResult
+from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +33,6 @@ _DAY_US = 86_400_000_000
 _PANEL = 3.0
 _MOST_BARS = 400
 _NEXT_TO_NOTHING = 1e-6
-
-
-class SavedComparison(SavedResult):
-    """A comparison folder; its record has been read. Raises ``InputError`` where it is none."""
-
-    kind = COMPARISON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,21 +89,21 @@ class Steps:
         return tuple(float(sum(self.sizes[:k])) for k in range(len(self.sizes)))
 
 
-def differences_over_time(comparison: SavedComparison) -> list[Differences]:
+def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     hours = comparison.table("hours")
     cumulative = comparison.table("cumulative")
-    base = _of_run(hours, comparison.record["runs"][0]["run"])
+    base = _of_run(hours, comparison.record.runs[0].run)
     edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
     first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
     found = []
-    for pair in comparison.record["pairs"]:
-        mine, line = _of_run(hours, pair["run"]), _of_run(cumulative, pair["run"])
+    for pair in comparison.pairs:
+        mine, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
         share = _percent_of(pair)
         change = np.asarray(mine["samples"]) - np.asarray(base["samples"])
         found.append(
             Differences(
-                pair["run"],
+                pair.run,
                 np.append(edges[first], edges[-1]),
                 np.add.reduceat(change, first) * share,
                 _times(line["time"]),
@@ -120,26 +113,24 @@ def differences_over_time(comparison: SavedComparison) -> list[Differences]:
     return found
 
 
-def waterfalls(comparison: SavedComparison) -> list[Steps]:
+def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
-    pairs = comparison.record["pairs"]
+    pairs = comparison.pairs
     kept = [
-        name
-        for name in PARTS
-        if any(abs(pair["causes"][name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
+        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
     ]
     return [
         Steps(
-            pair["run"],
+            pair.run,
             tuple(PARTS[name] for name in kept),
-            tuple(pair["causes"][name] * _percent_of(pair) for name in kept),
-            pair["samples"]["difference"] * _percent_of(pair),
+            tuple(pair.causes[name] * _percent_of(pair) for name in kept),
+            pair.samples.difference * _percent_of(pair),
         )
         for pair in pairs
     ]
 
 
-def draw_over_time(found: list[Differences], record: Mapping[str, Any]) -> Figure:
+def draw_over_time(found: list[Differences], record: ComparisonRecord) -> Figure:
     """Draw ``differences_over_time``: two panels a run, the bars of the bins and below them the cumulative difference.
 
     ``record`` says whether times are those of a calendar, and what the runs are called.
@@ -147,8 +138,8 @@ def draw_over_time(found: list[Differences], record: Mapping[str, Any]) -> Figur
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
     grid = figure.subplots(2 * len(found), 1, sharex=True, height_ratios=[1.0, 1.4] * len(found))
     panels = np.atleast_1d(grid).tolist()
-    metadata = record["inputs"]["events"]["metadata"]
-    zero_us = record["config"]["window_start_us"] if metadata.get("time_origin") == "relative" else 0
+    start_us, end_us = record.config.window_start_us, record.config.window_end_us
+    zero_us = start_us if record.is_relative else 0
     for k, mine in enumerate(found):
         above, below = panels[2 * k], panels[2 * k + 1]
         above.stairs(mine.difference, (mine.edge_us - zero_us) / _DAY_US, fill=True, color=_BLUE, linewidth=0.0)
@@ -160,16 +151,15 @@ def draw_over_time(found: list[Differences], record: Mapping[str, Any]) -> Figur
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             axes.yaxis.set_major_formatter(_signed_tick)
             dress(axes)
-    start_us, end_us = (record["config"][key] for key in ("window_start_us", "window_end_us"))
     panels[-1].set_xlim((start_us - zero_us) / _DAY_US, (end_us - zero_us) / _DAY_US)
-    if zero_us or metadata.get("time_origin") == "relative":
+    if record.is_relative:
         elapsed_axis(panels[-1], (end_us - start_us) / _DAY_US)
     else:
         calendar_axis(panels[-1], start_us, end_us, "UTC")
     return settled(figure)
 
 
-def draw_causes(found: list[Steps], record: Mapping[str, Any]) -> Figure:
+def draw_causes(found: list[Steps], record: ComparisonRecord) -> Figure:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
     figure = new_figure(9.0, 0.6 + _PANEL * len(found))
     for axes, steps in zip(np.atleast_1d(figure.subplots(len(found), 1, sharex=True)).tolist(), found, strict=True):
@@ -205,7 +195,7 @@ def draw_comparison(folder: Path) -> list[Path]:
     InputError
         It is no comparison folder, or lacks a table.
     """
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     figures = {
         "differences-over-time": draw_over_time(differences_over_time(comparison), comparison.record),
         "causes": draw_causes(waterfalls(comparison), comparison.record),
@@ -245,16 +235,16 @@ def _signed_tick(value: float, _position: float) -> str:
     return "0" if abs(value) < 1e-12 else f"{value:+g}"
 
 
-def _names(record: Mapping[str, Any], run: str) -> str:
+def _names(record: ComparisonRecord, run: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    name = {each["run"]: each["name"] for each in record["runs"]}
-    first = record["runs"][0]["run"]
+    name = {each.run: each.name for each in record.runs}
+    first = record.runs[0].run
     return " against ".join(label if name[label] is None else f"{label} ({name[label]})" for label in (run, first))
 
 
-def _percent_of(pair: Mapping[str, Any]) -> float:
+def _percent_of(pair: RunDifference) -> float:
     """What makes samples percent of the baseline's, or of the other run's where the baseline has none."""
-    below = pair["samples"]["baseline"] or pair["samples"]["other"]
+    below = pair.samples.baseline or pair.samples.other
     return 100.0 / below if below else 0.0
 
 

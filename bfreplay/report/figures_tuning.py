@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.idleness_axes import dress, new_figure
-from bfreplay.report.look import MARKERS, OKABE_ITO
+from bfreplay.report.look import MARKERS, OKABE_ITO, Trace
 from bfreplay.report.picture_file import FORMATS, save_picture
-from bfreplay.result_folders import TUNING, read_documents
+from bfreplay.result_folders.tuning import Tuning, TuningRecord
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -69,15 +68,15 @@ class NumberLine:
     share: NDArray[np.float64]
 
 
-def forward_time_lines(record: Mapping[str, Any]) -> list[ForwardTimeLine]:
+def forward_time_lines(record: TuningRecord) -> list[ForwardTimeLine]:
     """One entry a part and max_parallel."""
-    grid = record["grid"]
-    fixed = np.array([each for each in grid["t_fwd"] if each != _AUTO], dtype=np.float64)
+    grid = record.grid
+    fixed = np.array([each for each in grid.t_fwd if each != _AUTO], dtype=np.float64)
     found = []
     for part in _PARTS:
-        share = 100 * relative_to_best(np.array(record["parts"][part]["share"], dtype=np.float64))
-        for m, number in enumerate(grid["max_parallel"]):
-            auto = float(share[-1, m]) if _AUTO in grid["t_fwd"] else None
+        share = 100 * relative_to_best(np.array(record.parts[part].share, dtype=np.float64))
+        for m, number in enumerate(grid.max_parallel):
+            auto = float(share[-1, m]) if _AUTO in grid.t_fwd else None
             found.append(ForwardTimeLine(part, number, fixed, share[: fixed.size, m], auto))
     return found
 
@@ -90,22 +89,22 @@ def relative_to_best(share: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def number_lines(record: Mapping[str, Any]) -> list[NumberLine]:
+def number_lines(record: TuningRecord) -> list[NumberLine]:
     """One entry a part."""
-    grid = record["grid"]
-    row = grid["t_fwd"].index(record["recommended"]["t_fwd"])
-    numbers = np.array(grid["max_parallel"], dtype=np.int64)
-    return [NumberLine(part, numbers, 100 * np.array(record["parts"][part]["share"][row])) for part in _PARTS]
+    grid = record.grid
+    row = grid.t_fwd.index(record.recommended.t_fwd)
+    numbers = np.array(grid.max_parallel, dtype=np.int64)
+    return [NumberLine(part, numbers, 100 * np.array(record.parts[part].share[row])) for part in _PARTS]
 
 
-def flat_range(record: Mapping[str, Any]) -> tuple[float, float] | None:
+def flat_range(record: TuningRecord) -> tuple[float, float] | None:
     """Fixed times that are nearly as good as the best one, for the recommended max_parallel."""
-    mine = next(each for each in record["columns"] if each["max_parallel"] == record["recommended"]["max_parallel"])
-    flat = mine["flat"][0]
+    mine = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
+    flat = mine.flat[0]
     return None if flat is None else (float(flat[0]), float(flat[1]))
 
 
-def tuning_figure(record: Mapping[str, Any]) -> Figure:
+def tuning_figure(record: TuningRecord) -> Figure:
     """Draw the record of a tuning.
 
     At left against t_fwd, a line for each max_parallel, as share of its best; solid where it was tuned and dashed where
@@ -134,42 +133,41 @@ def draw_tuning(folder: Path) -> list[Path]:
     InputError
         It is none.
     """
-    (record,) = read_documents(folder, TUNING)
-    figure = tuning_figure(record)
+    figure = tuning_figure(Tuning.load(folder).record)
     written = [folder / f"tuning.{ending}" for ending in FORMATS]
     for file in written:
         save_picture(figure, file, overwrite=True)
     return written
 
 
-def _draw_forward_times(axes: Axes, record: Mapping[str, Any]) -> None:
-    recommended = record["recommended"]
+def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
+    recommended = record.recommended
     lines = forward_time_lines(record)
     fixed = lines[0].t_fwd_s
     auto_at = _FAR * float(fixed[-1]) if fixed.size else 1.0
     flat = flat_range(record)
     if flat is not None:
         low, high = flat if flat[0] < flat[1] else (flat[0] / 1.08, flat[1] * 1.08)
-        within = 100 * record["config"]["flat"][0]
+        within = 100 * record.config.flat[0]
         axes.axvspan(low, high, color=_SHADE, linewidth=0.0, zorder=0,
                      label=f"within {within:g} % of the best fixed")  # fmt: skip
-    numbers = record["grid"]["max_parallel"]
+    numbers = record.grid.max_parallel
     for line in lines:
         k = numbers.index(line.max_parallel)
-        look: dict[str, Any] = {
+        look: Trace = {
             "color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5,
             "markerfacecolor": OKABE_ITO[k % len(OKABE_ITO)] if line.part == "tuning" else "white", "clip_on": False,
         }  # fmt: skip
-        is_mine = line.max_parallel == recommended["max_parallel"]
+        is_mine = line.max_parallel == recommended.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
         axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_mine else 1.2,
                   label=label, zorder=4 if is_mine else 3, **look)  # fmt: skip
         if line.auto is not None:
             axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed.size else label, **look)
-    column = numbers.index(recommended["max_parallel"])
-    row = record["grid"]["t_fwd"].index(recommended["t_fwd"])
-    at = auto_at if recommended["t_fwd"] == _AUTO else recommended["t_fwd"]
-    _mark(axes, at, 100 * float(relative_to_best(np.array(record["parts"]["tuning"]["share"]))[row, column]))
+    column = numbers.index(recommended.max_parallel)
+    row = record.grid.t_fwd.index(recommended.t_fwd)
+    at = auto_at if isinstance(recommended.t_fwd, str) else recommended.t_fwd
+    _mark(axes, at, 100 * float(relative_to_best(np.array(record.parts["tuning"].share))[row, column]))
     _dashes_legend(axes)
     axes.set_xscale("log")
     ticks = {float(each): f"{each:g}" for each in fixed}
@@ -182,19 +180,19 @@ def _draw_forward_times(axes: Axes, record: Mapping[str, Any]) -> None:
     axes.set_xlabel("T_fwd, s", fontsize=10)
 
 
-def _draw_numbers(axes: Axes, record: Mapping[str, Any]) -> None:
-    recommended = record["recommended"]
+def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
+    recommended = record.recommended
     for line in number_lines(record):
         dashes = _PARTS[line.part][1]
         axes.plot(line.max_parallel, line.share, color=_GREY, linestyle=dashes, linewidth=1.6, marker="o",
                   markersize=4.5, markerfacecolor=_GREY if line.part == "tuning" else "white")  # fmt: skip
-    column = record["grid"]["max_parallel"].index(recommended["max_parallel"])
-    _mark(axes, recommended["max_parallel"], float(number_lines(record)[0].share[column]))
+    column = record.grid.max_parallel.index(recommended.max_parallel)
+    _mark(axes, recommended.max_parallel, float(number_lines(record)[0].share[column]))
     axes.set_xscale("log")
-    numbers = record["grid"]["max_parallel"]
+    numbers = record.grid.max_parallel
     axes.set_xticks(numbers, labels=[f"{each:,}" for each in numbers])
     axes.minorticks_off()
-    t_fwd = recommended["t_fwd"]
+    t_fwd = recommended.t_fwd
     axes.set_xlabel(f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}", fontsize=10)
 
 
@@ -224,7 +222,7 @@ def _dashes_legend(axes: Axes) -> None:
         axes.plot([], [], color=_GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
 
 
-def _measure(record: Mapping[str, Any]) -> str:
-    measures = {record["parts"][part]["measure"] for part in _PARTS}
+def _measure(record: TuningRecord) -> str:
+    measures = {record.parts[part].measure for part in _PARTS}
     words = {"samples": "samples", "finish": "speed of doing all work"}
     return " or ".join(words[each] for each in sorted(measures, reverse=True))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+Trace = dict[str, Any]
+"""A trace, an axis or a style, as Plotly and matplotlib take it."""
 
 Dashes = str | tuple[int, tuple[int, ...]]
 

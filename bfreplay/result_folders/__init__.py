@@ -1,9 +1,16 @@
 """What every command that writes a folder of results does alike: it appears whole or not at all, and is read again."""
 
 from bfreplay.result_folders.kinds import COMPARISON, LAB, RUN, SWEEP, TUNING, ResultKind
-from bfreplay.result_folders.reading import Result, ResultTables, SavedResult, check_digest, digest, read_documents
+from bfreplay.result_folders.reading import Result, check_digest, digest, read_documents
 from bfreplay.result_folders.records import ResultRecord, typed
-from bfreplay.result_folders.writing import FAILURES, check_target, new_folder, record_json, write_record
+from bfreplay.result_folders.writing import (
+    FAILURES,
+    check_target,
+    new_folder,
+    record_json,
+    write_record,
+    write_result,
+)
 
 __all__ = [
     "COMPARISON",
@@ -15,8 +22,6 @@ __all__ = [
     "Result",
     "ResultKind",
     "ResultRecord",
-    "ResultTables",
-    "SavedResult",
     "check_digest",
     "check_target",
     "digest",
@@ -25,4 +30,5 @@ __all__ = [
     "record_json",
     "typed",
     "write_record",
+    "write_result",
 ]

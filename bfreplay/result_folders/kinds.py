@@ -51,7 +51,8 @@ RUN = ResultKind(
 LAB = ResultKind(
     word="lab",
     record_file="lab.json",
-    schema_version=1,
+    schema_version=2,
+    also_reads=(1,),  # without checksums
     made_by="bfreplay compare formulations --out",
 )
 """One comparison of formulations."""
@@ -59,7 +60,8 @@ LAB = ResultKind(
 COMPARISON = ResultKind(
     word="comparison",
     record_file="comparison.json",
-    schema_version=1,
+    schema_version=2,
+    also_reads=(1,),  # without checksums
     made_by="bfreplay compare runs --out",
 )
 """Paired differences of finished replays."""

@@ -105,18 +105,45 @@ def _printable_table(table: pa.Table) -> pa.Table:
     return table
 
 
-class ResultTables:
-    """Tables of a result by name: those in memory, and those of its folder, read when first asked for."""
+@dataclass(frozen=True, repr=False)
+class Result(Generic[_Record]):
+    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
+
+    Parameters
+    ----------
+    record
+        Contents of the folder's JSON document.
+    folder
+        Where it lies; ``None`` in memory.
+    tables
+        Tables in memory by name; read from the folder when they are asked for otherwise.
+    """
 
     kind: ClassVar[ResultKind]
+    record_type: ClassVar[type[ResultRecord]]
     schemas: ClassVar[Mapping[str, pa.Schema]] = {}  # of tables that are written with one
-    folder: Path | None
-    tables: dict[str, pa.Table]
+
+    record: _Record
+    folder: Path | None = None
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a folder.
+
+        Raises
+        ------
+        InputError
+            It is none of this kind, damaged, or of another schema version.
+        """
+        path = Path(folder)
+        (document,) = read_documents(path, cls.kind)
+        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name; empty where none was recorded."""
-        return {}
+        """SHA-256 of the folder's tables by file name; none in memory, and of folders without checksums."""
+        return self.record.sha256
 
     def table(self, name: str) -> pa.Table:
         """Table ``name``, without ``.parquet``.
@@ -126,6 +153,9 @@ class ResultTables:
         InputError
             There is no such table, or its file is damaged, or not the one that was written.
         """
+        return self._read(name)
+
+    def _read(self, name: str) -> pa.Table:
         if name not in self.tables:
             path = None if self.folder is None else self.folder / f"{name}.parquet"
             if path is None or not path.exists():
@@ -171,61 +201,13 @@ class ResultTables:
         """Read every table that the folder should have; returns how many. Raises as ``table`` does."""
         names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
         for name in names:
-            self.table(name)
+            self._read(name)
         return len(names)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Table ``name`` as a data frame; raises as ``table`` does."""
-        frame: pd.DataFrame = self.table(name).to_pandas()
+        frame: pd.DataFrame = self._read(name).to_pandas()
         return frame
-
-
-class SavedResult(ResultTables):
-    """A folder of results whose record is plain JSON."""
-
-    def __init__(self, folder: Path) -> None:
-        self.record = read_documents(folder, self.kind)[0]
-        self.folder = folder
-        self.tables = {}
-
-
-@dataclass(frozen=True, repr=False)
-class Result(ResultTables, Generic[_Record]):
-    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
-
-    Parameters
-    ----------
-    record
-        Contents of the folder's JSON document.
-    folder
-        Where it lies; ``None`` in memory.
-    tables
-        Tables in memory by name; read from the folder when they are asked for otherwise.
-    """
-
-    record_type: ClassVar[type[ResultRecord]]
-
-    record: _Record
-    folder: Path | None = None
-    tables: dict[str, pa.Table] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a folder.
-
-        Raises
-        ------
-        InputError
-            It is none of this kind, damaged, or of another schema version.
-        """
-        path = Path(folder)
-        (document,) = read_documents(path, cls.kind)
-        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name."""
-        return self.record.sha256
 
 
 def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:

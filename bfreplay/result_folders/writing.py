@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import naming, remove_leftovers, temporary_name
@@ -173,4 +175,23 @@ def write_record(folder: Path, record: _Record, kind: ResultKind, not_in: Sequen
     files = sorted(file for file in folder.glob("*.parquet") if file.name not in not_in)
     record = msgspec.structs.replace(record, sha256={file.name: digest(file) for file in files})
     (folder / kind.record_file).write_text(record_json(record, f"the {kind.word}"), encoding="utf-8")
+    return record
+
+
+def write_result(
+    folder: Path | None, record: _Record, tables: Mapping[str, pa.Table], kind: ResultKind,
+    pictures: Callable[[Path], object] | None = None,
+) -> _Record:  # fmt: skip
+    """Write tables and record of a result, then draw into its folder; returns the record with digests.
+
+    Without a folder nothing is written, but the record is checked all the same.
+    """
+    if folder is None:
+        record_json(record, f"the {kind.word}")
+        return record
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+    record = write_record(folder, record, kind)
+    if pictures is not None:
+        pictures(folder)
     return record

@@ -295,8 +295,8 @@ def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, ho
     script = hostile / "opens.py"
     script.write_text(
         "import sys\n"
-        "from bfreplay.experiments.formulation_lab.result import LabResult\n"
-        "from bfreplay.experiments.run_comparison.result import RunComparison\n"
+        "from bfreplay.result_folders.lab import LabResult\n"
+        "from bfreplay.result_folders.comparison import RunComparison\n"
         "from bfreplay.experiments.sweep import SweepResult\n"
         "from bfreplay.experiments.tuning import Tuning\n"
         "from bfreplay.report import draw_comparison, draw_lab, draw_tuning\n"

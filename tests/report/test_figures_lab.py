@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,12 +15,11 @@ from bfreplay.experiments.formulation_lab.answers import Outcome
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
 from bfreplay.experiments.formulation_lab.summary import summarise
-from bfreplay.experiments.formulation_lab.tables import PROFILE, SUMMARY, TIME_BY_SIZE
+from bfreplay.experiments.formulation_lab.tables import ProfileStep, SizeBin
 from bfreplay.report import draw_lab, figures_lab
 from bfreplay.report.figures_lab import (
     ONE_PANEL,
     OUTCOMES,
-    SavedLab,
     draw_outcomes,
     draw_profile,
     draw_time_by_size,
@@ -30,22 +28,21 @@ from bfreplay.report.figures_lab import (
     time_by_size_curves,
 )
 from bfreplay.report.look import looks
-from bfreplay.result_folders import LAB
-from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer
+from bfreplay.result_folders import LAB, write_result
+from bfreplay.result_folders.lab import LabResult, SummaryRow
+from bfreplay.result_folders.table_schemas import table_of
+from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer, lab_record
 
 
 def _save(folder, answers, pairs):
     folder.mkdir(exist_ok=True)
     sizes = {decision: (3, 5 * (decision + 1)) for decision in {each.decision for each in answers}}
     tables = {
-        "summary": pa.Table.from_pylist(summarise(answers, pairs, 1.0), schema=SUMMARY),
-        "profile": pa.Table.from_pylist(performance_profile(answers, pairs), schema=PROFILE),
-        "time_by_size": pa.Table.from_pylist(time_by_size(answers, sizes, pairs), schema=TIME_BY_SIZE),
+        "summary": table_of(summarise(answers, pairs, 1.0), SummaryRow),
+        "profile": table_of(performance_profile(answers, pairs), ProfileStep),
+        "time_by_size": table_of(time_by_size(answers, sizes, pairs), SizeBin),
     }
-    for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet")
-    record = {"schema_version": LAB.schema_version, "sampling": {"taken": len(sizes)}}
-    (folder / "lab.json").write_text(json.dumps(record))
+    write_result(folder, lab_record(taken=len(sizes)), tables, LAB)
     return folder
 
 
@@ -67,18 +64,18 @@ def many(tmp_path):
 
 
 def test_profiles_are_those_of_the_table_best_first_and_go_on_to_the_last_ratio(worked):
-    curves = profile_curves(SavedLab(worked))
+    curves = profile_curves(LabResult.load(worked))
     assert [curve.pair for curve in curves] == ["a on x", "b on x"]
     a, b = curves
     assert a.x.tolist() == pytest.approx([1, 3, 4])
     assert a.y.tolist() == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert b.x.tolist() == pytest.approx([1, 4, 4])
     assert b.y.tolist() == pytest.approx([1 / 3, 2 / 3, 2 / 3])
-    assert [curve.pair for curve in profile_curves(SavedLab(worked), "all")] == ["exact", "a on x", "b on x"]
+    assert [curve.pair for curve in profile_curves(LabResult.load(worked), "all")] == ["exact", "a on x", "b on x"]
 
 
 def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
-    curves = {curve.pair: curve for curve in time_by_size_curves(SavedLab(worked))}
+    curves = {curve.pair: curve for curve in time_by_size_curves(LabResult.load(worked))}
     a = curves["a on x"]  # 15 in 8 to 16, 30 in 16 to 32; nothing proven at 45
     assert a.x.tolist() == pytest.approx([np.sqrt(8 * 16), np.sqrt(16 * 32)])
     assert a.y.tolist() == pytest.approx([0.002, 0.012])
@@ -88,7 +85,7 @@ def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
 def test_shares_of_outcomes_add_up_and_the_best_come_first(worked, tmp_path):
     backwards = _save(tmp_path / "backwards", ANSWERS, PAIRS[::-1])
     for folder in (worked, backwards):
-        pairs, shares = outcome_shares(SavedLab(folder))
+        pairs, shares = outcome_shares(LabResult.load(folder))
         assert pairs == ["exact", "a on x", "b on x"]
         counts = [
             {name: round(3 * share, 9) for name, share in zip(OUTCOMES, row, strict=True) if share} for row in shares
@@ -102,7 +99,7 @@ def test_pictures_know_every_outcome_and_the_exact_solver():
 
 
 def test_bars_are_stacked_to_the_whole_and_profiles_are_steps_to_the_edge(worked):
-    lab = SavedLab(worked)
+    lab = LabResult.load(worked)
     (axes,) = draw_outcomes(*outcome_shares(lab), 3).axes
     ends: dict[int, float] = {}
     for bar in axes.patches:
@@ -126,7 +123,7 @@ def test_a_lab_is_drawn_as_png_and_svg(worked):
 
 
 def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
-    lab = SavedLab(many)
+    lab = LabResult.load(many)
     few = draw_profile(profile_curves(lab)[:ONE_PANEL], 4)
     assert len(few.axes) == 1
     figure = draw_profile(profile_curves(lab), 4)
@@ -145,10 +142,10 @@ def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
 
 
 def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_milliseconds(worked):
-    (axes,) = draw_profile(profile_curves(SavedLab(worked)), 3).axes
+    (axes,) = draw_profile(profile_curves(LabResult.load(worked)), 3).axes
     assert axes.get_xscale() == "log"
     assert axes.get_xlim()[0] == 1.0
-    curves = time_by_size_curves(SavedLab(worked))
+    curves = time_by_size_curves(LabResult.load(worked))
     (axes,) = draw_time_by_size(curves).axes
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.get_lines()}
     assert lines["a on x"] == pytest.approx([2.0, 12.0])
@@ -156,7 +153,7 @@ def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_mi
 
 
 def test_only_outcomes_that_occur_are_in_the_legend(worked):
-    figure = draw_outcomes(*outcome_shares(SavedLab(worked)), 3)
+    figure = draw_outcomes(*outcome_shares(LabResult.load(worked)), 3)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["proven", "feasible", "crashed"]
 
 
@@ -173,10 +170,24 @@ def test_a_lab_in_which_nothing_was_proven_is_drawn_all_the_same(tmp_path):
 
 def test_what_is_no_lab_folder_is_refused(worked, tmp_path):
     with pytest.raises(InputError, match="not a lab folder"):
-        SavedLab(tmp_path / "nowhere")
+        LabResult.load(tmp_path / "nowhere")
     (worked / "lab.json").write_text(json.dumps({"schema_version": 0}))
     with pytest.raises(InputError, match="another schema version"):
-        SavedLab(worked)
+        LabResult.load(worked)
+
+
+def test_a_changed_table_is_refused_by_name(worked):
+    pq.write_table(pq.read_table(worked / "profile.parquet").slice(1), worked / "profile.parquet")
+    with pytest.raises(InputError, match=r"not the one that was written with this lab[\s\S]*profile\.parquet"):
+        LabResult.load(worked).check()
+
+
+def test_a_record_without_an_entry_is_refused_with_the_command_that_makes_it_again(worked):
+    record = json.loads((worked / "lab.json").read_text())
+    del record["sampling"]["taken"]
+    (worked / "lab.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"sampling[\s\S]*make it again: 'bfreplay compare formulations --out'"):
+        LabResult.load(worked)
 
 
 def test_drawing_leaves_pyplot_alone_and_matplotlib_is_loaded_only_to_draw(worked):

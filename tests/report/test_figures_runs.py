@@ -5,21 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments import compare_runs
-from bfreplay.experiments.run_comparison.causes import PARTS as PARTS_OF_THE_RECORD
 from bfreplay.report import draw_comparison
 from bfreplay.report.figures_runs import (
     PARTS,
-    SavedComparison,
     differences_over_time,
     draw_causes,
     draw_over_time,
     waterfalls,
 )
+from bfreplay.result_folders.comparison import CAUSES, RunComparison
 from tests.experiments.run_comparison.little_runs import HOUR, busy_days, endless_jobs, run
 from tests.replay.tiny import log
 
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 
 def test_bars_add_up_to_the_difference_and_the_line_ends_there(folder):
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     found = differences_over_time(comparison)
     assert [each.run for each in found] == ["B", "C"]
     for mine, pair in zip(found, comparison.record["pairs"], strict=True):
@@ -49,24 +49,24 @@ def test_bars_add_up_to_the_difference_and_the_line_ends_there(folder):
 def test_many_bins_share_bars(folder, tmp_path):
     runs = [folder.parent / name for name in ("t120", "t20")]
     compare_runs(runs, bin="2min", out=tmp_path / "fine", resamples=100)
-    (fine,) = differences_over_time(SavedComparison(tmp_path / "fine"))
-    coarse = differences_over_time(SavedComparison(folder))[0]
+    (fine,) = differences_over_time(RunComparison.load(tmp_path / "fine"))
+    coarse = differences_over_time(RunComparison.load(folder))[0]
     assert fine.difference.size <= 400
     assert fine.edge_us.size == fine.difference.size + 1
     assert fine.difference.sum() == pytest.approx(coarse.difference.sum())
 
 
 def test_a_waterfall_goes_from_nothing_to_the_whole_difference(folder):
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     for steps, pair in zip(waterfalls(comparison), comparison.record["pairs"], strict=True):
         assert steps.starts[0] == 0.0
         assert steps.starts[-1] + steps.sizes[-1] == pytest.approx(steps.total)
         assert steps.total == pytest.approx(100 * pair["samples"]["difference"] / pair["samples"]["baseline"])
-    assert tuple(PARTS) == PARTS_OF_THE_RECORD
+    assert tuple(PARTS) == CAUSES
 
 
 def test_bars_are_drawn_where_the_waterfall_has_them(folder):
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     found = waterfalls(comparison)
     figure = draw_causes(found, comparison.record)
     for axes, steps in zip(figure.axes, found, strict=True):
@@ -84,12 +84,12 @@ def test_bars_are_drawn_where_the_waterfall_has_them(folder):
 
 
 def test_the_band_is_drawn_only_where_there_is_one(folder, tmp_path):
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     figure = draw_over_time(differences_over_time(comparison), comparison.record)
     assert [len(axes.collections) for axes in figure.axes] == [0, 1, 0, 1]
     short = [run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
     compare_runs([*short, run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), max_parallel=1)], out=tmp_path / "short")
-    comparison = SavedComparison(tmp_path / "short")
+    comparison = RunComparison.load(tmp_path / "short")
     found = differences_over_time(comparison)
     assert np.isfinite(found[0].low).all()  # no difference at all
     assert np.isnan(found[1].low).all()
@@ -98,12 +98,13 @@ def test_the_band_is_drawn_only_where_there_is_one(folder, tmp_path):
 
 
 def test_times_of_a_calendar_are_dates_and_others_count_from_the_start(folder, tmp_path):
-    comparison = SavedComparison(folder)
+    comparison = RunComparison.load(folder)
     found = differences_over_time(comparison)
     axes = draw_over_time(found, comparison.record).axes[-1]
     assert axes.get_xlabel().startswith("time (UTC)")
     metadata = comparison.record["inputs"]["events"]["metadata"]
-    relative = {**comparison.record, "inputs": {"events": {"metadata": {**metadata, "time_origin": "relative"}}}}
+    inputs = {"events": {"metadata": {**metadata, "time_origin": "relative"}}}
+    relative = msgspec.structs.replace(comparison.record, inputs=inputs)
     axes = draw_over_time(found, relative).axes[-1]
     assert axes.get_xlabel() == "days since the start of the window"
     assert axes.get_xlim() == (0.0, 2.0)

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bfreplay.errors import InputError
 from bfreplay.report.figures_tuning import (
@@ -18,28 +19,44 @@ from bfreplay.report.figures_tuning import (
     tuning_figure,
 )
 from bfreplay.result_folders import record_json
+from bfreplay.result_folders.tuning import (
+    Column,
+    GridValues,
+    RecommendedPair,
+    TunedPart,
+    TuningConfig,
+    TuningInputs,
+    TuningRecord,
+)
+
+
+def _part(share, measure="samples"):
+    return TunedPart(
+        window=("2024-07-01T00:00:00Z", "2024-07-02T00:00:00Z"), window_us=(0, 86_400_000_000), duration_s=86_400.0,
+        idle_nodes=3.0, n_pool_events=100, measure=measure, share=share, value=share, rescales=[], share_of_bound=[],
+    )  # fmt: skip
+
+
+def _column(number, *flat):
+    return Column(max_parallel=number, t_fwd=60.0, best_t_fwd=60.0, share=1.0, flat=flat)
 
 
 @pytest.fixture
 def record():
-    return {
-        "schema_version": 1,
-        "config": {"flat": [0.005, 0.01]},
-        "grid": {"t_fwd": [60.0, 120.0, 300.0, "auto"], "max_parallel": [5, 20]},
-        "recommended": {"t_fwd": 120.0, "max_parallel": 20},
-        "columns": [
-            {"max_parallel": 5, "flat": [[60.0, 60.0], [60.0, 60.0]]},
-            {"max_parallel": 20, "flat": [[60.0, 120.0], [60.0, 120.0]]},
-        ],
-        "parts": {
-            "tuning": {
-                "measure": "samples", "share": [[0.5, 0.996], [0.4, 1.0], [0.3, 0.9], [0.45, 0.99]],
-            },
-            "validation": {
-                "measure": "samples", "share": [[0.6, 1.0], [0.3, 0.98], [0.3, 0.9], [0.3, 0.8]],
-            },
+    return TuningRecord(
+        schema_version=1,
+        versions={},
+        config=TuningConfig(options={}, train=0.67, tolerance=0.01, flat=(0.005, 0.01)),
+        inputs=TuningInputs(events=[], jobs=[], n_jobs=None),
+        grid=GridValues(t_fwd=[60.0, 120.0, 300.0, "auto"], max_parallel=[5, 20]),
+        recommended=RecommendedPair(t_fwd=120.0, max_parallel=20),
+        columns=[_column(5, (60.0, 60.0), (60.0, 60.0)), _column(20, (60.0, 120.0), (60.0, 120.0))],
+        parts={
+            "tuning": _part([[0.5, 0.996], [0.4, 1.0], [0.3, 0.9], [0.45, 0.99]]),
+            "validation": _part([[0.6, 1.0], [0.3, 0.98], [0.3, 0.9], [0.3, 0.8]]),
         },
-    }  # fmt: skip
+        validation=None, answer=["Use it."], warnings=[], notes=[],
+    )  # fmt: skip
 
 
 def test_a_line_for_each_part_and_number_relative_to_its_own_best(record):
@@ -92,8 +109,8 @@ def test_the_recommendation_is_marked_and_the_flat_range_shaded(record):
 
 
 def test_auto_stands_apart_at_the_right_and_may_be_recommended(record):
-    record["recommended"]["t_fwd"] = "auto"
-    left, right = tuning_figure(record).axes
+    recommended = RecommendedPair(t_fwd="auto", max_parallel=20)
+    left, right = tuning_figure(replace(record, recommended=recommended)).axes
     assert [text.get_text() for text in left.get_xticklabels()] == ["60", "120", "300", "auto"]
     (star,) = [line for line in left.lines if line.get_marker() == "*"]
     assert star.get_xdata()[0] > 300
@@ -102,22 +119,22 @@ def test_auto_stands_apart_at_the_right_and_may_be_recommended(record):
 
 
 def test_grids_of_a_single_value_are_drawn(record):
-    for t_fwd, rows, flat in (([60.0], [0], [60.0, 60.0]), (["auto"], [3], None)):
-        small = {
-            **record,
-            "grid": {"t_fwd": t_fwd, "max_parallel": [20]},
-            "recommended": {"t_fwd": t_fwd[0], "max_parallel": 20},
-            "columns": [{"max_parallel": 20, "flat": [flat, flat]}],
-            "parts": {name: {"measure": "finish", "share": [[1.0] for _ in rows]} for name in ("tuning", "validation")},
-        }
+    for t_fwd, flat in ((60.0, (60.0, 60.0)), ("auto", None)):
+        small = replace(
+            record,
+            grid=GridValues(t_fwd=[t_fwd], max_parallel=[20]),
+            recommended=RecommendedPair(t_fwd=t_fwd, max_parallel=20),
+            columns=[_column(20, flat, flat)],
+            parts={name: _part([[1.0]], "finish") for name in ("tuning", "validation")},
+        )
         figure = tuning_figure(small)
         figure.draw_without_rendering()
         assert "speed" in figure.axes[0].get_ylabel()
 
 
 def test_a_validation_of_nothing_is_drawn(record):
-    record["parts"]["validation"]["share"] = [[0.0, 0.0]] * 4
-    tuning_figure(record).draw_without_rendering()
+    parts = {**record.parts, "validation": _part([[0.0, 0.0]] * 4)}
+    tuning_figure(replace(record, parts=parts)).draw_without_rendering()
 
 
 def test_a_folder_gets_png_and_svg_with_the_same_bytes_each_time(record, tmp_path):

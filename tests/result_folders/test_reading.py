@@ -9,17 +9,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.result_folders import ResultKind, ResultTables, read_documents
+from bfreplay.result_folders import Result, ResultKind, ResultRecord, read_documents
 
 CAKE = ResultKind("cake", "cake.json", 3, "bake --out", ("oven.json",), {"icing": "only with --icing"})
 
 
-class Cake(ResultTables):
-    kind = CAKE
+class CakeRecord(ResultRecord, frozen=True, kw_only=True):
+    eggs: int = 2
 
-    def __init__(self, folder=None, **tables):
-        self.folder = folder
-        self.tables = tables
+
+class CakeResult(Result[CakeRecord]):
+    kind = CAKE
+    record_type = CakeRecord
+
+
+def baked(folder=None, **tables):
+    return CakeResult(CakeRecord(schema_version=3), folder, tables)
 
 
 @pytest.fixture
@@ -41,7 +46,7 @@ def test_texts_of_a_folder_steer_no_terminal(cake):
         pa.table({"name": names, "kind": names.dictionary_encode(), "gram": [1, 2, 3]}), cake / "nuts.parquet"
     )
     assert read_documents(cake, CAKE)[1] == {r"\x1b[2J": ["a\\x1bb\nc"]}
-    table = Cake(cake).table("nuts")
+    table = baked(cake).table("nuts")
     assert table["name"].to_pylist() == table["kind"].to_pylist() == ["plain", None, r"\x1b[31mred"]
     assert table["gram"].to_pylist() == [1, 2, 3]
 
@@ -51,14 +56,14 @@ def test_names_of_columns_and_texts_in_lists_steer_no_terminal(cake):
     columns = {"\x1b[31mred": texts, "packed": pa.array(texts, pa.list_(pa.dictionary(pa.int32(), pa.string())))}
     pq.write_table(pa.table(columns), cake / "nuts.parquet")
     shown = [["plain", r"\x1b[2J"], None, []]
-    assert Cake(cake).table("nuts").to_pydict() == {r"\x1b[31mred": shown, "packed": shown}
+    assert baked(cake).table("nuts").to_pydict() == {r"\x1b[31mred": shown, "packed": shown}
 
 
 def test_a_table_with_bytes_that_are_no_text_is_refused(cake):
     spoilt = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
     pq.write_table(pa.table({"name": spoilt}), cake / "nuts.parquet")
     with pytest.raises(InputError, match="the table cannot be read"):
-        Cake(cake).table("nuts")
+        baked(cake).table("nuts")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_another_schema_version_is_refused(cake, record):
 
 
 def test_a_table_is_read_once_and_one_in_memory_never(cake):
-    result = Cake(cake, sugar=pa.table({"gram": [5]}))
+    result = baked(cake, sugar=pa.table({"gram": [5]}))
     assert result.frame("flour")["gram"].tolist() == [250, 3]
     (cake / "flour.parquet").unlink()
     assert result.table("flour").num_rows == 2
@@ -108,20 +113,20 @@ def test_a_table_is_read_once_and_one_in_memory_never(cake):
 
 def test_a_missing_table_is_named_with_its_hint(cake):
     with pytest.raises(InputError, match=r"the cake has no table 'icing'[\s\S]*only with --icing"):
-        Cake(cake).table("icing")
+        baked(cake).table("icing")
     with pytest.raises(InputError, match="the cake has no table 'flour'"):
-        Cake().table("flour")
+        baked().table("flour")
 
 
 def test_a_damaged_table_is_an_input_error(cake):
     whole = (cake / "flour.parquet").read_bytes()
     (cake / "flour.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"the table cannot be read[\s\S]*make the folder again: 'bake --out'"):
-        Cake(cake).table("flour")
+        baked(cake).table("flour")
 
 
 def test_a_folder_is_no_table(cake):
     (cake / "icing.parquet").mkdir()
-    assert Cake(cake).has_table("icing")  # damaged, which is not left out
+    assert baked(cake).has_table("icing")  # damaged, which is not left out
     with pytest.raises(InputError, match=r"the table cannot be read: it is no file[\s\S]*icing\.parquet"):
-        Cake(cake).table("icing")
+        baked(cake).table("icing")

@@ -65,9 +65,9 @@ class EventsMetadata:
     source_timezone: str = "UTC"
     time_origin: str = "epoch"
     node_inventory: str = "metadata"
-    allocator: Mapping[str, Json] | None = None
+    allocator: Mapping[str, Any] | None = None  # msgspec reads no recursive type
     dropped: Mapping[str, int] = field(default_factory=dict)
-    notes: Mapping[str, Json] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 

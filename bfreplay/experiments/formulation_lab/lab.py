@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
 from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
-from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.experiments.formulation_lab.sampling import DecisionSample, sample_decisions
 from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.experiments.formulation_lab.summary import summarise, winner
-from bfreplay.experiments.formulation_lab.tables import ANSWERS, SCHEMAS
+from bfreplay.experiments.formulation_lab.tables import ROWS, DecisionRow
 from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.result_folders import FAILURES, LAB, new_folder, record_json
+from bfreplay.result_folders import FAILURES, LAB, new_folder, write_result
+from bfreplay.result_folders.lab import (
+    LabBackend,
+    LabConfig,
+    LabPair,
+    LabRecord,
+    LabResult,
+    Sampling,
+    SummaryRow,
+)
+from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.table_schemas import table_of
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
@@ -53,7 +61,7 @@ def compare_formulations(
     overwrite: bool = False,
     pictures: Callable[[Path], object] | None = None,
     progress: LabProgress | None = None,
-    session: Mapping[str, Any] | None = None,
+    session: JsonObject | None = None,
 ) -> LabResult:
     """Pose decisions of a replay to every pair of a formulation and a back end, and to the exact solver.
 
@@ -118,105 +126,91 @@ def compare_formulations(
             warmed = perf_counter()
             answers, optima = trials.run(sample.decisions, lambda done, total, pair: tell("solve", done, total, pair))
             worker_starts = trials.worker_starts
-        tables, rows = _tables(plan, sample, answers, optima, settings)
-        record = _record(plan, sample, rows, settings)
-        record["session"] = {
-            "started": begun,
-            "seconds": {
-                "sample_s": sampled - started,
-                "warm_up_s": warmed - sampled,
-                "solve_s": perf_counter() - warmed,
-            },
-            "worker_starts": worker_starts,
-            **(session or {}),
+        rows = summarise(answers, [EXACT, *(pair.name for pair in plan.pairs)], settings.time_limit_s)
+        tables = _tables(sample, answers, optima, rows)
+        seconds = {
+            "sample_s": sampled - started,
+            "warm_up_s": warmed - sampled,
+            "solve_s": perf_counter() - warmed,
         }
-        text = record_json(record, "the comparison")
-        if folder is not None:
-            for name, table in tables.items():
-                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            (folder / LAB.record_file).write_text(text, encoding="utf-8")
-            if pictures is not None:
-                pictures(folder)
+        measured = {"started": begun, "seconds": seconds, "worker_starts": worker_starts, **(session or {})}
+        record = write_result(folder, _record(plan, sample, rows, settings, measured), tables, LAB, pictures)
     return LabResult(record, None if out is None else Path(out).resolve(), tables)
 
 
 def _tables(
-    plan: PairPlan,
-    sample: DecisionSample,
-    answers: Sequence[Answer],
-    optima: Sequence[Optima],
-    settings: LabSettings,
-) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
-    """Every table by name, and the rows of the summary."""
-    names = [EXACT, *(pair.name for pair in plan.pairs)]
-    rows = summarise(answers, names, settings.time_limit_s)
+    sample: DecisionSample, answers: Sequence[Answer], optima: Sequence[Optima], summary: Sequence[SummaryRow]
+) -> dict[str, pa.Table]:
+    """Every table by name."""
+    names = [row.pair for row in summary]
     place = {name: number for number, name in enumerate(names)}
-    ordered = sorted(answers, key=lambda answer: (answer.decision, place[answer.pair]))
     sizes = {each.index: (each.problem.n_jobs, each.problem.capacity) for each in sample.decisions}
     decisions = [
-        {
-            "index": each.index,
-            "time": each.time_us,
-            "n_idle": each.problem.capacity,
-            "n_jobs": each.problem.n_jobs,
-            "n_held": int(each.problem.current.sum()),
-            "optimum": best.optimum,
-            "published_optimum": best.published_optimum,
-            "stratum": each.stratum,
-        }
+        DecisionRow(
+            index=each.index,
+            time=each.time_us,
+            n_idle=each.problem.capacity,
+            n_jobs=each.problem.n_jobs,
+            n_held=int(each.problem.current.sum()),
+            optimum=best.optimum,
+            published_optimum=best.published_optimum,
+            stratum=each.stratum,
+        )
         for each, best in zip(sample.decisions, optima, strict=True)
     ]
-    contents: dict[str, list[dict[str, Any]]] = {
+    ordered = sorted(answers, key=lambda answer: (answer.decision, place[answer.pair]))
+    rows: dict[str, Sequence[object]] = {
         "decisions": decisions,
-        "answers": [{name: getattr(answer, name) for name in ANSWERS.names} for answer in ordered],
-        "summary": rows,
+        "answers": ordered,
+        "summary": summary,
         "profile": performance_profile(answers, names),
         "time_by_size": time_by_size(answers, sizes, names),
     }
-    return {name: pa.Table.from_pylist(contents[name], schema=schema) for name, schema in SCHEMAS.items()}, rows
+    return {name: table_of(rows[name], row) for name, row in ROWS.items()}
 
 
 def _record(
-    plan: PairPlan, sample: DecisionSample, rows: list[dict[str, Any]], settings: LabSettings
-) -> dict[str, Any]:
-    replayed = sample.record.config
-    return {
-        "schema_version": LAB.schema_version,
-        "versions": versions(),
-        "config": {
+    plan: PairPlan, sample: DecisionSample, rows: list[SummaryRow], settings: LabSettings, session: JsonObject
+) -> LabRecord:
+    replayed, inputs = sample.record.config, sample.record.inputs
+    return LabRecord(
+        schema_version=LAB.schema_version,
+        versions=versions(),
+        config=LabConfig(
             **asdict(settings),
-            "formulations": list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
-            "backends": [each.name for each in plan.backends],
-            "window_start_us": replayed.window_start_us,
-            "window_end_us": replayed.window_end_us,
-        },
-        "inputs": sample.record.inputs.to_json(),
-        "warnings": sample.record.inputs.events.metadata.log_warnings.sentences(),
-        "sampling": {
-            "asked": sample.asked,
-            "available": sample.available,
-            "taken": len(sample.decisions),
-            "strata": [asdict(stratum) for stratum in sample.strata],
-        },
-        "pairs": [
-            {
-                "pair": pair.name,
-                "formulation": pair.formulation.name,
-                "backend": pair.backend.name,
-                "change_limited": bool(pair.formulation.formulation.change_limited),
-            }
+            formulations=list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
+            backends=[each.name for each in plan.backends],
+            window_start_us=replayed.window_start_us,
+            window_end_us=replayed.window_end_us,
+        ),
+        inputs=inputs.to_json(),
+        warnings=inputs.events.metadata.log_warnings.sentences(),
+        sampling=Sampling(
+            asked=sample.asked,
+            available=sample.available,
+            taken=len(sample.decisions),
+            strata=list(sample.strata),
+        ),
+        pairs=[
+            LabPair(
+                pair=pair.name,
+                formulation=pair.formulation.name,
+                backend=pair.backend.name,
+                change_limited=bool(pair.formulation.formulation.change_limited),
+            )
             for pair in plan.pairs
         ],
-        "backends": [
-            {
-                "backend": each.name,
-                "class": each.location,
-                "version": version_of(each.backend),
-                "licence": each.backend.capabilities.licence,
-            }
+        backends=[
+            LabBackend(
+                backend=each.name,
+                location=each.location,
+                version=version_of(each.backend),
+                licence=each.backend.capabilities.licence,
+            )
             for each in plan.backends
         ],
-        "left_out": [asdict(each) for each in plan.left_out],
-        "summary": rows,
-        "winner": winner(rows),
-    }
+        left_out=list(plan.left_out),
+        summary=rows,
+        winner=winner(rows),
+        session=session,
+    )

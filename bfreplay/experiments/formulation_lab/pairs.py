@@ -9,6 +9,7 @@ from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
 from bfreplay.milp.pairing import refused
+from bfreplay.result_folders.lab import NotCompared
 
 EXACT = "exact"
 """Name of the exact solver's row beside the pairs."""
@@ -42,15 +43,6 @@ class Pair:
     def name(self) -> str:
         """``"choices on cbc"``."""
         return f"{self.formulation.name} on {self.backend.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class NotCompared:
-    """What was left out: a pair, or with an empty name a whole formulation or back end."""
-
-    formulation: str
-    backend: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.summary import by_pair
+from bfreplay.experiments.formulation_lab.tables import ProfileStep, SizeBin
 
 FIELDS = ("all", "milp")
 """Who competes: everybody, or the pairs without the exact solver."""
 
 
-def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list[dict[str, Any]]:
+def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list[ProfileStep]:
     """Performance profiles of both fields, as the steps of their curves.
 
     For decision d and pair p let ``r[d, p]`` be p's seconds (build and solve) over those of the fastest pair of the
@@ -27,8 +27,7 @@ def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list
     Returns
     -------
     list
-        Rows ``field``, ``pair``, ``tau``, ``share``: from ``tau`` on, up to the pair's next row, the share holds. Every
-        pair has a row at ``tau = 1``.
+        Every pair has a step at ``tau = 1``.
     """
     rows = []
     for field in FIELDS:
@@ -37,7 +36,7 @@ def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list
             finite = np.sort([ratio for ratio in ratios if np.isfinite(ratio)])
             for tau in np.unique(np.append(finite, 1.0)).tolist():
                 share = float(np.searchsorted(finite, tau, side="right")) / len(ratios)
-                rows.append({"field": field, "pair": name, "tau": tau, "share": share})
+                rows.append(ProfileStep(field=field, pair=name, tau=tau, share=share))
     return rows
 
 
@@ -60,7 +59,7 @@ def _over(seconds: float, best: float) -> float:
 
 def time_by_size(
     answers: Iterable[Answer], sizes: Mapping[int, tuple[int, int]], pairs: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[SizeBin]:
     """Median seconds of each pair by the size of the decision, jobs x idle nodes in powers of two.
 
     Parameters
@@ -71,9 +70,7 @@ def time_by_size(
     Returns
     -------
     list
-        Rows for each pair and bin with decisions, by size: ``pair``, ``size_from`` (included), ``size_to`` (not
-        included), ``decisions``, ``proven``, medians of jobs, idle nodes and model columns, and ``total_median_s`` over
-        the proven answers, ``None`` without any.
+        For each pair the bins with decisions, by size; ``total_median_s`` is over the proven answers.
     """
     rows = []
     grouped = by_pair(answers)
@@ -86,16 +83,16 @@ def time_by_size(
             proven = [answer.total_s for answer in inside if answer.is_proven]
             columns = [answer.columns for answer in inside if answer.columns is not None]
             rows.append(
-                {
-                    "pair": name,
-                    "size_from": 2**power,
-                    "size_to": 2 ** (power + 1),
-                    "decisions": len(inside),
-                    "proven": len(proven),
-                    "n_jobs_median": float(np.median([sizes[answer.decision][0] for answer in inside])),
-                    "n_idle_median": float(np.median([sizes[answer.decision][1] for answer in inside])),
-                    "columns_median": float(np.median(columns)) if columns else None,
-                    "total_median_s": float(np.median(proven)) if proven else None,
-                }
+                SizeBin(
+                    pair=name,
+                    size_from=2**power,
+                    size_to=2 ** (power + 1),
+                    decisions=len(inside),
+                    proven=len(proven),
+                    n_jobs_median=float(np.median([sizes[answer.decision][0] for answer in inside])),
+                    n_idle_median=float(np.median([sizes[answer.decision][1] for answer in inside])),
+                    columns_median=float(np.median(columns)) if columns else None,
+                    total_median_s=float(np.median(proven)) if proven else None,
+                )
             )
     return rows

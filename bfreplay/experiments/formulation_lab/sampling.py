@@ -17,6 +17,7 @@ from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.run_record import RunRecord
+from bfreplay.result_folders.lab import Stratum
 from bfreplay.workload import JobSet, JobSource
 
 CLASSES = 4
@@ -46,15 +47,6 @@ class SampledDecision:
     time_us: int
     stratum: str
     problem: AllocationProblem
-
-
-@dataclass(frozen=True, slots=True)
-class Stratum:
-    """How many decisions lie in a stratum, and how many of them were taken."""
-
-    label: str
-    available: int
-    taken: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

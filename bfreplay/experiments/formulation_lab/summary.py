@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from bfreplay.experiments.formulation_lab.answers import Answer, Outcome, relative_loss
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
+from bfreplay.result_folders.lab import SummaryRow, Winner
+from bfreplay.result_folders.records import JsonObject
 
 SHIFT_S = 1e-3
 """Shift of the geometric mean."""
@@ -27,7 +28,7 @@ def by_pair(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
     return grouped
 
 
-def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: float) -> list[dict[str, Any]]:
+def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: float) -> list[SummaryRow]:
     """Sum up the answers of each of ``pairs``; columns are explained in docs/formulation-lab.md.
 
     Medians and percentiles of seconds, gap and loss are over solved answers (proven or feasible), those of model
@@ -64,61 +65,49 @@ def charged_s(answer: Answer, time_limit_s: float) -> float:
     return answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s)
 
 
-def winner(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def winner(rows: Sequence[SummaryRow]) -> Winner | None:
     """Pair with the fastest proof most often (then: least ``sgm_s``); ``None`` when no pair proved anything."""
-    proving = [row for row in rows if row["pair"] != EXACT and row["proven"]]
+    proving = [row for row in rows if row.pair != EXACT and row.proven]
     if not proving:
         return None
-    best = min(proving, key=lambda row: (-row["fastest"], row["sgm_s"], row["pair"]))
-    return {
-        "pair": best["pair"],
-        "fastest": best["fastest"],
-        "decisions": best["decisions"],
-        "times_exact": best["times_exact"],
-    }
+    best = min(proving, key=lambda row: (-row.fastest, row.sgm_s, row.pair))
+    return Winner(pair=best.pair, fastest=best.fastest, decisions=best.decisions, times_exact=best.times_exact)
 
 
-def _row(
-    name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: int, time_limit_s: float
-) -> dict[str, Any]:
+def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: int, time_limit_s: float) -> SummaryRow:
     outcomes = Counter(answer.outcome for answer in answers)
     solved = [answer for answer in answers if answer.is_solved]
+    built = [answer for answer in answers if answer.columns is not None]
     ratios = [
         answer.total_s / exact_s[answer.decision]
         for answer in answers
         if answer.is_proven and exact_s.get(answer.decision, 0.0) > 0
     ]
-    row: dict[str, Any] = {
-        "pair": name,
-        "formulation": answers[0].formulation,
-        "backend": answers[0].backend,
-        "decisions": len(answers),
-        "solved": len(solved),
-        **{outcome.value: outcomes[outcome] for outcome in Outcome},
-        "fastest": wins,
-    }
-    for part in ("build_s", "solve_s", "total_s"):
-        seconds = [getattr(answer, part) for answer in solved]
-        row[f"{part.removesuffix('_s')}_median_s"] = _percentile(seconds, 50)
-        row[f"{part.removesuffix('_s')}_p95_s"] = _percentile(seconds, 95)
-    row["sgm_s"] = shifted_geometric_mean([charged_s(answer, time_limit_s) for answer in answers])
-    row["times_exact"] = _percentile(ratios, 50)
+    medians: JsonObject = {}
+    for part in ("build", "solve", "total"):
+        seconds = [getattr(answer, f"{part}_s") for answer in solved]
+        medians |= {f"{part}_median_s": _percentile(seconds, 50), f"{part}_p95_s": _percentile(seconds, 95)}
     for part in ("columns", "rows", "entries"):
-        row[f"{part}_median"] = _percentile([getattr(a, part) for a in answers if a.columns is not None], 50)
+        medians[f"{part}_median"] = _percentile([getattr(answer, part) for answer in built], 50)
     gaps = [math.inf if answer.gap is None else answer.gap for answer in solved]
-    row["gap_median"], row["gap_worst"] = _percentile(gaps, 50), _percentile(gaps, 100)
     losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved]
-    row["loss_median"], row["loss_worst"] = _percentile(losses, 50), _percentile(losses, 100)
     # of the two exact optima: with --gap an answer that counts as proven may lose more than the formulation costs
     given_away = [
         relative_loss(answer.posed_optimum, answer.optimum)
         for answer in answers
         if answer.is_proven and answer.posed_optimum is not None and answer.optimum is not None
     ]
-    row["loss_proven_worst"] = _percentile(given_away, 100)
-    row["better_than_exact"] = sum(loss < -RELATIVE_TOLERANCE for loss in losses)
-    row["workers_lost"] = sum(answer.worker_lost for answer in answers)
-    return row
+    return SummaryRow(
+        pair=name, formulation=answers[0].formulation, backend=answers[0].backend, decisions=len(answers),
+        solved=len(solved), **{outcome.value: outcomes[outcome] for outcome in Outcome}, fastest=wins, **medians,
+        sgm_s=shifted_geometric_mean([charged_s(answer, time_limit_s) for answer in answers]),
+        times_exact=_percentile(ratios, 50),
+        gap_median=_percentile(gaps, 50), gap_worst=_percentile(gaps, 100),
+        loss_median=_percentile(losses, 50), loss_worst=_percentile(losses, 100),
+        loss_proven_worst=_percentile(given_away, 100),
+        better_than_exact=sum(loss < -RELATIVE_TOLERANCE for loss in losses),
+        workers_lost=sum(answer.worker_lost for answer in answers),
+    )  # fmt: skip
 
 
 def _percentile(values: Sequence[float], percent: float) -> float | None:

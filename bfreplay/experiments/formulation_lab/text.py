@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
-from bfreplay.experiments.formulation_lab.result import LabResult
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.replay.run_warnings import warning_lines
+from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.wording import count, duration
 
 _OUTCOMES = (
@@ -26,7 +25,7 @@ def render(result: LabResult) -> str:
     """Several lines: what was compared, a table of the pairs by time, who wins, what went wrong, where it lies."""
     record = result.record
     parts = [
-        warning_lines(record.get("warnings", [])),
+        warning_lines(record.warnings),
         _header(record),
         _table(record),
         [_winner(record), *_failures(record), *_losses(record)],
@@ -49,32 +48,32 @@ def _line(label: str, text: str) -> str:
     return f"{label:<12}{text}"
 
 
-def _header(record: dict[str, Any]) -> list[str]:
-    config, sampling = record["config"], record["sampling"]
-    window = f"{iso_utc(config['window_start_us'])} to {iso_utc(config['window_end_us'])}"
-    taken, available = sampling["taken"], sampling["available"]
-    filled = sum(stratum["taken"] > 0 for stratum in sampling["strata"])
+def _header(record: LabRecord) -> list[str]:
+    config, sampling = record.config, record.sampling
+    window = f"{iso_utc(config.window_start_us)} to {iso_utc(config.window_end_us)}"
+    taken, available = sampling.taken, sampling.available
+    filled = sum(stratum.taken > 0 for stratum in sampling.strata)
     strata = "1 stratum" if filled == 1 else f"{filled} strata"
-    chosen = f"{taken:,} of the {available:,} that need a solver, from {strata} (seed {config['seed']})"
+    chosen = f"{taken:,} of the {available:,} that need a solver, from {strata} (seed {config.seed})"
     if taken == available:
-        chosen = f"all {available:,} that need a solver ({sampling['asked']:,} were asked for)"
-    limit = f"{config['time_limit_s']:g} s a decision, {count(config['threads'], 'thread')}"
+        chosen = f"all {available:,} that need a solver ({sampling.asked:,} were asked for)"
+    limit = f"{config.time_limit_s:g} s a decision, {count(config.threads, 'thread')}"
     return [
-        _line("Window", f"{window} ({duration((config['window_end_us'] - config['window_start_us']) / 1e6)})"),
+        _line("Window", f"{window} ({duration((config.window_end_us - config.window_start_us) / 1e6)})"),
         _line("Decisions", chosen),
-        _line("Solvers", f"{count(len(record['pairs']), 'pair')}, {limit}, relative gap {config['relative_gap']:g}"),
+        _line("Solvers", f"{count(len(record.pairs), 'pair')}, {limit}, relative gap {config.relative_gap:g}"),
     ]
 
 
-def _table(record: dict[str, Any]) -> list[str]:
-    rows = sorted(record["summary"], key=lambda row: (row["pair"] != EXACT, row["sgm_s"], row["pair"]))
+def _table(record: LabRecord) -> list[str]:
+    rows = sorted(record.summary, key=lambda row: (row.pair != EXACT, row.sgm_s, row.pair))
     shown = [(key, word) for key, word in _OUTCOMES if any(row[key] for row in rows)]
     head = ["", "proven", "feasible", *(word for _, word in shown), "fastest"]
     head += ["build", "solve", "total", "95 %", "mean", "columns", "rows"]
     cells = [head]
     for row in rows:
-        line = [row["pair"], f"{row['proven']:,}", f"{row['feasible']:,}", *(f"{row[key]:,}" for key, _ in shown)]
-        line.append("" if row["pair"] == EXACT else f"{row['fastest']:,}")
+        line = [row.pair, f"{row.proven:,}", f"{row.feasible:,}", *(f"{row[key]:,}" for key, _ in shown)]
+        line.append("" if row.pair == EXACT else f"{row.fastest:,}")
         keys = ("build_median_s", "solve_median_s", "total_median_s", "total_p95_s", "sgm_s")
         line += [milliseconds(row[key]) for key in keys]
         line += ["" if row[key] is None else f"{row[key]:,.0f}" for key in ("columns_median", "rows_median")]
@@ -99,13 +98,13 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _winner(record: dict[str, Any]) -> str:
-    best = record["winner"]
+def _winner(record: LabRecord) -> str:
+    best = record.winner
     if best is None:
         return _line("Winner", "none: no pair proved an optimum")
-    share = best["fastest"] / best["decisions"]
-    text = f"fastest proof on {share:.0%} of the decisions: {best['pair']}"
-    ratio = best["times_exact"]
+    share = best.fastest / best.decisions
+    text = f"fastest proof on {share:.0%} of the decisions: {best.pair}"
+    ratio = best.times_exact
     if ratio is not None:
         text += (
             f"; exact is {_times(ratio)} times faster"
@@ -119,7 +118,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
-def _failures(record: dict[str, Any]) -> list[str]:
+def _failures(record: LabRecord) -> list[str]:
     words = {
         "wrong": "wrong (infeasible, not worth what it claims, or called optimal and is not)",
         "crashed": "crashed",
@@ -127,47 +126,47 @@ def _failures(record: dict[str, Any]) -> list[str]:
     }
     lines = []
     for key, word in words.items():
-        total = sum(row[key] for row in record["summary"])
-        where = ", ".join(f"{row[key]:,} of {row['pair']}" for row in record["summary"] if row[key])
+        total = sum(row[key] for row in record.summary)
+        where = ", ".join(f"{row[key]:,} of {row.pair}" for row in record.summary if row[key])
         if total:
             lines.append(_line(key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {where}"))
-    if not any(row["wrong"] for row in record["summary"]):
+    if not any(row.wrong for row in record.summary):
         lines.insert(0, _line("Wrong", "no answer"))
     return lines
 
 
-def _losses(record: dict[str, Any]) -> list[str]:
+def _losses(record: LabRecord) -> list[str]:
     """Formulations below the true optimum because they pose another problem; answers above it, which cannot be."""
-    limited = dict.fromkeys(pair["formulation"] for pair in record["pairs"] if pair["change_limited"])
+    limited = dict.fromkeys(pair.formulation for pair in record.pairs if pair.change_limited)
     lines = []
     for formulation in limited:
-        worst = max(row["loss_proven_worst"] or 0.0 for row in record["summary"] if row["formulation"] == formulation)
+        worst = max(row.loss_proven_worst or 0.0 for row in record.summary if row.formulation == formulation)
         if worst > RELATIVE_TOLERANCE:
             text = f"the limit on changes in {formulation} costs up to {worst:.2%} of the true optimum in one decision"
             lines.append(_line("Loss", text))
-    for row in record["summary"]:
-        if row["better_than_exact"]:
-            many = count(row["better_than_exact"], "answer")
-            lines.append(_line("Defect", f"{many} of {row['pair']} better than the exact optimum: please report it"))
+    for row in record.summary:
+        if row.better_than_exact:
+            many = count(row.better_than_exact, "answer")
+            lines.append(_line("Defect", f"{many} of {row.pair} better than the exact optimum: please report it"))
     return lines
 
 
-def _left_out(record: dict[str, Any]) -> list[str]:
-    if not record["left_out"]:
+def _left_out(record: LabRecord) -> list[str]:
+    if not record.left_out:
         return []
     lines = ["Not compared"]
-    for each in record["left_out"]:
-        if each["formulation"] and each["backend"]:  # what else one could take is seen above
-            lines.append(f"  {each['formulation']} on {each['backend']}: {each['reason'].split(';')[0]}")
+    for each in record.left_out:
+        if each.formulation and each.backend:  # what else one could take is seen above
+            lines.append(f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}")
         else:
-            lines.append(f"  {each['formulation'] or each['backend']}: {each['reason']}")
-    if any("special ordered sets" in each["reason"] for each in record["left_out"]):
+            lines.append(f"  {each.formulation or each.backend}: {each.reason}")
+    if any("special ordered sets" in each.reason for each in record.left_out):
         lines.append("  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)")
     return lines
 
 
 def _files(result: LabResult) -> list[str]:
-    seconds = result.record["session"]["seconds"]
+    seconds = result.record.session["seconds"]
     told = f"sample {seconds['sample_s']:.1f}, warm-up {seconds['warm_up_s']:.1f}, solve {seconds['solve_s']:.1f}"
     lines = [_line("Seconds", told)]
     if result.folder is not None:

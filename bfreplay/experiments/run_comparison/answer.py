@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from bfreplay.experiments.run_comparison.causes import PARTS
+from bfreplay.result_folders.comparison import CAUSES, CampaignDifference, RunDifference
 from bfreplay.wording import duration
 
 _EQUAL = 1e-9
@@ -21,11 +20,11 @@ WORDS: Mapping[str, tuple[str, str]] = {
 """Of a part of the difference that is positive, and of one that is negative."""
 
 
-def answer_of(pair: Mapping[str, Any]) -> str:
-    """One or two sentences from the record of a pair."""
-    b, a = pair["run"], pair["baseline"]
-    if pair["campaign"] is not None:
-        return f"{_campaign(b, a, pair)}{_samples_of_campaign(pair)}."
+def answer_of(pair: RunDifference) -> str:
+    """One or two sentences about a run and its baseline."""
+    b, a = pair.run, pair.baseline
+    if pair.campaign is not None:
+        return f"{_campaign(b, a, pair.campaign)}{_samples_of_campaign(pair)}."
     return _samples(b, a, pair)
 
 
@@ -41,42 +40,42 @@ def signed_percent(share: float) -> str:
     return f"{'-' if share < 0 else '+'}{percent(share)} %"
 
 
-def _samples(b: str, a: str, pair: Mapping[str, Any]) -> str:
-    samples = pair["samples"]
+def _samples(b: str, a: str, pair: RunDifference) -> str:
+    samples = pair.samples
     before, after, difference = (float(samples[key]) for key in ("baseline", "other", "difference"))
     if before <= 0.0 and after <= 0.0:
         return f"Neither {b} nor {a} processed any sample."
     if before <= 0.0:
         return f"{b} processed {after:.4g} samples, {a} none."
-    if samples["equal_by_construction"]:
+    if samples.equal_by_construction:
         return f"{b} processed as many samples as {a}: all jobs were done in both. {_times(b, a, pair)}"
     if abs(difference) <= _EQUAL * before:
-        row = next(row for row in pair["hours"] if row["measure"] == "samples")
-        is_same = row["mean"]["low"] == 0.0 and row["mean"]["high"] == 0.0
+        row = next(row for row in pair.hours if row.measure == "samples")
+        is_same = row.mean.low == 0.0 and row.mean.high == 0.0
         return f"{b} processed as many samples as {a}{', in every hour' if is_same else ''}."
     share = difference / before
     text = f"{b} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {a} ({_interval(pair)})"
     return f"{text}, mostly because {_why(pair)}."
 
 
-def _interval(pair: Mapping[str, Any]) -> str:
+def _interval(pair: RunDifference) -> str:
     """Ends as in the sentence: what is positive goes the sentence's way."""
-    found = pair["samples"]["relative"]
-    if found["low"] is None:
-        return f"no interval: {found['why_no_interval']}"
-    sign = 1.0 if pair["samples"]["difference"] > 0 else -1.0
-    low, high = sorted((sign * found["low"], sign * found["high"]))
+    found = pair.samples.relative
+    if found.low is None or found.high is None:
+        return f"no interval: {found.why_no_interval}"
+    sign = 1.0 if pair.samples.difference > 0 else -1.0
+    low, high = sorted((sign * found.low, sign * found.high))
     ends = [f"{'-' if end < 0 else ''}{percent(end)}" for end in (low, high)]
     text = f"95 % interval {ends[0]} to {ends[1]} %"
     return text if low > 0 else f"{text}: this log alone does not tell them apart"
 
 
-def _why(pair: Mapping[str, Any]) -> str:
+def _why(pair: RunDifference) -> str:
     """Parts that go the way of the difference, until they are most of it; then the largest that goes against it."""
-    difference, before = pair["samples"]["difference"], pair["samples"]["baseline"]
+    difference, before = pair.samples.difference, pair.samples.baseline
     sign = 1.0 if difference > 0 else -1.0
-    parts = {name: sign * pair["causes"][name] for name in PARTS}
-    along = sorted((name for name in PARTS if parts[name] > 0), key=lambda name: -parts[name])
+    parts = {name: sign * pair.causes[name] for name in CAUSES}
+    along = sorted((name for name in CAUSES if parts[name] > 0), key=lambda name: -parts[name])
     told, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
     for name in along:
         told.append(name)
@@ -84,26 +83,28 @@ def _why(pair: Mapping[str, Any]) -> str:
         if so_far >= _MOSTLY * all_along:
             break
     text = " and ".join(_part(name, pair, before) for name in told)
-    worst = min(PARTS, key=lambda name: parts[name])
+    worst = min(CAUSES, key=lambda name: parts[name])
     if parts[worst] < -_AGAINST * abs(difference):
         text += f", although {_part(worst, pair, before)}"
     return text
 
 
-def _part(name: str, pair: Mapping[str, Any], before: float) -> str:
-    size = pair["causes"][name]
+def _part(name: str, pair: RunDifference, before: float) -> str:
+    size = pair.causes[name]
     return f"{WORDS[name][0 if size > 0 else 1]} ({signed_percent(size / before)})"
 
 
-def _times(b: str, a: str, pair: Mapping[str, Any]) -> str:
-    over = pair["over"]
-    saved = over["baseline"] - over["other"]
+def _times(b: str, a: str, pair: RunDifference) -> str:
+    over = pair.over
+    assert over.baseline is not None  # all jobs were done
+    assert over.other is not None
+    saved = over.baseline - over.other
     text = f"{b} was done {_earlier(saved)}{'' if saved else f' as {a}'}"
     if saved:
-        text += f", after {duration(over['other'])} instead of {duration(over['baseline'])}"
-    finish = next(row for row in pair["jobs"]["measures"] if row["measure"] == "finish_s")
-    if finish["median"]:
-        text += f"; half of its jobs finished at least {_earlier(-finish['median'])} than in {a}"
+        text += f", after {duration(over.other)} instead of {duration(over.baseline)}"
+    finish = next(row for row in pair.jobs.measures if row.measure == "finish_s")
+    if finish.median:
+        text += f"; half of its jobs finished at least {_earlier(-finish.median)} than in {a}"
     return f"{text}."
 
 
@@ -113,28 +114,27 @@ def _earlier(saved_s: float) -> str:
     return f"{duration(abs(saved_s))} {'earlier' if saved_s > 0 else 'later'}"
 
 
-def _campaign(b: str, a: str, pair: Mapping[str, Any]) -> str:
+def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
     """When it was over and what came out: samples are no merit where one run may prune what the other finishes."""
-    campaign = pair["campaign"]
-    over, best, reached = campaign["over"], campaign["best_score"], campaign["reached"]
-    if over["difference"] is not None:
-        text = f"{b} was over {_earlier(-over['difference'])}{' than' if over['difference'] else ' as'} {a}"
+    over, best, reached = campaign.over, campaign.best_score, campaign.reached
+    if over.difference is not None:
+        text = f"{b} was over {_earlier(-over.difference)}{' than' if over.difference else ' as'} {a}"
     else:
-        done = campaign["n_finished"]
-        text = f"{b} finished {done['other']:,} trials in the window, {a} {done['baseline']:,}"
+        done = campaign.n_finished
+        text = f"{b} finished {done.other:,} trials in the window, {a} {done.baseline:,}"
     if reached is None:
         return text
-    when = _earlier(-reached["difference"])
-    if best["difference"]:
+    when = _earlier(-reached.difference)
+    if best.difference:
         return (
-            f"{text}; its best score is {best['other']:.6g}, {a}'s {best['baseline']:.6g}; "
-            f"it reached {reached['score']:.6g} {when}"
+            f"{text}; its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}; "
+            f"it reached {reached.score:.6g} {when}"
         )
-    return f"{text}, with the same best score ({best['other']:.6g}), reached {when}"
+    return f"{text}, with the same best score ({best.other:.6g}), reached {when}"
 
 
-def _samples_of_campaign(pair: Mapping[str, Any]) -> str:
-    before, difference = pair["samples"]["baseline"], pair["samples"]["difference"]
+def _samples_of_campaign(pair: RunDifference) -> str:
+    before, difference = pair.samples.baseline, pair.samples.difference
     if before <= 0.0 or abs(difference) <= _EQUAL * before:
         return ""
     return f"; its trials processed {percent(difference / before)} % {'more' if difference > 0 else 'fewer'} samples"

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from bfreplay.replay.result import RunResult
+from bfreplay.result_folders.comparison import (
+    CampaignDifference,
+    FinishedTrial,
+    FinishedTrials,
+    Pair,
+    ReachedScore,
+)
 
 _SHARES = (("first", 0.0), ("10 %", 0.1), ("half", 0.5), ("90 %", 0.9), ("all", 1.0))
 
 
-def campaign_differences(baseline: RunResult, other: RunResult) -> dict[str, Any] | None:
-    """Milestones of both runs in seconds from the start of the window, JSON-ready; ``None`` for plain job sets.
+def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDifference | None:
+    """Milestones of both runs in seconds from the start of the window; ``None`` for plain job sets.
 
     The k-th finished trial is counted among as many as both runs finished, so that both have reached it. The score to
     be reached is the best score of the worse run.
@@ -24,32 +31,33 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> dict[str, Any
     runs = (baseline, other)
     finished = [_finished_s(run) for run in runs]
     n = min(len(times) for times in finished)
-    finish_rows: list[dict[str, Any]] = []
+    finish_rows: list[FinishedTrial] = []
     for word, share in _SHARES:
         k = max(1, math.ceil(share * n))
-        if n and k not in [row["k"] for row in finish_rows]:
-            finish_rows.append({"which": word, "k": k, **_both(*(times[k - 1] for times in finished))})
+        if n and k not in [row.k for row in finish_rows]:
+            a, b = (times[k - 1] for times in finished)
+            finish_rows.append(FinishedTrial(which=word, k=k, baseline=a, other=b, difference=b - a))
     scores = [_scores(run) for run in runs]
     bests = [None if not len(score) else float(score.max() if higher else score.min()) for _, score in scores]
-    reached: dict[str, Any] | None = None
+    reached: ReachedScore | None = None
     if bests[0] is not None and bests[1] is not None:
         target = min(bests[0], bests[1]) if higher else max(bests[0], bests[1])
-        first = [float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores]
-        reached = {"score": target, **_both(*first)}
+        a, b = (float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores)
+        reached = ReachedScore(score=target, baseline=a, other=b, difference=b - a)
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
-    return {
-        "higher_is_better": higher,
-        "n_finished": {"baseline": len(finished[0]), "other": len(finished[1])},
-        "finished": finish_rows,
-        "over": _both(*over),
-        "reached": reached,
-        "best_score": _both(*bests),
-    }
+    return CampaignDifference(
+        higher_is_better=higher,
+        n_finished=FinishedTrials(baseline=len(finished[0]), other=len(finished[1])),
+        finished=finish_rows,
+        over=_both(*over),
+        reached=reached,
+        best_score=_both(*bests),
+    )
 
 
-def _both(baseline: float | None, other: float | None) -> dict[str, float | None]:
+def _both(baseline: float | None, other: float | None) -> Pair:
     difference = None if baseline is None or other is None else other - baseline
-    return {"baseline": baseline, "other": other, "difference": difference}
+    return Pair(baseline=baseline, other=other, difference=difference)
 
 
 def _finished_s(run: RunResult) -> list[float]:

@@ -2,46 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bfreplay.answers.comparison_words import TOTALS
 from bfreplay.replay.metrics import BY_COLUMN
 from bfreplay.replay.result import RunResult
-
-PARTS = ("node_hours", "samples_per_node_hour", "rescaling", "preemption", "trimmed")
-"""Of the difference in samples, in the order of tables and pictures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Causes:
-    """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
-
-    A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the node-hours that were
-    used (idle ones less those that nobody held or that stood still: the ledger's useful, rescaling and lost to
-    preemption), ``rate`` what the held nodes could make per used node-hour. The difference of the product is split
-    symmetrically: ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
-
-    Parameters
-    ----------
-    node_hours
-        More or fewer used node-hours.
-    samples_per_node_hour
-        More or fewer samples per used node-hour: other jobs, or other widths of the same.
-    rescaling, preemption
-        Less or more that rescales and preemptions cost.
-    trimmed
-        Less or more made after a job's work was done; next to nothing in continuous time.
-    """
-
-    node_hours: float
-    samples_per_node_hour: float
-    rescaling: float
-    preemption: float
-    trimmed: float
-
-    def to_json(self) -> dict[str, float]:
-        """By ``PARTS``."""
-        return {name: getattr(self, name) for name in PARTS}
+from bfreplay.result_folders.comparison import Causes
 
 
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:
@@ -66,6 +30,6 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
     )
 
 
-def totals_of(run: RunResult) -> dict[str, float]:
+def totals_of(run: RunResult) -> dict[str, int | float]:
     """Metrics of one run that are compared, by ``TOTALS``."""
     return {name: BY_COLUMN[name].of(run) for name in TOTALS}

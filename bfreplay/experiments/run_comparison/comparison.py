@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bfreplay import checks
 from bfreplay.experiments.run_comparison.answer import answer_of
@@ -33,16 +34,28 @@ from bfreplay.experiments.run_comparison.intervals import (
     LENGTHEN,
     LEVEL,
     Band,
-    Estimate,
     mean_difference,
     relative_difference,
 )
 from bfreplay.experiments.run_comparison.jobs import job_differences, jobs_table, pair_jobs, run_jobs
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
-from bfreplay.experiments.run_comparison.result import RunComparison
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import COMPARISON, new_folder, record_json
+from bfreplay.result_folders import COMPARISON, new_folder, write_result
+from bfreplay.result_folders.comparison import (
+    ComparedRun,
+    ComparisonConfig,
+    ComparisonRecord,
+    Estimate,
+    HourMeasure,
+    JobDifferences,
+    LastFinish,
+    RunComparison,
+    RunDifference,
+    SamplesDifference,
+    Totals,
+)
+from bfreplay.result_folders.records import JsonObject
 from bfreplay.versions import versions
 
 RESAMPLES = 2_000
@@ -69,7 +82,7 @@ def compare_runs(
     out: str | Path | None = None,
     overwrite: bool = False,
     pictures: Callable[[Path], object] | None = None,
-    session: Mapping[str, Any] | None = None,
+    session: JsonObject | None = None,
 ) -> RunComparison:
     """Compare finished replays of the same jobs in the same window of the same log with the first of them.
 
@@ -116,100 +129,102 @@ def compare_runs(
         paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
         pairs, bands = [], []
         for k in range(1, len(loaded)):
-            pair, band = _pair(loaded[0], loaded[k], hours[0], hours[k], resamples=resamples, seed=seed)
-            pair = {"run": labels[k], "baseline": labels[0], **pair}
-            pair["jobs"] = job_differences(paired[k - 1], resamples=resamples, seed=seed)
-            pairs.append({**pair, "answer": answer_of(pair)})
+            of_jobs = job_differences(paired[k - 1], resamples=resamples, seed=seed)
+            of_two = _Two(labels[0], labels[k], loaded[0], loaded[k], hours[0], hours[k])
+            pair, band = _difference(of_two, of_jobs, resamples=resamples, seed=seed)
+            pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
             bands.append(band)
         tables = {
             "hours": hours_table(hours, labels),
             "cumulative": _cumulative_table(bands, labels[1:], edges),
             "jobs": jobs_table(paired, labels[1:]),
         }
-        record = {
-            "schema_version": COMPARISON.schema_version,
-            "versions": {**versions(), "arch": _version_of_arch()},
-            "config": {
-                "bin_s": bin_s, "seed": seed, "resamples": resamples, "level": LEVEL, "least_bins": LEAST_BINS,
-                "least_blocks": LEAST_BLOCKS,
-                "lengthen_blocks": LENGTHEN,
-                "window_start_us": config.window_start_us, "window_end_us": end_us,
-                "unlimited_work": config.unlimited_work,
-            },
-            "inputs": loaded[0].record.inputs.to_json(),
-            "runs": [
-                {
-                    "run": label,
-                    "name": None if run.folder is None else run.folder.name,
-                    "policy": run.record.config.described.name,
-                }
+        record = ComparisonRecord(
+            schema_version=COMPARISON.schema_version,
+            versions={**versions(), "arch": _version_of_arch()},
+            config=ComparisonConfig(
+                bin_s=bin_s, seed=seed, resamples=resamples, level=LEVEL, least_bins=LEAST_BINS,
+                least_blocks=LEAST_BLOCKS, lengthen_blocks=LENGTHEN, window_start_us=config.window_start_us,
+                window_end_us=end_us, unlimited_work=config.unlimited_work,
+            ),
+            inputs=loaded[0].record.inputs.to_json(),
+            runs=[
+                ComparedRun(
+                    run=label,
+                    name=None if run.folder is None else run.folder.name,
+                    policy=run.record.config.described.name,
+                )
                 for label, run in zip(labels, loaded, strict=True)
             ],
-            "warnings": distinct_warnings([(label, run.warnings) for label, run in zip(labels, loaded, strict=True)]),
-            "options": differing_options(loaded),
-            "pairs": pairs,
-            "session": {
+            warnings=distinct_warnings([(label, run.warnings) for label, run in zip(labels, loaded, strict=True)]),
+            options=differing_options(loaded),
+            pairs=pairs,
+            session={
                 "started": begun,
                 "folders": [None if run.folder is None else str(run.folder) for run in loaded],
                 **(session or {}),
             },
-        }  # fmt: skip
-        text = record_json(record, "the comparison")
-        if folder is not None:
-            for name, table in tables.items():
-                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            (folder / COMPARISON.record_file).write_text(text, encoding="utf-8")
-            if pictures is not None:
-                pictures(folder)
+        )  # fmt: skip
+        record = write_result(folder, record, tables, COMPARISON, pictures)
     return RunComparison(record, None if out is None else Path(out).resolve(), tables)
 
 
-def _pair(
-    baseline: RunResult, other: RunResult, of_a: RunHours, of_b: RunHours, *, resamples: int, seed: int
-) -> tuple[dict[str, Any], Band]:
-    """Everything about two runs but their jobs, JSON-ready, and the band of the picture."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Two:
+    """The baseline A and another run B: labels, results, and what they did in each bin."""
+
+    label_a: str
+    label_b: str
+    a: RunResult
+    b: RunResult
+    hours_a: RunHours
+    hours_b: RunHours
+
+
+def _difference(two: _Two, jobs: JobDifferences, *, resamples: int, seed: int) -> tuple[RunDifference, Band]:
+    """Everything about two runs but the answer, and the band of the picture."""
     rows, bands = [], {}
-    over = _overs(baseline, other)
-    n_bins = _bins_with_jobs(of_a, over)
-    totals = {"baseline": totals_of(baseline), "other": totals_of(other)}
-    a_samples, b_samples = (totals[which]["samples"] for which in ("baseline", "other"))
-    all_done = _equal_by_construction(baseline, other)
+    over = LastFinish(baseline=_over(two.a), other=_over(two.b))
+    n_bins = _bins_with_jobs(two.hours_a, over)
+    totals = Totals(baseline=totals_of(two.a), other=totals_of(two.b))
+    all_done = _equal_by_construction(two.a, two.b)
     for name in MEASURES:
-        a, b = of_a.values[name], of_b.values[name]
+        a, b = two.hours_a.values[name], two.hours_b.values[name]
         difference = _without_rounding(a, b)[:n_bins]
         mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
         if name == "samples" and all_done and difference.any():
-            mean = Estimate(mean.value, n=n_bins, why_no_interval=_BY_CONSTRUCTION)
+            mean = Estimate.alone(mean.value, n_bins, _BY_CONSTRUCTION)
             bands[name] = _without_band(bands[name])
         rows.append(
-            {
-                "measure": name,
-                "baseline": float(a.sum()),
-                "other": float(b.sum()),
-                "mean": mean.to_json(),
-                "total": mean.times(n_bins).to_json(),
-            }
+            HourMeasure(
+                measure=name, baseline=float(a.sum()), other=float(b.sum()), mean=mean, total=mean.times(n_bins)
+            )
         )
-    a, b = of_a.values["samples"], of_b.values["samples"]
+    a, b = two.hours_a.values["samples"], two.hours_b.values["samples"]
     of_both = (a[:n_bins], (a + _without_rounding(a, b))[:n_bins])
     relative = relative_difference(*of_both, resamples=resamples, seed=seed)
     if all_done and (a != b).any():
-        relative = Estimate(relative.value, n=n_bins, why_no_interval=_BY_CONSTRUCTION)
-    causes = causes_of(baseline, other)
-    return {
-        "samples": {
-            "baseline": a_samples,
-            "other": b_samples,
-            "difference": b_samples - a_samples,
-            "relative": relative.to_json(),
-            "equal_by_construction": all_done,
-        },
-        "hours": rows,
-        "causes": causes.to_json(),
-        "totals": totals,
-        "over": over,
-        "campaign": campaign_differences(baseline, other),
-    }, bands["samples"]
+        relative = Estimate.alone(relative.value, n_bins, _BY_CONSTRUCTION)
+    samples_a, samples_b = totals.baseline["samples"], totals.other["samples"]
+    found = RunDifference(
+        run=two.label_b,
+        baseline=two.label_a,
+        samples=SamplesDifference(
+            baseline=samples_a,
+            other=samples_b,
+            difference=samples_b - samples_a,
+            relative=relative,
+            equal_by_construction=all_done,
+        ),
+        hours=rows,
+        causes=causes_of(two.a, two.b),
+        totals=totals,
+        over=over,
+        campaign=campaign_differences(two.a, two.b),
+        jobs=jobs,
+        answer="",
+    )
+    return found, bands["samples"]
 
 
 def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -229,20 +244,17 @@ def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
     return over and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
 
 
-def _overs(a: RunResult, b: RunResult) -> dict[str, float | None]:
+def _over(run: RunResult) -> float | None:
     """When the last job had left, in seconds from the start of the window."""
-    found: dict[str, float | None] = {}
-    for name, run in (("baseline", a), ("other", b)):
-        found[name] = run.record.config.after_s(run.summary.last_finish_us)
-    return found
+    return run.record.config.after_s(run.summary.last_finish_us)
 
 
-def _bins_with_jobs(hours: RunHours, over: Mapping[str, float | None]) -> int:
+def _bins_with_jobs(hours: RunHours, over: LastFinish) -> int:
     """Bins until all jobs had left both runs: those after that are the same in both, whatever the runs did."""
     n_bins = hours.edge_us.size - 1
-    if over["baseline"] is None or over["other"] is None:
+    if over.baseline is None or over.other is None:
         return n_bins
-    last_us = round(max(over["baseline"], over["other"]) * US_PER_S)
+    last_us = round(max(over.baseline, over.other) * US_PER_S)
     return max(1, int(np.searchsorted(hours.edge_us[:-1] - hours.edge_us[0], last_us, side="left")))
 
 

@@ -13,11 +13,13 @@ What coverage this gives was measured: benchmarks/bench_block_bootstrap.py.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bfreplay.result_folders.comparison import Estimate
 
 LEVEL = 0.95
 LENGTHEN = 1.5
@@ -25,46 +27,6 @@ LEAST_BLOCKS = 4
 LEAST_BINS = 16
 LEAST_JOBS = 8
 NO_LIBRARY = "the library arch is not installed here (pip install arch)"
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A difference and its 95 % interval.
-
-    Parameters
-    ----------
-    value
-        ``None`` where it is not defined.
-    low, high
-        Ends of the interval; ``None`` without one.
-    n
-        Bins, or jobs, that stand behind it.
-    block_length
-        Bins in a block; ``None`` where nothing had to be drawn, and for jobs.
-    why_no_interval
-        A sentence without a full stop; ``None`` where there is one.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    block_length: int | None = None
-    why_no_interval: str | None = None
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether there is an interval and 0 lies outside of it."""
-        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
-
-    def times(self, factor: float) -> Estimate:
-        """The same of ``factor`` times the quantity, ``factor`` > 0."""
-        value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
-        return Estimate(value, low, high, self.n, self.block_length, self.why_no_interval)
-
-    def to_json(self) -> dict[str, Any]:
-        """By the names of the parameters."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,15 +76,15 @@ def mean_difference(difference: NDArray[np.float64], *, resamples: int, seed: in
     total = np.cumsum(difference)[ends - 1]
     nothing = np.full(ends.size, np.nan)
     if _is_certain(difference):
-        return Estimate(mean, mean, mean, n), Band(ends, total, total, total)
+        return Estimate.between(mean, mean, mean, n), Band(ends, total, total, total)
     length, why_not = _blocks(difference)
     if length is None:
-        return Estimate(mean, n=n, why_no_interval=why_not), Band(ends, total, nothing, nothing)
+        return Estimate.alone(mean, n, why_not), Band(ends, total, nothing, nothing)
     drawn = _resampled(difference[:, None], length, resamples, seed, lambda x: np.cumsum(x[:, 0])[ends - 1])
     low, high = np.quantile(drawn, _tails(), axis=0)
     expected, factor = mean * ends, _widening(n / length)
     low, high = (total + factor * (edge - expected) for edge in (low, high))
-    return Estimate(mean, float(low[-1]) / n, float(high[-1]) / n, n, length), Band(ends, total, low, high)
+    return Estimate.between(mean, float(low[-1]) / n, float(high[-1]) / n, n, length), Band(ends, total, low, high)
 
 
 def relative_difference(
@@ -134,23 +96,23 @@ def relative_difference(
     """
     n, below = baseline.size, float(baseline.sum())
     if below <= 0.0:
-        return Estimate(None, n=n, why_no_interval="A has none of it")
+        return Estimate.alone(None, n, "A has none of it")
     ratio = float(other.sum()) / below
     error = other - ratio * baseline
     if not np.any(baseline != other):
-        return Estimate(0.0, 0.0, 0.0, n)
+        return Estimate.between(0.0, 0.0, 0.0, n)
     if n >= LEAST_BINS and np.ptp(error) <= 1e-12 * float(np.abs(other).max()):
-        return Estimate(ratio - 1.0, ratio - 1.0, ratio - 1.0, n)
+        return Estimate.between(ratio - 1.0, ratio - 1.0, ratio - 1.0, n)
     length, why_not = _blocks(error)
     if length is None:
-        return Estimate(ratio - 1.0, n=n, why_no_interval=why_not)
+        return Estimate.alone(ratio - 1.0, n, why_not)
     drawn = _resampled(np.stack([baseline, other], axis=1), length, resamples, seed, lambda x: x.sum(axis=0))
     if not (drawn[:, 0] > 0.0).all():
-        return Estimate(ratio - 1.0, n=n, why_no_interval="A has none of it in most hours")
+        return Estimate.alone(ratio - 1.0, n, "A has none of it in most hours")
     low, high = np.quantile(drawn[:, 1] / drawn[:, 0], _tails())
     factor = _widening(n / length)
     low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
-    return Estimate(ratio - 1.0, low - 1.0, high - 1.0, n, length)
+    return Estimate.between(ratio - 1.0, low - 1.0, high - 1.0, n, length)
 
 
 def median_over_jobs(difference: NDArray[np.float64], *, resamples: int, seed: int) -> Estimate:
@@ -161,19 +123,19 @@ def median_over_jobs(difference: NDArray[np.float64], *, resamples: int, seed: i
     """
     n = difference.size
     if n == 0:
-        return Estimate(None, why_no_interval="there is no such job")
+        return Estimate.alone(None, 0, "there is no such job")
     median = float(np.median(difference))
     if not difference.any() or (n >= LEAST_JOBS and np.ptp(difference) == 0.0):
-        return Estimate(median, median, median, n)
+        return Estimate.between(median, median, median, n)
     if n < LEAST_JOBS:
-        return Estimate(median, n=n, why_no_interval=f"{n} of at least {LEAST_JOBS} jobs that are needed")
+        return Estimate.alone(median, n, f"{n} of at least {LEAST_JOBS} jobs that are needed")
     try:
         from arch.bootstrap import IIDBootstrap
     except ImportError:
-        return Estimate(median, n=n, why_no_interval=NO_LIBRARY)
+        return Estimate.alone(median, n, NO_LIBRARY)
     drawn = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
     low, high = np.quantile(drawn, _tails())
-    return Estimate(median, float(low), float(high), n)
+    return Estimate.between(median, float(low), float(high), n)
 
 
 def _is_certain(difference: NDArray[np.float64]) -> bool:

@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S
 from bfreplay.experiments.run_comparison.intervals import median_over_jobs
 from bfreplay.replay.result import RunResult
+from bfreplay.result_folders.comparison import (
+    JobDifferences,
+    JobMeasure,
+    JobShares,
+    ModelMeasure,
+    StatusChange,
+)
 
 MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hours")
 """Finish and first start in seconds from the start of the window; waiting: from submit to first start."""
@@ -120,31 +128,28 @@ def pair_jobs(baseline: RunJobs, other: RunJobs) -> PairedJobs:
     )
 
 
-def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> dict[str, Any]:
-    """Everything about the pairs, JSON-ready: measures, changes of status, and measures model by model."""
+def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDifferences:
+    """Everything about the pairs: measures, changes of status, and measures model by model."""
     models = sorted({model for model in pairs.models if model})
     everyone = np.ones(len(pairs.names), dtype=bool)
     changes = Counter(change for change in pairs.status if change[0] != change[1])
     of_model = np.array([model or "" for model in pairs.models], dtype=object)
-    return {
-        "n_jobs": len(pairs.names),
-        "only_in_baseline": pairs.only_in_baseline,
-        "only_in_other": pairs.only_in_other,
-        "n_other_params": pairs.n_other_params,
-        "measures": [
-            {**_shares(pairs, name, everyone), **_median(pairs, name, everyone, resamples=resamples, seed=seed)}
-            for name in MEASURES
-        ],
-        "status_changes": [
-            {"baseline": before, "other": after, "n_jobs": n}
+    return JobDifferences(
+        n_jobs=len(pairs.names),
+        only_in_baseline=pairs.only_in_baseline,
+        only_in_other=pairs.only_in_other,
+        n_other_params=pairs.n_other_params,
+        measures=[_measure(pairs, name, everyone, resamples=resamples, seed=seed) for name in MEASURES],
+        status_changes=[
+            StatusChange(baseline=before, other=after, n_jobs=n)
             for (before, after), n in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "models": [
-            {"model": model, **_shares(pairs, name, of_model == model)}
+        models=[
+            ModelMeasure(model=model, **asdict(_shares(pairs, name, of_model == model)))
             for model in (models if len(models) > 1 else [])
             for name in MEASURES
         ],
-    }
+    )
 
 
 def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -157,7 +162,7 @@ def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> NDArr
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
-def _shares(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> dict[str, Any]:
+def _shares(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> JobShares:
     """Jobs by which run was better. One that got there in one run only was better in that run; in neither: left out."""
     a, b = np.isfinite(pairs.baseline[name][which]), np.isfinite(pairs.other[name][which])
     difference = _difference(pairs, name, which)
@@ -167,26 +172,31 @@ def _shares(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> dict[str,
     better = None if less_is_better is None else (less if less_is_better else more) + only_b
     worse = None if less_is_better is None else (more if less_is_better else less) + only_a
     low, high = np.percentile(difference, _SPREAD) if difference.size else (None, None)
-    return {
-        "measure": name,
-        "n_both": int(difference.size),
-        "only_in_baseline": only_a,
-        "only_in_other": only_b,
-        "n_less": less,
-        "n_equal": equal,
-        "n_more": more,
-        "n_better": better,
-        "n_worse": worse,
-        "median": float(np.median(difference)) if difference.size else None,
-        "mean": float(difference.mean()) if difference.size else None,
-        "p2_5": None if low is None else float(low),
-        "p97_5": None if high is None else float(high),
-    }
+    return JobShares(
+        measure=name,
+        n_both=int(difference.size),
+        only_in_baseline=only_a,
+        only_in_other=only_b,
+        n_less=less,
+        n_equal=equal,
+        n_more=more,
+        n_better=better,
+        n_worse=worse,
+        median=float(np.median(difference)) if difference.size else None,
+        mean=float(difference.mean()) if difference.size else None,
+        p2_5=None if low is None else float(low),
+        p97_5=None if high is None else float(high),
+    )
 
 
-def _median(pairs: PairedJobs, name: str, which: NDArray[np.bool_], *, resamples: int, seed: int) -> dict[str, Any]:
+def _measure(pairs: PairedJobs, name: str, which: NDArray[np.bool_], *, resamples: int, seed: int) -> JobMeasure:
     found = median_over_jobs(_difference(pairs, name, which), resamples=resamples, seed=seed)
-    return {"median_low": found.low, "median_high": found.high, "why_no_interval": found.why_no_interval}
+    return JobMeasure(
+        **asdict(_shares(pairs, name, which)),
+        median_low=found.low,
+        median_high=found.high,
+        why_no_interval=found.why_no_interval,
+    )
 
 
 JOBS = pa.schema(

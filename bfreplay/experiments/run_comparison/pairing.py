@@ -11,6 +11,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import OPTIONS
 from bfreplay.replay.result import RunResult
+from bfreplay.result_folders.comparison import DifferingOption
 
 _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
@@ -134,15 +135,12 @@ def _check_files(
     raise _refuse(run, label, f"the content of its {what} differs", shown, wanted)
 
 
-def differing_options(runs: Sequence[RunResult]) -> list[dict[str, Any]]:
-    """Options in which the runs differ: ``{"option": "policy.t_fwd_s", "values": [120.0, 600.0]}``, by name.
-
-    ``None`` stands for an option that a run does not have.
-    """
+def differing_options(runs: Sequence[RunResult]) -> list[DifferingOption]:
+    """Options in which the runs differ, by name, such as ``policy.t_fwd_s``."""
     flat = [dict(_options(run)) for run in runs]
     names = sorted({name for options in flat for name in options})
-    rows = [{"option": name, "values": [options.get(name) for options in flat]} for name in names]
-    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
+    rows = [DifferingOption(option=name, values=[options.get(name) for options in flat]) for name in names]
+    return [row for row in rows if any(value != row.values[0] for value in row.values)]
 
 
 def _options(run: RunResult) -> Iterator[tuple[str, Any]]:
@@ -152,7 +150,7 @@ def _options(run: RunResult) -> Iterator[tuple[str, Any]]:
     yield "bfreplay", run.record.versions.get("bfreplay")
 
 
-def _leaves(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _leaves(prefix: str, tree: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from _leaves(f"{prefix}{key}.", value)

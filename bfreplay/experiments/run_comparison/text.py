@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.run_comparison.answer import signed_percent
-from bfreplay.experiments.run_comparison.causes import PARTS
-from bfreplay.experiments.run_comparison.result import RunComparison
 from bfreplay.replay.run_warnings import warning_lines
+from bfreplay.result_folders.comparison import (
+    CAUSES,
+    ComparisonRecord,
+    JobShares,
+    Pair,
+    ReachedScore,
+    RunComparison,
+    RunDifference,
+)
 from bfreplay.wording import amount, count, duration
 
 _SHORT = {
@@ -37,24 +44,24 @@ _ROUNDING = 1e-9
 def render(comparison: RunComparison) -> str:
     """Warnings, answers, in what the runs differ, and for each run but the baseline: hours, causes, jobs, campaign."""
     record = comparison.record
-    parts = [warning_lines(record.get("warnings", [])), comparison.answers, _runs(record)]
-    for pair in record["pairs"]:
-        bins = round(record["config"]["bin_s"])
+    parts = [warning_lines(record.warnings), comparison.answers, _runs(record)]
+    for pair in record.pairs:
+        bins = round(record.config.bin_s)
         parts += [_hours(pair, bins), _causes(pair), _totals(pair), _jobs(pair), _models(pair), _campaign(pair)]
     if comparison.folder is not None:
         parts.append([f"Comparison folder  {comparison.folder}"])
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
-def _runs(record: Mapping[str, Any]) -> list[str]:
-    config = record["config"]
-    start, end = (iso_utc(config[key]) for key in ("window_start_us", "window_end_us"))
-    length = duration((config["window_end_us"] - config["window_start_us"]) / 1e6)
-    cells = [["", *(run["run"] for run in record["runs"])]]
-    cells.append(["run", *(run["name"] or "in memory" for run in record["runs"])])
-    cells += [[row["option"], *map(_value, row["values"])] for row in record["options"]]
-    if not record["options"]:
-        cells.append(["options", *(["the same"] * len(record["runs"]))])
+def _runs(record: ComparisonRecord) -> list[str]:
+    config = record.config
+    start, end = iso_utc(config.window_start_us), iso_utc(config.window_end_us)
+    length = duration((config.window_end_us - config.window_start_us) / 1e6)
+    cells = [["", *(run.run for run in record.runs)]]
+    cells.append(["run", *(run.name or "in memory" for run in record.runs)])
+    cells += [[row.option, *map(_value, row.values)] for row in record.options]
+    if not record.options:
+        cells.append(["options", *(["the same"] * len(record.runs))])
     return [f"Window  {start} to {end} ({length})", *aligned(cells)]
 
 
@@ -64,57 +71,58 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _hours(pair: Mapping[str, Any], bin_s: int) -> list[str]:
-    b, a = pair["run"], pair["baseline"]
+def _hours(pair: RunDifference, bin_s: int) -> list[str]:
+    b, a = pair.run, pair.baseline
     cells = [["", a, b, f"{b} - {a}", "relative", "95 % interval", "blocks"]]
-    for row in pair["hours"]:
-        total, difference = row["total"], _but_rounding(row["total"]["value"], row["baseline"])
-        share = f"{signed_percent(difference / row['baseline'])}" if row["baseline"] and difference else ""
-        ends = "none" if total["low"] is None else f"{_signed(total['low'])} to {_signed(total['high'])}"
-        length = total["block_length"]
-        levels = [round(row[key]) if row["measure"].startswith("n_") else row[key] for key in ("baseline", "other")]
-        if row["measure"].startswith("n_"):
+    for row in pair.hours:
+        total = row.total
+        difference = _but_rounding(total.value or 0.0, row.baseline)
+        share = f"{signed_percent(difference / row.baseline)}" if row.baseline and difference else ""
+        ends = _range(total.low, total.high, _signed) or "none"
+        length = total.block_length
+        levels = [round(row[key]) if row.measure.startswith("n_") else row[key] for key in ("baseline", "other")]
+        if row.measure.startswith("n_"):
             difference = round(difference)
         cells.append(
             [
-                HOUR_WORDS[row["measure"]], *map(_plain, levels), _signed(difference), share, ends,
-                "" if length is None else f"{total['n']} / {length}",
+                HOUR_WORDS[row.measure], *map(_plain, levels), _signed(difference), share, ends,
+                "" if length is None else f"{total.n} / {length}",
             ]
         )  # fmt: skip
-    whys = {row["total"]["why_no_interval"]: None for row in pair["hours"] if row["total"]["why_no_interval"]}
+    whys = {row.total.why_no_interval: None for row in pair.hours if row.total.why_no_interval}
     bins = duration(bin_s) if bin_s != 3_600 else "1 h"
     note = f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block)."
     lines = [f"{b} against {a}, bin by bin", *aligned(cells), note, *(f"No interval: {why}." for why in whys)]
-    return lines + (_done(pair) if pair["campaign"] is None else [])
+    return lines + (_done(pair) if pair.campaign is None else [])
 
 
-def _done(pair: Mapping[str, Any]) -> list[str]:
+def _done(pair: RunDifference) -> list[str]:
     """Which run had nothing to do at last."""
     return [
-        f"{label} had done all its jobs after {duration(pair['over'][key])}: from then on it made nothing (more jobs, "
+        f"{label} had done all its jobs after {duration(pair.over[key])}: from then on it made nothing (more jobs, "
         "or --unlimited-work, would tell more)"
-        for key, label in (("baseline", pair["baseline"]), ("other", pair["run"]))
-        if pair["over"][key] is not None
+        for key, label in (("baseline", pair.baseline), ("other", pair.run))
+        if pair.over[key] is not None
     ]
 
 
-def _causes(pair: Mapping[str, Any]) -> list[str]:
-    b, a = pair["run"], pair["baseline"]
-    below, difference = pair["samples"]["baseline"], pair["samples"]["difference"]
+def _causes(pair: RunDifference) -> list[str]:
+    b, a = pair.run, pair.baseline
+    below, difference = pair.samples.baseline, pair.samples.difference
 
     def line(word: str, size: float) -> list[str]:
         size = _but_rounding(size, below)
         return [word, _signed(size), signed_percent(size / below) if below else ""]
 
     cells = [["", "samples", f"of {a}'s"]]
-    cells += [line(CAUSE_WORDS[name], pair["causes"][name]) for name in PARTS]
+    cells += [line(CAUSE_WORDS[name], pair.causes[name]) for name in CAUSES]
     cells.append(line(f"all: {b} - {a}", difference))
     return [f"What made the difference of {b} and {a} (the parts add up)", *aligned(cells)]
 
 
-def _totals(pair: Mapping[str, Any]) -> list[str]:
-    b, a = pair["run"], pair["baseline"]
-    before, after = pair["totals"]["baseline"], pair["totals"]["other"]
+def _totals(pair: RunDifference) -> list[str]:
+    b, a = pair.run, pair.baseline
+    before, after = pair.totals.baseline, pair.totals.other
     cells = [["", a, b, f"{b} - {a}"]]
     for name, word in _TOTALS.items():
         if before[name] or after[name]:
@@ -124,25 +132,25 @@ def _totals(pair: Mapping[str, Any]) -> list[str]:
     return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
 
 
-def _jobs(pair: Mapping[str, Any]) -> list[str]:
-    jobs, b, a = pair["jobs"], pair["run"], pair["baseline"]
+def _jobs(pair: RunDifference) -> list[str]:
+    jobs, b, a = pair.jobs, pair.run, pair.baseline
     cells = [["", f"in {a} and {b}", "better", "equal", "worse", "median", "95 % interval", "95 % of the jobs"]]
-    for row in jobs["measures"]:
-        if not row["n_both"] and not row["only_in_baseline"] and not row["only_in_other"]:
+    for row in jobs.measures:
+        if not row.n_both and not row.only_in_baseline and not row.only_in_other:
             continue
-        shown = _seconds if row["measure"].endswith("_s") else _signed
-        ends = "none" if row["median_low"] is None else f"{shown(row['median_low'])} to {shown(row['median_high'])}"
-        spread = "" if row["p2_5"] is None else f"{shown(row['p2_5'])} to {shown(row['p97_5'])}"
-        line = [*_shares(row), _or_dash(row["median"], shown), ends, spread]
-        if row["measure"] != "waiting_s" or line != cells[-1][1:]:  # all jobs were submitted at the same times
-            cells.append([_JOBS[row["measure"]], *line])
-    lines = [f"{b} against {a}, job by job ({count(jobs['n_jobs'], 'pair')})"]
+        shown = _seconds if row.measure.endswith("_s") else _signed
+        ends = _range(row.median_low, row.median_high, shown) or "none"
+        spread = _range(row.p2_5, row.p97_5, shown)
+        line = [*_shares(row), _or_dash(row.median, shown), ends, spread]
+        if row.measure != "waiting_s" or line != cells[-1][1:]:  # all jobs were submitted at the same times
+            cells.append([_JOBS[row.measure], *line])
+    lines = [f"{b} against {a}, job by job ({count(jobs.n_jobs, 'pair')})"]
     lines += [*aligned(cells)] if len(cells) > 1 else ["No job did anything in either."]
     if len(cells) > 1:
         lines.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
-    for change in jobs["status_changes"]:
+    for change in jobs.status_changes:
         before, after = (change[key].replace("_", " ") for key in ("baseline", "other"))
-        lines.append(f"{count(change['n_jobs'], 'job')} {before} in {a}, {after} in {b}")
+        lines.append(f"{count(change.n_jobs, 'job')} {before} in {a}, {after} in {b}")
     for key, words in (
         ("only_in_baseline", f"only in {a}"), ("only_in_other", f"only in {b}"),
         ("n_other_params", "with other parameters in both, not paired"),
@@ -152,48 +160,48 @@ def _jobs(pair: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _shares(row: Mapping[str, Any]) -> list[str]:
-    n = row["n_both"] + row["only_in_baseline"] + row["only_in_other"]
-    if row["n_better"] is None:
-        return [f"{row['n_both']:,}", "", f"{row['n_equal'] / n:.0%}", ""]
-    return [f"{row['n_both']:,}", *(f"{row[key] / n:.0%}" for key in ("n_better", "n_equal", "n_worse"))]
+def _shares(row: JobShares) -> list[str]:
+    n = row.n_both + row.only_in_baseline + row.only_in_other
+    if row.n_better is None:
+        return [f"{row.n_both:,}", "", f"{row.n_equal / n:.0%}", ""]
+    return [f"{row.n_both:,}", *(f"{row[key] / n:.0%}" for key in ("n_better", "n_equal", "n_worse"))]
 
 
-def _models(pair: Mapping[str, Any]) -> list[str]:
+def _models(pair: RunDifference) -> list[str]:
     """Median differences model by model, of measures that some job has in both runs."""
-    rows = pair["jobs"]["models"]
+    rows = pair.jobs.models
     if not rows:
         return []
     measures = [
-        name for name in _JOBS if name != "waiting_s" and any(row["n_both"] for row in rows if row["measure"] == name)
+        name for name in _JOBS if name != "waiting_s" and any(row.n_both for row in rows if row.measure == name)
     ]
-    of = {(row["model"], row["measure"]): row for row in rows}
+    of = {(row.model, row.measure): row for row in rows}
     cells = [["median by model", "pairs", *(_JOBS[name] for name in measures)]]
-    for model in dict.fromkeys(row["model"] for row in rows):
+    for model in dict.fromkeys(row.model for row in rows):
         mine = [of[model, name] for name in measures]
         shown = [_seconds if name.endswith("_s") else _signed for name in measures]
-        medians = [_or_dash(row["median"], how) for row, how in zip(mine, shown, strict=True)]
+        medians = [_or_dash(row.median, how) for row, how in zip(mine, shown, strict=True)]
         cells.append([model, f"{of[model, 'done_samples']['n_both']:,}", *medians])
     return aligned(cells)
 
 
-def _campaign(pair: Mapping[str, Any]) -> list[str]:
-    campaign, b, a = pair["campaign"], pair["run"], pair["baseline"]
+def _campaign(pair: RunDifference) -> list[str]:
+    campaign, b, a = pair.campaign, pair.run, pair.baseline
     if campaign is None:
         return []
     cells = [["", a, b, f"{b} - {a}"]]
-    for row in campaign["finished"]:
-        cells.append([f"trial {row['k']:,} finished ({row['which']})", *_three(row, duration, _seconds)])
-    cells.append(["all over", *_three(campaign["over"], duration, _seconds)])
-    if campaign["reached"] is not None:
-        score = f"score {campaign['reached']['score']:.6g} reached"
-        cells.append([score, *_three(campaign["reached"], duration, _seconds)])
-        cells.append(["best score", *_three(campaign["best_score"], _score, lambda x: f"{x:+.6g}" if x else "0")])
+    for row in campaign.finished:
+        cells.append([f"trial {row.k:,} finished ({row.which})", *_three(row, duration, _seconds)])
+    cells.append(["all over", *_three(campaign.over, duration, _seconds)])
+    if campaign.reached is not None:
+        score = f"score {campaign.reached.score:.6g} reached"
+        cells.append([score, *_three(campaign.reached, duration, _seconds)])
+        cells.append(["best score", *_three(campaign.best_score, _score, lambda x: f"{x:+.6g}" if x else "0")])
     return [f"{b} against {a}, the campaign", *aligned(cells)]
 
 
-def _three(row: Mapping[str, Any], plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
-    return [_or_dash(row["baseline"], plain), _or_dash(row["other"], plain), _or_dash(row["difference"], signed)]
+def _three(row: Pair | ReachedScore, plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
+    return [_or_dash(row.baseline, plain), _or_dash(row.other, plain), _or_dash(row.difference, signed)]
 
 
 def _score(value: float) -> str:
@@ -202,6 +210,10 @@ def _score(value: float) -> str:
 
 def _or_dash(value: float | None, how: Callable[[float], str]) -> str:
     return "-" if value is None else how(value)
+
+
+def _range(low: float | None, high: float | None, how: Callable[[float], str]) -> str:
+    return "" if low is None or high is None else f"{how(low)} to {how(high)}"
 
 
 def _plain(value: float) -> str:

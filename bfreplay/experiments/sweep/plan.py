@@ -16,11 +16,13 @@ from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for, settings_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
+from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
 from bfreplay.replay.isolated_run import refuse_source
 from bfreplay.replay.run import check_policy, jobs_in_window
 from bfreplay.result_folders import SWEEP
+from bfreplay.result_folders.records import JsonObject
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 
@@ -51,7 +53,7 @@ class SweepPlan:
     spec: SweepSpec
     ids: tuple[str, ...]
     options: Mapping[str, RunOptions]
-    contents: Mapping[str, Mapping[str, Any]]
+    contents: Mapping[str, JsonObject]
     log_warnings: Mapping[str, LogWarnings]
     _is_set: Mapping[str, bool]
 
@@ -64,27 +66,27 @@ class SweepPlan:
             tuple({place.partition(":")[0]: digest for place, digest in content["code"].items()}.items()),
         )  # fmt: skip
 
-    def record(self) -> dict[str, Any]:
-        """What ``sweep.json`` says, JSON-ready."""
-        return {
-            "schema_version": SWEEP.schema_version,
-            "bfreplay": __version__,
-            "versions": versions(),
-            "spec": self.spec.document,
-            "columns": list(self.spec.columns),
-            "points": [
-                {"id": run_id, **({"cells": dict(point.cells)} if point.cells else {})}
+    def record(self) -> SweepRecord:
+        """What ``sweep.json`` says, but for the checksums of the tables."""
+        return SweepRecord(
+            schema_version=SWEEP.schema_version,
+            bfreplay=__version__,
+            versions=versions(),
+            spec=dict(self.spec.document),
+            columns=list(self.spec.columns),
+            points=[
+                SweepPoint(id=run_id, cells=dict(point.cells))
                 for run_id, point in zip(self.ids, self.spec.points, strict=True)
             ],
-            "runs": {
-                run_id: {
-                    "paths": files_of(self.options[run_id]),
+            runs={
+                run_id: SweptRun(
+                    paths=files_of(self.options[run_id]),
                     **self.contents[run_id],
-                    "log_warnings": self.log_warnings[run_id].to_json(),
-                }
+                    log_warnings=self.log_warnings[run_id].to_json(),
+                )
                 for run_id in self.options
             },
-        }
+        )
 
 
 def planned(spec: SweepSpec) -> SweepPlan:
@@ -97,7 +99,7 @@ def planned(spec: SweepSpec) -> SweepPlan:
     """
     inputs = _Inputs()
     every = [_absolute(point.options) for point in spec.points]
-    contents: list[dict[str, Any] | None] = [None] * len(every)
+    contents: list[JsonObject | None] = [None] * len(every)
     warnings = [LogWarnings()] * len(every)
     are_sets = [False] * len(every)
     # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
@@ -110,7 +112,7 @@ def planned(spec: SweepSpec) -> SweepPlan:
     known = [content for content in contents if content is not None]
     ids = tuple(map(id_of, known))
     options: dict[str, RunOptions] = {}
-    content_by_id: dict[str, dict[str, Any]] = {}
+    content_by_id: dict[str, JsonObject] = {}
     is_set: dict[str, bool] = {}
     for run_id, found, content, is_one in zip(ids, every, known, are_sets, strict=True):
         options.setdefault(run_id, found)

@@ -3,44 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.sweep.cells import Cell
 from bfreplay.replay import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import RUN, SWEEP, ResultTables, read_documents
+from bfreplay.result_folders import RUN, SWEEP, Result, ResultKind, ResultRecord
+from bfreplay.result_folders.records import JsonObject, Part, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 
+class SweepPoint(Part, frozen=True, kw_only=True):
+    """The run of a point of the spec, and what varies."""
+
+    id: str
+    cells: dict[str, Cell] = msgspec.field(default_factory=dict)
+
+
+class SweptRun(Part, frozen=True, kw_only=True):
+    """Where the inputs of a run lay, and what its result depends on (``identity.content_of``)."""
+
+    paths: dict[str, str]
+    bfreplay: str
+    schema_version: int
+    options: JsonObject
+    window_us: list[TimeUs] | None
+    events: list[str]
+    jobs: list[str]
+    job_source: str | None
+    code: dict[str, str | None]
+    solver: str | None
+    highspy: str | None
+    scipy: str | None
+    optuna: str | None
+    log_warnings: JsonObject
+
+
+class SweepRecord(ResultRecord, frozen=True, kw_only=True):
+    """``sweep.json``: the spec, its points in order, and the runs by id."""
+
+    bfreplay: str
+    versions: dict[str, str]
+    spec: JsonObject
+    columns: list[str]
+    points: list[SweepPoint]
+    runs: dict[str, SweptRun]
+
+
 @dataclass(frozen=True, repr=False)
-class SweepResult:
+class SweepResult(Result[SweepRecord]):
     """One complete sweep, in its folder.
 
     Parameters
     ----------
-    record
-        Contents of ``sweep.json``.
-    folder
-        Where it lies.
+    record, folder, tables
+        As for ``Result``; ``record`` is what ``sweep.json`` holds.
     n_reused
         Runs that were there before.
     """
 
-    record: dict[str, Any]
+    kind: ClassVar[ResultKind] = SWEEP
+    record_type: ClassVar[type[SweepRecord]] = SweepRecord
+
     folder: Path
-    n_reused: int = 0
+    n_reused: int = field(default=0, kw_only=True)
 
     def __repr__(self) -> str:
-        return f"<SweepResult: {len(self.record['points'])} points, {len(self.record['runs'])} runs, {self.folder}>"
+        return f"<SweepResult: {len(self.record.points)} points, {len(self.record.runs)} runs, {self.folder}>"
 
     @classmethod
-    def load(cls, folder: str | Path) -> SweepResult:
+    def load(cls, folder: str | Path) -> Self:
         """Read the folder of a complete sweep.
 
         Raises
@@ -48,38 +89,33 @@ class SweepResult:
         InputError
             It is none, or of another schema version, or its sweep has not come to its end.
         """
-        path = Path(folder)
-        (record,) = read_documents(path, SWEEP)
-        if not (path / "results.parquet").exists():
+        found = super().load(folder)
+        if not found.has_table("results"):
             raise InputError(
-                "the sweep has not come to its end: there is no table of results", file=path / "results.parquet",
+                "the sweep has not come to its end: there is no table of results",
+                file=found.folder / "results.parquet",
                 fix="give the same 'bfreplay sweep' again: it goes on where it stopped",
             )  # fmt: skip
-        return cls(record, path, len(record["runs"]))
+        return replace(found, n_reused=len(found.record.runs))
 
-    @cached_property
+    @property
     def results(self) -> pa.Table:
         """One row a point of the spec, in its order; docs/sweeps.md has the columns."""
-        return self._tables.table("results")
+        return self._read("results")
 
     @cached_property
-    def table(self) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:  # type: ignore[override]  # a sweep has one table of results: this is its name
         """``results`` as a data frame."""
-        return self._tables.frame("results")
+        return self.frame("results")
 
     @cached_property
     def timings(self) -> pd.DataFrame:
         """What was measured of each finished run."""
-        return self._tables.frame("timings")
+        return self.frame("timings")
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it.
-
-        None where an earlier version made the sweep, which noted no warnings.
-        """
-        if "warnings" not in self.results.column_names:
-            return []
+        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it."""
         rows = {row["id"]: row["warnings"] for row in self.results.select(["id", "warnings"]).to_pylist()}
         return distinct_warnings([(run_id, each) for run_id, each in rows.items() if each is not None], most_named=0)
 
@@ -96,22 +132,10 @@ class SweepResult:
     @property
     def ids(self) -> list[str]:
         """Of every run, finished or failed, once each, in the order of the spec."""
-        return list(dict.fromkeys(point["id"] for point in self.record["points"]))
+        return list(dict.fromkeys(point.id for point in self.record.points))
 
     @property
     def n_failed(self) -> int:
         """Runs that failed."""
         status, ids = self.results.column("status").to_pylist(), self.results.column("id").to_pylist()
         return len({run_id for run_id, each in zip(ids, status, strict=True) if each == "failed"})
-
-    @cached_property
-    def _tables(self) -> _Tables:
-        return _Tables(self.folder, {})
-
-
-class _Tables(ResultTables):
-    kind = SWEEP
-
-    def __init__(self, folder: Path, tables: dict[str, pa.Table]) -> None:
-        self.folder = folder
-        self.tables = tables

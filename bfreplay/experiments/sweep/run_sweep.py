@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import files_of
@@ -21,6 +20,7 @@ from bfreplay.experiments.sweep.table import write_tables
 from bfreplay.experiments.sweep.worker import RunOutcome, work_on
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import SWEEP, record_json
+from bfreplay.result_folders.records import JsonObject
 
 WORKER_DIED = "WorkerDied"
 """Type of the failure of a run whose workers did not live to tell."""
@@ -58,7 +58,7 @@ class Outlook:
 
 
 def sweep(
-    spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan,
+    spec: str | Path | JsonObject | Iterable[RunOptions] | SweepSpec | SweepPlan,
     out: str | Path,
     *,
     processes: int | None = None,
@@ -129,11 +129,11 @@ def sweep(
         finally:
             store.tidy()
         write_tables(plan, store)
-    return SweepResult(plan.record(), store.folder, len(plan.options) - len(there.missing))
+    return SweepResult(plan.record(), store.folder, n_reused=len(plan.options) - len(there.missing))
 
 
 def plan_of(
-    spec: str | Path | Mapping[str, Any] | Iterable[RunOptions] | SweepSpec | SweepPlan, *, allow_code: bool = False
+    spec: str | Path | JsonObject | Iterable[RunOptions] | SweepSpec | SweepPlan, *, allow_code: bool = False
 ) -> SweepPlan:
     """Read and check a spec in whatever form it comes; ``allow_code`` and errors as for ``sweep``."""
     if isinstance(spec, SweepPlan):

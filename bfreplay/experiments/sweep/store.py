@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -15,6 +14,7 @@ from bfreplay.documents import parse_json
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import RUN, SWEEP, check_target, record_json
+from bfreplay.result_folders.records import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Store:
                 fix="remove it: the run will be tried again",
             ) from error  # fmt: skip
 
-    def note_failure(self, run_id: str, failure: Failure, options: dict[str, Any]) -> None:
+    def note_failure(self, run_id: str, failure: Failure, options: JsonObject) -> None:
         """Write down why a run failed, and what it was."""
         text = record_json({"id": run_id, **asdict(failure), "options": options}, "the failure")
         write_whole(self._failures / f"{run_id}.json", text)

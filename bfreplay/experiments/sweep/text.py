@@ -36,7 +36,7 @@ def render(result: SweepResult) -> str:
     said.append(f"{n_failed:,} failed" if n_failed else "none failed")
     lines = [*warning_lines(result.warnings), ", ".join(said) + "."]
     if results.num_rows <= MOST_ROWS:
-        lines += ["", *_table(results, result.record["columns"], _shown(result))]
+        lines += ["", *_table(results, result.record.columns, _shown(result))]
     if n_failed:
         first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
         lines += [
@@ -68,7 +68,7 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
 
 def _shown(result: SweepResult) -> dict[str, tuple[str, str]]:
     """How columns of numbers are written, and their titles: those of logs, of clusters, or both."""
-    ends = [not {"cluster", "measure"}.isdisjoint(run["options"]) for run in result.record["runs"].values()]
+    ends = [not {"cluster", "measure"}.isdisjoint(run.options) for run in result.record.runs.values()]
     shown = (*(() if all(ends) else _OF_LOGS), *(_OF_CLUSTERS if any(ends) else ()))
     results = result.results
     return {

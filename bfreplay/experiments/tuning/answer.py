@@ -5,8 +5,8 @@ from __future__ import annotations
 from bfreplay.experiments.tuning.grid import Grid
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
 from bfreplay.experiments.tuning.surface import SAMPLES, Surface
-from bfreplay.experiments.tuning.validation import Validation
 from bfreplay.experiments.tuning.words import percent, seconds
+from bfreplay.result_folders.tuning import Validation
 from bfreplay.wording import count, duration
 
 _NOTHING = 5e-5

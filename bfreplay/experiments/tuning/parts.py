@@ -10,9 +10,6 @@ from bfreplay.errors import InputError
 
 _SECOND_US = 1_000_000
 
-TUNING, VALIDATION = "tuning", "validation"
-PARTS = (TUNING, VALIDATION)
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

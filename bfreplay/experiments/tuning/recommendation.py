@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid
+from bfreplay.result_folders.tuning import Column
 
 AS_GOOD = 0.001
 """Values of t_fwd whose samples differ by no more than this are taken as equally good."""
@@ -18,32 +19,6 @@ FLAT = (0.005, 0.01)
 """How far below the best still counts as flat."""
 
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The best t_fwd for one max_parallel, and how much it matters.
-
-    Parameters
-    ----------
-    max_parallel
-        Of this column.
-    t_fwd
-        The one with the fewest rescales among those as good as the best.
-    best_t_fwd
-        The one with the highest share.
-    share
-        Of ``best_t_fwd``, against the best of the whole grid.
-    flat
-        For each of ``FLAT``: least and largest of the fixed values around the best fixed one that stay that near to
-        it; ``None`` where no value is fixed.
-    """
-
-    max_parallel: int
-    t_fwd: ForwardTime
-    best_t_fwd: ForwardTime
-    share: float
-    flat: tuple[tuple[float, float] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +68,14 @@ def recommend(
     rows = [_row(share[:, m], rescales[:, m]) for m in range(len(grid.max_parallel))]
     columns = tuple(
         Column(
-            number, grid.t_fwd[rows[m]], grid.t_fwd[int(share[:, m].argmax())], float(best[m]),
-            tuple(_flat(grid.t_fwd, share[:, m], within) for within in FLAT),
+            max_parallel=number,
+            t_fwd=grid.t_fwd[rows[m]],
+            best_t_fwd=grid.t_fwd[int(share[:, m].argmax())],
+            share=float(best[m]),
+            flat=tuple(_flat(grid.t_fwd, share[:, m], within) for within in FLAT),
         )
         for m, number in enumerate(grid.max_parallel)
-    )  # fmt: skip
+    )
     return Recommendation(grid.t_fwd[rows[column]], grid.max_parallel[column], columns, (rows[column], column))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import microseconds_of
@@ -58,13 +57,13 @@ class Surface:
         return share
 
 
-def surface_of(rows: Sequence[Mapping[str, Any]], grid: Grid, *, unlimited_work: bool, start_us: int) -> Surface:
-    """The results of a sweep's rows for one part, in the order of ``grid``: t_fwd outside, max_parallel inside.
+def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us: int) -> Surface:
+    """The results of a sweep for one part, in the order of ``grid``: t_fwd outside, max_parallel inside.
 
     Parameters
     ----------
-    rows
-        As ``SweepResult.results`` has them, all finished.
+    results
+        Rows of ``SweepResult.results``, all finished.
     grid
         What they stand for.
     unlimited_work
@@ -73,14 +72,19 @@ def surface_of(rows: Sequence[Mapping[str, Any]], grid: Grid, *, unlimited_work:
         Start of the part.
     """
     shape = len(grid.t_fwd), len(grid.max_parallel)
-    done = not unlimited_work and all(row["last_finish"] is not None for row in rows)
-    value = [(microseconds_of(row["last_finish"]) - start_us) / 1e6 if done else row["samples"] for row in rows]
-    bound = [np.nan if row["share_of_bound"] is None else row["share_of_bound"] for row in rows]
+    samples, last_finish, bound, grown, shrunk, n_events, idle_nodes = (
+        results[name].to_pylist()
+        for name in (
+            "samples", "last_finish", "share_of_bound", "n_grown", "n_shrunk", "n_pool_events", "equivalent_nodes",
+        )
+    )  # fmt: skip
+    done = not unlimited_work and None not in last_finish
+    value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if done else samples
     return Surface(
         FINISH if done else SAMPLES,
         np.array(value, dtype=np.float64).reshape(shape),
-        np.array([row["n_grown"] + row["n_shrunk"] for row in rows], dtype=np.int64).reshape(shape),
+        (np.array(grown, dtype=np.int64) + np.array(shrunk, dtype=np.int64)).reshape(shape),
         np.array(bound, dtype=np.float64).reshape(shape),
-        int(rows[0]["n_pool_events"]),
-        float(rows[0]["equivalent_nodes"]),
+        int(n_events[0]),
+        float(idle_nodes[0]),
     )

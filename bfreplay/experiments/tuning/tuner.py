@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,23 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.answer import answer_of
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, grid_of
-from bfreplay.experiments.tuning.parts import PARTS, Part, split
+from bfreplay.experiments.tuning.parts import Part, split
 from bfreplay.experiments.tuning.recommendation import FLAT, recommend
-from bfreplay.experiments.tuning.result import Tuning
 from bfreplay.experiments.tuning.surface import Surface, surface_of
 from bfreplay.experiments.tuning.validation import cautions, validated
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders import TUNING, check_target, record_json
+from bfreplay.result_folders.tuning import (
+    PARTS,
+    GridValues,
+    InputFile,
+    RecommendedPair,
+    TunedPart,
+    Tuning,
+    TuningConfig,
+    TuningInputs,
+    TuningRecord,
+)
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
@@ -119,31 +128,31 @@ def tune(
         surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
         found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
         validation = validated(grid, found, surfaces[1])
-        record = {
-            "schema_version": TUNING.schema_version,
-            "versions": versions(),
-            "config": {
-                "options": {name: value for name, value in base.to_json().items() if name not in _VARIED},
-                "train": train, "tolerance": tolerance, "flat": list(FLAT),
-            },
-            "inputs": {
-                "events": [{"name": each.name, "sha256": each.sha256} for each in log.sources],
-                "jobs": [{"name": name, "sha256": digest} for name, digest in job_set.sources],
-                "n_jobs": n_jobs,
-            },
-            "grid": {"t_fwd": list(grid.t_fwd), "max_parallel": list(grid.max_parallel)},
-            "recommended": {"t_fwd": found.t_fwd, "max_parallel": found.max_parallel},
-            "columns": [asdict(column) for column in found.columns],
-            "parts": {name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
-            "validation": None if validation is None else asdict(validation),
-            "answer": answer_of(grid, found, validation, surfaces),
-            "warnings": [*swept.warnings, *cautions(grid, found, parts, surfaces, tolerance)],
-            "notes": [*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
-        }  # fmt: skip
+        record = TuningRecord(
+            schema_version=TUNING.schema_version,
+            versions=versions(),
+            config=TuningConfig(
+                options={name: value for name, value in base.to_json().items() if name not in _VARIED},
+                train=train, tolerance=tolerance, flat=FLAT,
+            ),
+            inputs=TuningInputs(
+                events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
+                jobs=[InputFile(name=name, sha256=digest) for name, digest in job_set.sources],
+                n_jobs=n_jobs,
+            ),
+            grid=GridValues(t_fwd=list(grid.t_fwd), max_parallel=list(grid.max_parallel)),
+            recommended=RecommendedPair(t_fwd=found.t_fwd, max_parallel=found.max_parallel),
+            columns=list(found.columns),
+            parts={name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
+            validation=validation,
+            answer=answer_of(grid, found, validation, surfaces),
+            warnings=[*swept.warnings, *cautions(grid, found, parts, surfaces, tolerance)],
+            notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
+        )  # fmt: skip
         text = record_json(record, "the tuning")
         if out is not None:
             write_whole(folder / TUNING.record_file, text)
-    return Tuning(json.loads(text), None if out is None else folder)
+    return Tuning(record, None if out is None else folder)
 
 
 def check_folder(out: str | Path) -> Path:
@@ -192,18 +201,18 @@ def _place(out: str | Path | None) -> Iterator[Path]:
 def _surfaces(
     swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
 ) -> tuple[Surface, Surface]:
-    rows = swept.results.to_pylist()
-    failed = [row for row in rows if row["status"] != "finished"]
-    if failed:
+    results = swept.results
+    errors = [error for error in results["error"].to_pylist() if error is not None]
+    if errors:
         raise BfreplayError(
-            f"{len(failed):,} of {len(rows):,} runs failed, so there is nothing to compare\n"
-            f"  first:    {failed[0]['error']}\n"
+            f"{len(errors):,} of {results.num_rows:,} runs failed, so there is nothing to compare\n"
+            f"  first:    {errors[0]}\n"
             "  fix:      try this run by itself with 'bfreplay replay'; with --out the same command tries the failed "
             "ones again, and keeps the others"
         )
-    size = len(rows) // 2
+    size = results.num_rows // 2
     tuned, other = (
-        surface_of(rows[k * size : (k + 1) * size], grid, unlimited_work=unlimited_work, start_us=part.start_us)
+        surface_of(results.slice(k * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
         for k, part in enumerate(parts)
     )
     if not tuned.share.any():
@@ -215,11 +224,11 @@ def _surfaces(
     return tuned, other
 
 
-def _part(part: Part, surface: Surface) -> dict[str, Any]:
+def _part(part: Part, surface: Surface) -> TunedPart:
     bound = surface.share_of_bound
-    return {
-        "window": list(part.window), "window_us": [part.start_us, part.end_us], "duration_s": part.duration_s,
-        "idle_nodes": surface.idle_nodes, "n_pool_events": surface.n_pool_events, "measure": surface.measure,
-        "value": surface.value.tolist(), "share": surface.share.tolist(), "rescales": surface.rescales.tolist(),
-        "share_of_bound": [[None if np.isnan(each) else each for each in row] for row in bound.tolist()],
-    }  # fmt: skip
+    return TunedPart(
+        window=part.window, window_us=(part.start_us, part.end_us), duration_s=part.duration_s,
+        idle_nodes=surface.idle_nodes, n_pool_events=surface.n_pool_events, measure=surface.measure,
+        value=surface.value.tolist(), share=surface.share.tolist(), rescales=surface.rescales.tolist(),
+        share_of_bound=[[None if np.isnan(each) else each for each in row] for row in bound.tolist()],
+    )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bfreplay.datasets.times import iso_utc
@@ -12,6 +10,7 @@ from bfreplay.experiments.tuning.parts import Part
 from bfreplay.experiments.tuning.recommendation import Recommendation
 from bfreplay.experiments.tuning.surface import Surface
 from bfreplay.experiments.tuning.words import percent, said, seconds
+from bfreplay.result_folders.tuning import Validation
 from bfreplay.wording import amount, count
 
 FEW_EVENTS = 50
@@ -19,31 +18,6 @@ FEW_EVENTS = 50
 
 UNLIKE = 1.5
 """Parts whose idle nodes, or events an hour, differ by more than this factor are told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """The recommended pair on the validation part.
-
-    Parameters
-    ----------
-    share_of_bound
-        Samples over the upper bound there; ``None`` where there is none.
-    loss
-        Regret of tuning: what it has less than the best t_fwd there has with as many jobs at once, relative, 0 to 1.
-    best_t_fwd
-        That one.
-    loss_of_grid
-        What it has less than the best pair of the grid there.
-    best_pair
-        That one: t_fwd and max_parallel.
-    """
-
-    share_of_bound: float | None
-    loss: float
-    best_t_fwd: float | str
-    loss_of_grid: float
-    best_pair: tuple[float | str, int]
 
 
 def validated(grid: Grid, found: Recommendation, surface: Surface) -> Validation | None:
@@ -57,11 +31,11 @@ def validated(grid: Grid, found: Recommendation, surface: Surface) -> Validation
     best = divmod(int(share.argmax()), share.shape[1])
     bound = float(surface.share_of_bound[row, column])
     return Validation(
-        None if np.isnan(bound) else bound,
-        0.0 if beside.max() == 0 else 1 - mine / float(beside.max()),
-        grid.t_fwd[best_row],
-        1 - mine,
-        (grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
+        share_of_bound=None if np.isnan(bound) else bound,
+        loss=0.0 if beside.max() == 0 else 1 - mine / float(beside.max()),
+        best_t_fwd=grid.t_fwd[best_row],
+        loss_of_grid=1 - mine,
+        best_pair=(grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
     )
 
 

@@ -25,9 +25,10 @@ from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
 from bfreplay.report.page.sections import Section, figure_sections, job_sections
 from bfreplay.report.tables import Column, exact, written
+from bfreplay.result_folders.records import JsonObject
 
 if TYPE_CHECKING:
-    from bfreplay.report.figures_runs import SavedComparison
+    from bfreplay.result_folders.comparison import RunComparison
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
@@ -66,7 +67,7 @@ class Page:
     books: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
     runs: Sequence[Provenance]
-    window: Mapping[str, Any]
+    window: JsonObject
 
 
 def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
@@ -93,7 +94,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
 
 
 def write_comparison_report(
-    runs: Sequence[RunResult | Path | str], comparison: SavedComparison, out: Path | str, *, overwrite: bool = False
+    runs: Sequence[RunResult | Path | str], comparison: RunComparison, out: Path | str, *, overwrite: bool = False
 ) -> Path:
     """Write the page about several runs; arguments and errors as ``write_report``.
 
@@ -140,11 +141,11 @@ def one_run_page(run: RunResult) -> Page:
     )
 
 
-def comparison_page(runs: Sequence[RunResult], comparison: SavedComparison) -> Page:
+def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
     from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
 
-    labels = [each["run"] for each in comparison.record["runs"]]
+    labels = [each.run for each in comparison.record.runs]
     by_label = dict(zip(labels, runs, strict=True))
     facts = {label: key_figures(run) for label, run in by_label.items()}
     return Page(
@@ -242,7 +243,7 @@ def _title(runs: Sequence[RunResult]) -> str:
     return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
-def _window(run: RunResult) -> dict[str, Any]:
+def _window(run: RunResult) -> JsonObject:
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {

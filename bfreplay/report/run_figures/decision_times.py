@@ -13,6 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
 from bfreplay.replay.summary_text import DECISION_WORDS
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, numbered, page_line, paper_line, run_role, said_of
 from bfreplay.report.spans import page_axis, paper_axis
@@ -117,7 +118,7 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
 def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(found)
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     for k, label, mine in numbered(found):
         seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
         seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below

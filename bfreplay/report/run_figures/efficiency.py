@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bfreplay.replay.summary_text import BOUND_WORDS
 from bfreplay.report.idleness_axes import dress, new_figure, settled
+from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
     amount_of,
@@ -143,7 +144,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
 def page(found: Mapping[str, Efficiency]) -> PageFigure:
     """The same for the page."""
     bars, title = _bars(found)
-    traces: list[dict[str, Any]] = [
+    traces: list[Trace] = [
         {
             "type": "bar",
             "orientation": "h",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from bfreplay.errors import InputError
+from bfreplay.report.look import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,8 +46,8 @@ class PageFigure:
         Pixels.
     """
 
-    traces: list[dict[str, Any]]
-    layout: dict[str, Any]
+    traces: list[Trace]
+    layout: Trace
     series: Mapping[str, StepSeries] = field(default_factory=dict)
     height: int = 340
 

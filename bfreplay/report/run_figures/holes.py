@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
     all_are_alike,
@@ -168,7 +169,7 @@ def draw(found: Mapping[str, Holes]) -> Figure:
 def page(found: Mapping[str, Holes]) -> PageFigure:
     """The same two panels."""
     low_s, high_s = _range(found)
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     if len(found) == 1:
         traces += _page_node_hours(*found.values())
     else:
@@ -201,7 +202,7 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
                 "hovertemplate": f"{words}, longer than %{{customdata}}: %{{y:.1f}} %<extra></extra>",
             }
         )
-    above: dict[str, Any] = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
+    above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     if len(found) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {
@@ -281,13 +282,13 @@ def _curve(mine: Holes, values: NDArray[np.int64] | NDArray[np.float64]) -> tupl
 def _draw_node_hours(axes: Axes, mine: Holes) -> None:
     edge = mine.edge_s
     held, rest = (part / NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
-    of_bars: dict[str, Any] = {"align": "edge", "width": np.diff(edge)}
+    of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
     axes.bar(edge[:-1], held, label=_HELD, **of_bars, **paper_fill("useful", 0))
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **paper_fill("unused", 1))
     axes.set_ylabel("node-hours", fontsize=10)
 
 
-def _page_node_hours(mine: Holes) -> list[dict[str, Any]]:
+def _page_node_hours(mine: Holes) -> list[Trace]:
     edge = mine.edge_s
     held, rest = mine.held_node_us, mine.idle_node_us - mine.held_node_us
     return [

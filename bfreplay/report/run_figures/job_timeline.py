@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.report.idleness_axes import new_figure, plain_tick, settled
-from bfreplay.report.look import LIGHT
+from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
 from bfreplay.report.run_figures.marks import named, said_of
@@ -148,8 +148,8 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
     domains = _domains(pixels)
     most_steps = _MOST_STEPS // len(found)
-    layout: dict[str, Any] = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
-    traces: list[dict[str, Any]] = []
+    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
+    traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, (label, mine) in enumerate(found.items()):
         names = [named(label, row.label) for row in mine.rows]
@@ -162,7 +162,7 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
                 "hoverongaps": False, "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
             }
         )  # fmt: skip
-        meta: dict[str, Any] = {}
+        meta: Trace = {}
         if mine.is_shared:
             meta["row_jobs"] = [_of_row(row, mine.span.start_us) for row in mine.rows]
         if any(row.places for row in mine.rows):
@@ -259,13 +259,13 @@ def _thinned(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
     ]
 
 
-def _of_row(row: JobRow, start_us: int) -> dict[str, Any]:
+def _of_row(row: JobRow, start_us: int) -> Trace:
     """Jobs of a row, and the second of the window at which each first held a node."""
     since_s = np.round((row.since_us - start_us) / 1e6, 1)
     return {"job": [_as_text(name) for name in row.jobs], "since_s": since_s.tolist()}
 
 
-def _places_of_row(row: JobRow, start_us: int, most: int) -> dict[str, Any]:
+def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
     """Where its nodes are, from which second of the window on; all places at once where there are too many changes."""
     places = row.places
     if len(places) > max(1, most):

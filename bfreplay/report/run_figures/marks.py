@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from textwrap import wrap
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bfreplay.errors import InputError
-from bfreplay.report.look import LIGHT, LINES, OKABE_ITO
+from bfreplay.report.look import LIGHT, LINES, OKABE_ITO, Trace
 from bfreplay.wording import amount
 
 D = TypeVar("D")
@@ -21,14 +21,14 @@ _PATTERNS = ("", "/", "\\", "x", "-", ".")
 _LABEL = re.compile(r"([A-Z]+)(?: \(.*\))?", re.DOTALL)
 
 
-def paper_fill(role: str, k: int) -> dict[str, Any]:
+def paper_fill(role: str, k: int) -> Trace:
     """Matplotlib's arguments of a bar of this colour with the ``k``-th hatch; the first has none."""
     return {"facecolor": LIGHT[role], "hatch": _HATCHES[k % len(_HATCHES)], "edgecolor": "white", "linewidth": 0.0}
 
 
-def page_fill(role: str, k: int) -> dict[str, Any]:
+def page_fill(role: str, k: int) -> Trace:
     """Plotly's marker of a bar of this colour with the ``k``-th pattern."""
-    marker: dict[str, Any] = {"color": f"@{role}", "line": {"color": "@paper", "width": 0.5}}
+    marker: Trace = {"color": f"@{role}", "line": {"color": "@paper", "width": 0.5}}
     shape = _PATTERNS[k % len(_PATTERNS)]
     if shape:
         marker["pattern"] = {"shape": shape, "fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
@@ -84,12 +84,12 @@ def run_role(k: int) -> str:
     return f"run-{k % len(OKABE_ITO)}"
 
 
-def paper_line(role: str, k: int = 0) -> dict[str, Any]:
+def paper_line(role: str, k: int = 0) -> Trace:
     """Matplotlib's arguments of a line of this colour with the ``k``-th dashes."""
     return {"color": LIGHT[role], "linestyle": LINES[k % len(LINES)], "linewidth": 1.8}
 
 
-def page_line(role: str, k: int = 0) -> dict[str, Any]:
+def page_line(role: str, k: int = 0) -> Trace:
     """Plotly's line of this colour with the ``k``-th dashes."""
     return {"color": f"@{role}", "dash": DASHES[k % len(DASHES)], "width": 2}
 

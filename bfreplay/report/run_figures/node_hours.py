@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.report.idleness_axes import dress, new_figure, settled
-from bfreplay.report.look import LIGHT
+from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, page_fill, paper_fill, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
@@ -100,7 +100,7 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
 
 def page(found: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     for part in _parts(found):
         shares = [mine.share(part.key) for mine in found.values()]
         traces.append(

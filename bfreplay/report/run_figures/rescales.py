@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import in_lines, named, numbered, page_fill, paper_fill, run_role, said_of
 from bfreplay.report.run_figures.panels import axis, layout_axis
@@ -147,7 +148,7 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
     names = [in_lines(CAUSES[cause], 9) for cause in causes]
     panels = _panels(found)
     height, gap = 1 / len(panels), 0.05
-    layout: dict[str, Any] = {
+    layout: Trace = {
         "barmode": "overlay",
         "xaxis": {
             "tickvals": list(range(len(causes))),
@@ -160,7 +161,7 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
             "zeroline": False,
         },
     }
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     for k, panel in enumerate(panels):
         top = 1 - k * height
         layout[layout_axis(k)] = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
 from bfreplay.answers.saved import allocations_of
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
-from bfreplay.report.look import LIGHT
+from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
     amount_of,
@@ -132,7 +132,7 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
 
 def page(found: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, label, mine in numbered(_with_own_idle(found)):
         name = named(label, "idle")
@@ -152,7 +152,7 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     for k, label, mine in numbered(found):
         name = named(label, "held")
         series[name] = mine.held.coarse()
-        own: dict[str, Any] = {
+        own: Trace = {
             "mode": "lines", "line": page_line(run_role(k), k) | {"width": 1.4, "shape": "hv"},
             "name": named(label, "held by jobs, mean"),
         }  # fmt: skip
@@ -207,7 +207,7 @@ def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
 
 
-def _steps(series: str, statistic: str, hover: str, trace: Mapping[str, Any]) -> dict[str, Any]:
+def _steps(series: str, statistic: str, hover: str, trace: Trace) -> Trace:
     return {
         "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
         "hovertemplate": f"{hover}: %{{y:,.4~g}}<extra></extra>",

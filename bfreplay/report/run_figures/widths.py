@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
+from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import all_are_alike, named, numbered, page_line, paper_line, run_role, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
@@ -147,7 +148,7 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
         }
         traces.append(trace)
     powers = _powers(_largest(found))
-    layout: dict[str, Any] = {
+    layout: Trace = {
         "xaxis": {
             "type": "log",
             "title": {"text": "nodes at once"},

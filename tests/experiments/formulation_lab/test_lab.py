@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import bfreplay
@@ -14,12 +15,13 @@ from bfreplay.experiments import LabResult, LabSettings, compare_formulations
 from bfreplay.experiments.formulation_lab import lab as lab_module
 from bfreplay.experiments.formulation_lab import trials as trials_module
 from bfreplay.experiments.formulation_lab.sampling import sample_decisions
-from bfreplay.experiments.formulation_lab.tables import SCHEMAS
+from bfreplay.experiments.formulation_lab.tables import ROWS
 from bfreplay.experiments.formulation_lab.text import milliseconds, render
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.result_folders.table_schemas import schema_of
 from bfreplay.workload import JobSet
 from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS, OPTIONS
 from tests.replay.tiny import job, log
@@ -90,12 +92,12 @@ def test_the_pair_that_cannot_be_is_named_with_the_reason(lab):
 
 def test_the_folder_holds_everything_and_can_be_loaded_again(lab):
     names = {path.name for path in lab.folder.iterdir()}
-    assert names == {"lab.json", "drawn", *(f"{name}.parquet" for name in SCHEMAS)}
+    assert names == {"lab.json", "drawn", *(f"{name}.parquet" for name in ROWS)}
     again = LabResult.load(lab.folder)
     assert again.record == lab.record
-    for name, schema in SCHEMAS.items():
+    for name, row in ROWS.items():
         assert again.table(name).equals(lab.table(name))
-        assert again.table(name).schema.equals(schema)
+        assert again.table(name).schema.equals(schema_of(row))
     assert [row["pair"] for row in lab.record["summary"]] == lab.summary["pair"].tolist()
 
 
@@ -292,14 +294,14 @@ def test_a_back_end_that_is_named_and_does_not_work_is_refused():
 def test_what_is_no_lab_folder_is_refused(lab, tmp_path):
     with pytest.raises(InputError, match="not a lab folder"):
         LabResult.load(tmp_path)
-    (tmp_path / "lab.json").write_text(json.dumps({**lab.record, "schema_version": 99}))
+    (tmp_path / "lab.json").write_text(json.dumps({**lab.record.to_json(), "schema_version": 99}))
     with pytest.raises(InputError, match="another schema version"):
         LabResult.load(tmp_path)
 
 
 def test_every_column_of_every_table_is_documented():
     text = PAGE.read_text()
-    names = {name for schema in SCHEMAS.values() for name in schema.names}
+    names = {name for row in ROWS.values() for name in schema_of(row).names}
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []
 
 
@@ -377,10 +379,15 @@ def test_the_table_of_decisions_tells_their_sizes():
 
 def test_an_answer_better_than_the_optimum_is_called_a_defect_and_a_slow_exact_solver_slow():
     result = _tiny(backends=["cbc"])
-    result.record["summary"][1]["better_than_exact"] = 2
-    assert "Defect      2 answers of choices on cbc better than the exact optimum" in render(result)
-    result.record["winner"]["times_exact"] = 0.25
-    assert "exact takes 4.0 x its time" in render(result)
+    exact, pair = result.record.summary
+    found = msgspec.structs.replace(
+        result.record,
+        summary=[exact, msgspec.structs.replace(pair, better_than_exact=2)],
+        winner=msgspec.structs.replace(result.record.winner, times_exact=0.25),
+    )
+    text = render(LabResult(found))
+    assert "Defect      2 answers of choices on cbc better than the exact optimum" in text
+    assert "exact takes 4.0 x its time" in text
 
 
 @pytest.mark.parametrize(

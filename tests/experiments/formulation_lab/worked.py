@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+from bfreplay.experiments.formulation_lab import LabSettings
 from bfreplay.experiments.formulation_lab.answers import Answer, Outcome
+from bfreplay.result_folders import LAB
+from bfreplay.result_folders.lab import LabConfig, LabRecord, Sampling
 
 PAIRS = ["exact", "a on x", "b on x"]
 
@@ -41,3 +46,15 @@ ANSWERS = [
     answer(2, "a on x", 0.050, Outcome.FEASIBLE, columns=40, rows=8, entries=60, gap=0.5, relative_loss=0.25),
     answer(2, "b on x", 0.030, Outcome.CRASHED, gap=None, relative_loss=None, objective=None, worker_lost=True),
 ]
+
+
+def lab_record(taken: int) -> LabRecord:
+    """A record of so many decisions, with nothing else in it."""
+    config = LabConfig(
+        **asdict(LabSettings()), formulations=[], backends=[], window_start_us=0, window_end_us=1_000_000
+    )
+    return LabRecord(
+        schema_version=LAB.schema_version, versions={}, config=config, inputs={}, warnings=[],
+        sampling=Sampling(asked=taken, available=taken, taken=taken, strata=[]), pairs=[], backends=[], left_out=[],
+        summary=[], winner=None, session={},
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.run_comparison.causes import causes_of, totals_of, used_node_hours
+from bfreplay.experiments.run_comparison.causes import causes_of, totals_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, PAIRS, pair_of_runs, run, two_hours
@@ -42,7 +42,7 @@ def test_wider_use_of_the_same_nodes_is_put_down_to_node_hours_and_to_the_rate_h
     parts = causes_of(a, b)
     assert parts.node_hours == pytest.approx(31_500.0)
     assert parts.samples_per_node_hour == pytest.approx(-13_500.0)
-    assert used_node_hours(b.summary["ledger"]) == pytest.approx(2.0)
+    assert b.summary.ledger.node_hours.used == pytest.approx(2.0)
 
 
 def test_where_one_run_used_no_node_all_is_due_to_node_hours():

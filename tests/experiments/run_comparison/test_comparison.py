@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay import load_events
@@ -19,6 +21,14 @@ from bfreplay.experiments.run_comparison.text import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
 from bfreplay.replay import RunResult, Semantics
 from bfreplay.report import draw_comparison
+from bfreplay.result_folders.comparison import (
+    Causes,
+    DifferingOption,
+    Estimate,
+    FinishedTrials,
+    LastFinish,
+    SamplesDifference,
+)
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving
 from tests.experiments.run_comparison.little_runs import (
@@ -54,8 +64,8 @@ def test_every_other_run_is_compared_with_the_first(folders):
         assert pair["samples"]["difference"] == mine - samples[0]
         assert relative["value"] == pytest.approx(mine / samples[0] - 1)
         assert relative["low"] < relative["value"] < relative["high"]
-        assert sum(pair["causes"].values()) == pytest.approx(mine - samples[0], rel=1e-6)
-    assert found.record["options"] == [{"option": "policy.t_fwd_s", "values": [120.0, 20.0, 600.0]}]
+        assert sum(pair["causes"].to_json().values()) == pytest.approx(mine - samples[0], rel=1e-6)
+    assert found.record["options"] == [DifferingOption(option="policy.t_fwd_s", values=[120.0, 20.0, 600.0])]
     assert list(found.hours.groupby("run").size()) == [48, 48, 48]
     assert found.hours.groupby("run")["samples"].sum().tolist() == pytest.approx(samples, rel=1e-12)
 
@@ -63,7 +73,7 @@ def test_every_other_run_is_compared_with_the_first(folders):
 def test_the_other_way_round_is_the_same_difference_with_the_other_sign(folders):
     forth, back = (compare_runs(two, **FEW).pairs[0] for two in (folders[:2], folders[1::-1]))
     assert forth["samples"]["difference"] == -back["samples"]["difference"]
-    assert {name: -size for name, size in forth["causes"].items()} == back["causes"]
+    assert {name: -size for name, size in forth["causes"].to_json().items()} == back["causes"].to_json()
     a, b = forth["hours"][0]["mean"], back["hours"][0]["mean"]
     assert (a["value"], a["low"], a["high"]) == pytest.approx((-b["value"], -b["high"], -b["low"]))
 
@@ -77,7 +87,7 @@ def test_a_run_against_itself_differs_in_nothing(name):
     assert (relative["value"], relative["low"], relative["high"]) == (0.0, 0.0, 0.0)
     for row in pair["hours"]:
         assert (row["total"]["value"], row["total"]["low"], row["total"]["high"]) == (0.0, 0.0, 0.0)
-    assert set(pair["causes"].values()) == {0.0}
+    assert set(pair["causes"].to_json().values()) == {0.0}
     assert pair["jobs"]["status_changes"] == []
     assert not found.cumulative[["difference", "low", "high"]].to_numpy().any()
     assert "as many samples as A" in pair["answer"]
@@ -98,7 +108,7 @@ def test_windows_with_little_in_them_have_an_answer(events, jobs, told, tmp_path
     found = compare_runs([a, b], out=tmp_path / "found", pictures=draw_comparison, **FEW)
     assert told in found.answers[0]
     assert found.answers[0] in render(found)
-    json.dumps(found.record, allow_nan=False)
+    json.dumps(found.record.to_json(), allow_nan=False)
 
 
 def test_where_one_run_made_nothing_there_is_no_share():
@@ -126,7 +136,7 @@ def test_where_both_did_all_the_work_times_make_the_difference():
     assert pair["samples"]["equal_by_construction"]
     assert pair["samples"]["relative"]["low"] is None
     assert "all jobs were done in both" in pair["samples"]["relative"]["why_no_interval"]
-    assert pair["over"] == {"baseline": 3 * HOUR, "other": 6 * HOUR}
+    assert pair["over"] == LastFinish(baseline=3 * HOUR, other=6 * HOUR)
     assert {row["mean"]["n"] for row in pair["hours"]} == {6}  # the hour that begins when all have left is none of them
     assert "all jobs were done in both. B was done 3 h later, after 6 h instead of 3 h; half of its" in pair["answer"]
     (back,) = compare_runs([one, both], **FEW).pairs
@@ -142,7 +152,7 @@ def test_runs_whose_jobs_are_given_up_when_they_arrive_have_one_bin_with_jobs():
 
     runs = [run(log(2, [], 5 * HOUR, [0, 1]), JobSet([job(name)]), GivesUp()) for name in "aa"]
     (pair,) = compare_runs(runs, **FEW).pairs
-    assert pair["over"] == {"baseline": 0.0, "other": 0.0}
+    assert pair["over"] == LastFinish(baseline=0.0, other=0.0)
     assert {row["mean"]["n"] for row in pair["hours"]} == {1}
 
 
@@ -161,7 +171,7 @@ def test_unlimited_work_pairs_the_jobs_that_both_have():
     runs = [run(busy_days(), endless_jobs(), unlimited_work=True, max_parallel=n) for n in (3, 2)]
     (pair,) = compare_runs(runs, **FEW).pairs
     assert (pair["jobs"]["n_jobs"], pair["jobs"]["only_in_baseline"]) == (2, 1)
-    assert pair["over"] == {"baseline": None, "other": None}
+    assert pair["over"] == LastFinish(baseline=None, other=None)
     assert pair["samples"]["relative"]["low"] is not None
 
 
@@ -195,17 +205,20 @@ def test_the_sentence_tells_the_sign_the_interval_and_the_causes(folders):
         assert "95 % interval" in text
         assert "mostly because" in text
     pair = compare_runs(folders[:2], **FEW).pairs[0]
-    more = {**pair, "samples": {**pair["samples"], "difference": -pair["samples"]["difference"]}}
+    turned = msgspec.structs.replace(pair.samples, difference=-pair.samples.difference)
+    more = msgspec.structs.replace(pair, samples=turned)
     words = {answer_of(each).split(" % ")[1].split()[0] for each in (pair, more)}
     assert words == {"more", "fewer"}
 
 
-def test_an_interval_around_nothing_says_so():
-    relative = {"value": 0.001, "low": -0.01, "high": 0.012, "why_no_interval": None}
-    causes = {"node_hours": 3.0, "samples_per_node_hour": -0.5, "rescaling": -1.5, "preemption": 0.0, "trimmed": 0.0}
-    samples = {"baseline": 1e3, "other": 1e3 + 1, "difference": 1.0, "relative": relative}
-    pair = {"run": "B", "baseline": "A", "campaign": None, "samples": {**samples, "equal_by_construction": False}}
-    assert answer_of({**pair, "causes": causes}) == (
+def test_an_interval_around_nothing_says_so(folders):
+    pair = compare_runs(folders[:2], **FEW).pairs[0]
+    relative = Estimate.between(0.001, -0.01, 0.012, n=48)
+    causes = Causes(node_hours=3.0, samples_per_node_hour=-0.5, rescaling=-1.5, preemption=0.0, trimmed=0.0)
+    samples = SamplesDifference(
+        baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False
+    )
+    assert answer_of(msgspec.structs.replace(pair, samples=samples, causes=causes)) == (
         "B processed 0.10 % more samples than A (95 % interval -1.0 to 1.2 %: this log alone does not tell them "
         "apart), mostly because it used more node-hours (+0.30 %), although rescaling cost it more (-0.15 %)."
     )
@@ -226,6 +239,19 @@ def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, 
     assert len(RunComparison.load(tmp_path / "found").pairs) == 1
     with pytest.raises(InputError, match="not a comparison folder"):
         RunComparison.load(folders[0])
+
+
+def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_path):
+    place = tmp_path / "found"
+    compare_runs(folders[:2], out=place, **FEW)
+    pq.write_table(pq.read_table(place / "hours.parquet").slice(1), place / "hours.parquet")
+    with pytest.raises(InputError, match=r"written with this comparison[\s\S]*hours\.parquet"):
+        RunComparison.load(place).table("hours")
+    record = json.loads((place / "comparison.json").read_text())
+    del record["pairs"][0]["causes"]["rescaling"]
+    (place / "comparison.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"rescaling[\s\S]*make it again: 'bfreplay compare runs --out'"):
+        RunComparison.load(place)
 
 
 def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_path):
@@ -294,7 +320,7 @@ def test_hours_after_all_jobs_had_left_both_runs_are_left_out_of_the_intervals()
     events = busy_days(4.0)
     jobs = JobSet([job("a", work=400_000.0, up_s=30.0, down_s=30.0), job("b", work=300_000.0)])
     pair = compare_runs([run(events, jobs), run(events, jobs, t_fwd=5.0)], **FEW).pairs[0]
-    over = max(pair["over"].values())
+    over = max(pair["over"].to_json().values())
     assert 4 * HOUR < over < 90 * HOUR
     for row in pair["hours"]:
         assert row["mean"]["n"] == np.ceil(over / HOUR)
@@ -306,7 +332,7 @@ def test_trials_of_a_campaign_that_is_not_over_are_counted():
     one, three = (run(events, LittleHalving(), EqualSharePolicy(), max_parallel=n) for n in (1, 3))
     found = compare_runs([one, three], **FEW).pairs[0]["campaign"]
     assert found["over"]["difference"] is None
-    done = {"baseline": one.summary["jobs"]["finished"], "other": three.summary["jobs"]["finished"]}
+    done = FinishedTrials(baseline=one.summary["jobs"]["finished"], other=three.summary["jobs"]["finished"])
     assert found["n_finished"] == done
     none = run(log(3, [], 30.0), LittleHalving(), EqualSharePolicy())
     campaign = compare_runs([none, none], **FEW).pairs[0]["campaign"]

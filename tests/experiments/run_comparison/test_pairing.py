@@ -32,7 +32,7 @@ def test_options_may_differ_and_are_listed():
     a = run(two_hours(), endless_jobs())
     b = run(two_hours(), endless_jobs(), t_fwd=300.0, max_parallel=2, semantics=Semantics.PUBLISHED, seed=3)
     _check(a, b, a)
-    assert differing_options([a, b, a]) == [
+    assert [row.to_json() for row in differing_options([a, b, a])] == [
         {"option": "max_parallel", "values": [10, 2, 10]},
         {"option": "policy.t_fwd_s", "values": [120.0, 300.0, 120.0]},
         {"option": "seed", "values": [0, 3, 0]},

@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -150,11 +149,6 @@ def test_a_sweep_can_be_loaded_again(files):
         SweepResult.load(files / "out")
     with pytest.raises(InputError, match="not a sweep folder"):
         SweepResult.load(files)
-
-
-def test_a_sweep_of_an_earlier_version_has_no_warnings(tmp_path):
-    pq.write_table(pa.table({"id": ["a"], "status": ["done"]}), tmp_path / "results.parquet")
-    assert SweepResult({}, tmp_path).warnings == []
 
 
 def test_progress_is_told_in_runs(files):

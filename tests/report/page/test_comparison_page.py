@@ -9,11 +9,11 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.replay.metrics import key_figures
-from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.comparison.sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
 from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
 from bfreplay.report.tables import percent, written
+from bfreplay.result_folders.comparison import RunComparison
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage
 
@@ -29,7 +29,7 @@ def comparison(runs, tmp_path_factory):
     """The comparison folder of the same."""
     folder = tmp_path_factory.mktemp("compared") / "comparison"
     compare_runs(list(runs.values()), resamples=200, out=folder)
-    return SavedComparison(folder)
+    return RunComparison.load(folder)
 
 
 @pytest.fixture(scope="module")

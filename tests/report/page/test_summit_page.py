@@ -16,8 +16,8 @@ from bfreplay import (
     write_events,
 )
 from bfreplay.experiments import compare_runs
-from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.document import write_comparison_report, write_report
+from bfreplay.result_folders.comparison import RunComparison
 from tests.report.page.read_page import ReadPage
 
 _MOST_BYTES = 8_000_000
@@ -52,7 +52,7 @@ def pages(runs):
         write_report(runs / name, runs / f"{name}.html")
     three = [runs / name for name in ("exact", "equal share", "published limit")]
     compare_runs(three, out=runs / "comparison")
-    write_comparison_report(three, SavedComparison(runs / "comparison"), runs / "three.html")
+    write_comparison_report(three, RunComparison.load(runs / "comparison"), runs / "three.html")
     return runs
 
 
@@ -109,7 +109,7 @@ def test_jobs_are_sorted_among_seventy(pages, open_page):
 
 def test_numbers_of_the_comparison_are_those_of_its_folder_and_of_the_runs(pages, runs):
     page = ReadPage((pages / "three.html").read_text())
-    record = SavedComparison(runs / "comparison").record
+    record = RunComparison.load(runs / "comparison").record
     for pair in record["pairs"]:
         assert pair["answer"] in (pages / "three.html").read_text()
     samples = next(row for row in page.tables["key-figures"].rows if row[0][0] == "samples")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from bfreplay.report.figures_runs import Differences, Steps
+from bfreplay.report.look import Trace
 from bfreplay.report.page.comparison.tables import bin_words
 from bfreplay.report.run_figures.figure import PageFigure
 from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
 from bfreplay.report.run_figures.panels import axis, layout_axis
 from bfreplay.report.step_series import StepSeries
+from bfreplay.result_folders.comparison import ComparisonRecord
 from bfreplay.wording import count
 
 _NEXT_TO_NOTHING = 1e-6
@@ -31,13 +32,13 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
     a run with the difference of each bin.
     """
     room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
-    layout: dict[str, Any] = {
+    layout: Trace = {
         "xaxis": {"time": True, "anchor": axis(len(found))},
         "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, mine in enumerate(found):
         number = run_number(mine.run)
@@ -92,7 +93,7 @@ def over_time_page(found: Sequence[Differences]) -> PageFigure:
     return PageFigure(traces, layout, series, height=room + 110)
 
 
-def over_time_words(found: Sequence[Differences], record: Mapping[str, Any]) -> str:
+def over_time_words(found: Sequence[Differences], record: ComparisonRecord) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     told = []
     for mine in found:
@@ -103,13 +104,13 @@ def over_time_words(found: Sequence[Differences], record: Mapping[str, Any]) -> 
         length = bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)
         bins = f"{count(mine.difference.size, 'bin')} of {length}"
         told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
-    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(record['config']['bin_s'])}."
+    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(record.config.bin_s)}."
 
 
 def causes_page(found: Sequence[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
-    layout: dict[str, Any] = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
-    traces: list[dict[str, Any]] = []
+    layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
+    traces: list[Trace] = []
     n_rows = [len(steps.sizes) + 1 for steps in found]
     room = sum(n_rows) * _ROW_HEIGHT + len(found) * _PANEL_FOOT
     above = 0
@@ -172,7 +173,7 @@ def causes_words(found: Sequence[Steps]) -> str:
     return "\n".join(told)
 
 
-def _band(name: str, statistic: str, role: str, words: str) -> dict[str, Any]:
+def _band(name: str, statistic: str, role: str, words: str) -> Trace:
     """An edge of a band."""
     return {
         "type": "scatter",

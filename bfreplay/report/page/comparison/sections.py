@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from bfreplay.report.figures_runs import SavedComparison, differences_over_time, waterfalls
+from bfreplay.report.figures_runs import differences_over_time, waterfalls
 from bfreplay.report.page.cells import PageTable, page_table
 from bfreplay.report.page.comparison.figures import causes_page, causes_words, over_time_page, over_time_words
 from bfreplay.report.page.comparison.tables import (
@@ -22,18 +21,19 @@ from bfreplay.report.page.comparison.tables import (
 )
 from bfreplay.report.page.sections import Section
 from bfreplay.report.tables import ShownTable
+from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.wording import count
 
 
-def comparison_answer(comparison: SavedComparison) -> list[Markup]:
+def comparison_answer(comparison: RunComparison) -> list[Markup]:
     """One or two sentences for each run but the baseline, as the record has them."""
-    return [Markup("<span data-verbatim>{}</span>").format(pair["answer"]) for pair in comparison.record["pairs"]]
+    return [Markup("<span data-verbatim>{}</span>").format(pair.answer) for pair in comparison.pairs]
 
 
-def comparison_sections(comparison: SavedComparison) -> list[Section]:
+def comparison_sections(comparison: RunComparison) -> list[Section]:
     """In the order of the page: differing options, over time, causes, job by job, and for a source its campaign."""
     record = comparison.record
-    pairs = record["pairs"]
+    pairs = record.pairs
     over_time, causes = differences_over_time(comparison), waterfalls(comparison)
     sections = [
         Section("options", "What differs between the runs", _options_words(record), None, _shown(option_table(record))),
@@ -43,7 +43,7 @@ def comparison_sections(comparison: SavedComparison) -> list[Section]:
                 causes_page(causes), _shown(cause_table(record), total_table(record))),
         Section("job-by-job", "Job by job", _jobs_words(pairs), None, _shown(*_job_tables(pairs))),
     ]  # fmt: skip
-    campaigns = _shown(*(campaign_table(pair) for pair in pairs if pair["campaign"] is not None))
+    campaigns = _shown(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
     if campaigns:
         words = "When trials were finished, and when scores were reached."
         sections.append(Section("campaign", "The campaign", words, None, campaigns))
@@ -54,18 +54,18 @@ def _shown(*tables: ShownTable) -> list[PageTable]:
     return [page_table(table) for table in tables]
 
 
-def _options_words(record: Mapping[str, Any]) -> str:
-    options = [row["option"] for row in record["options"]]
+def _options_words(record: ComparisonRecord) -> str:
+    options = [row.option for row in record.options]
     if not options:
         return "All options of the runs are the same."
     return f"The runs differ in {', '.join(options)}; all other options, the log, the window and the jobs are the same."
 
 
-def _jobs_words(pairs: Sequence[Mapping[str, Any]]) -> str:
+def _jobs_words(pairs: Sequence[RunDifference]) -> str:
     told = []
     for pair in pairs:
-        jobs, b, a = pair["jobs"], pair["run"], pair["baseline"]
-        text = f"{b} against {a}: {count(jobs['n_jobs'], 'pair')} of jobs"
+        jobs, b, a = pair.jobs, pair.run, pair.baseline
+        text = f"{b} against {a}: {count(jobs.n_jobs, 'pair')} of jobs"
         for key, words in (
             ("only_in_baseline", f"only in {a}"),
             ("only_in_other", f"only in {b}"),
@@ -78,12 +78,12 @@ def _jobs_words(pairs: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(told)
 
 
-def _job_tables(pairs: Sequence[Mapping[str, Any]]) -> list[ShownTable]:
+def _job_tables(pairs: Sequence[RunDifference]) -> list[ShownTable]:
     tables = []
     for pair in pairs:
         tables.append(job_measure_table(pair))
-        if pair["jobs"]["status_changes"]:
+        if pair.jobs.status_changes:
             tables.append(status_table(pair))
-        if pair["jobs"]["models"]:
+        if pair.jobs.models:
             tables.append(model_table(pair))
     return tables

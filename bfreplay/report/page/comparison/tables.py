@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
 from bfreplay.report.tables import Column, ShownTable
+from bfreplay.result_folders.comparison import ComparisonRecord, RunDifference
 from bfreplay.wording import duration
 
 _JOBS = {
@@ -19,21 +19,19 @@ _JOBS = {
 _ROUNDING = 1e-9
 
 
-def option_table(record: Mapping[str, Any]) -> ShownTable:
+def option_table(record: ComparisonRecord) -> ShownTable:
     """Folder and policy of each run, and the options in which they differ; ``None`` for one that a run has not."""
-    runs = record["runs"]
-    columns = (Column("option", "Option"), *(Column(run["run"], run["run"]) for run in runs))
-    rows: list[list[Any]] = [["run", *(run["name"] or "in memory" for run in runs)]]
-    rows.append(["policy", *(run["policy"] for run in runs)])
-    rows += [
-        [row["option"], *map(_plain, row["values"])] for row in record["options"] if row["option"] != "policy.name"
-    ]
+    runs = record.runs
+    columns = (Column("option", "Option"), *(Column(run.run, run.run) for run in runs))
+    rows: list[list[Any]] = [["run", *(run.name or "in memory" for run in runs)]]
+    rows.append(["policy", *(run.policy for run in runs)])
+    rows += [[row.option, *map(_plain, row.values)] for row in record.options if row.option != "policy.name"]
     return ShownTable("The runs, and the options in which they differ", columns, rows)
 
 
-def hour_table(record: Mapping[str, Any], pair: Mapping[str, Any]) -> ShownTable:
+def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     """Sums over the window, their difference, and its 95 % interval by blocks of neighbouring bins."""
-    b, a = pair["run"], pair["baseline"]
+    b, a = pair.run, pair.baseline
     columns = [
         Column("measure", "Sum over the window"),
         Column("baseline", a, "number"),
@@ -45,45 +43,45 @@ def hour_table(record: Mapping[str, Any], pair: Mapping[str, Any]) -> ShownTable
         Column("n", "bins", "count"),
         Column("block_length", "bins in a block", "count"),
     ]
-    reasons = [row["total"]["why_no_interval"] for row in pair["hours"]]
+    reasons = [row.total.why_no_interval for row in pair.hours]
     if any(reasons):
         columns.append(Column("why_no_interval", "no interval because"))
     rows = []
-    for row, reason in zip(pair["hours"], reasons, strict=True):
-        total, below = row["total"], row["baseline"]
-        difference = _but_rounding(total["value"], below)
+    for row, reason in zip(pair.hours, reasons, strict=True):
+        total, below = row.total, row.baseline
+        difference = _but_rounding(total.value or 0.0, below)
         cells = [
-            HOUR_WORDS[row["measure"]], below, row["other"], difference, difference / below if below else None,
-            total["low"], total["high"], total["n"], total["block_length"],
+            HOUR_WORDS[row.measure], below, row.other, difference, difference / below if below else None,
+            total.low, total.high, total.n, total.block_length,
         ]  # fmt: skip
         rows.append([*cells, reason] if any(reasons) else cells)
-    return ShownTable(f"{b} against {a}, by bins of {bin_words(record['config']['bin_s'])}", tuple(columns), rows)
+    return ShownTable(f"{b} against {a}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
 
 
-def cause_table(record: Mapping[str, Any]) -> ShownTable:
+def cause_table(record: ComparisonRecord) -> ShownTable:
     """Parts of each difference in samples, which add up to it; shares are of the baseline's samples."""
     columns = [Column("part", "Part of the difference")]
-    for pair in record["pairs"]:
-        b, a = pair["run"], pair["baseline"]
+    for pair in record.pairs:
+        b, a = pair.run, pair.baseline
         columns.append(Column(f"samples.{b}", f"{b} - {a}, samples", "signed"))
         columns.append(Column(f"share.{b}", f"{b} - {a}, of {a}'s", "percent"))
     rows: list[list[Any]] = []
     for name in [*CAUSE_WORDS, None]:
         row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
-        for pair in record["pairs"]:
-            below = pair["samples"]["baseline"]
-            size = pair["samples"]["difference"] if name is None else pair["causes"][name]
+        for pair in record.pairs:
+            below = pair.samples.baseline
+            size = pair.samples.difference if name is None else pair.causes[name]
             size = _but_rounding(size, below)
             row += [size, size / below if below else None]
         rows.append(row)
     return ShownTable("What made the differences in samples", tuple(columns), rows)
 
 
-def total_table(record: Mapping[str, Any]) -> ShownTable:
+def total_table(record: ComparisonRecord) -> ShownTable:
     """Node-hours, samples and counts of every run; those that no run has are left out."""
-    pairs = record["pairs"]
-    totals = {pairs[0]["baseline"]: pairs[0]["totals"]["baseline"]}
-    totals |= {pair["run"]: pair["totals"]["other"] for pair in pairs}
+    pairs = record.pairs
+    totals = {pairs[0].baseline: pairs[0].totals.baseline}
+    totals |= {pair.run: pair.totals.other for pair in pairs}
     columns = (Column("total", "Total"), *(Column(run, run, "number") for run in totals))
     rows = [
         [words, *(each[name] for each in totals.values())]
@@ -93,9 +91,9 @@ def total_table(record: Mapping[str, Any]) -> ShownTable:
     return ShownTable("Totals of the runs", columns, rows)
 
 
-def job_measure_table(pair: Mapping[str, Any]) -> ShownTable:
+def job_measure_table(pair: RunDifference) -> ShownTable:
     """Differences job by job: which run was better, the median with its interval, and how far the jobs scatter."""
-    b, a = pair["run"], pair["baseline"]
+    b, a = pair.run, pair.baseline
     columns = (
         Column("measure", f"{b} - {a}, by job"),
         Column("n_both", "jobs in both", "count"),
@@ -110,47 +108,48 @@ def job_measure_table(pair: Mapping[str, Any]) -> ShownTable:
     )
     rows = [
         [
-            _JOBS[row["measure"]], *(row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")),
-            *(_in_hours(row["measure"], row[key]) for key in ("median", "median_low", "median_high", "p2_5", "p97_5")),
+            _JOBS[row.measure], *(row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")),
+            *(_in_hours(row.measure, row[key]) for key in ("median", "median_low", "median_high", "p2_5", "p97_5")),
         ]
-        for row in pair["jobs"]["measures"]
-        if row["n_both"] or row["only_in_baseline"] or row["only_in_other"]
+        for row in pair.jobs.measures
+        if row.n_both or row.only_in_baseline or row.only_in_other
     ]  # fmt: skip
     return ShownTable(f"{b} against {a}, job by job", columns, rows)
 
 
-def status_table(pair: Mapping[str, Any]) -> ShownTable:
+def status_table(pair: RunDifference) -> ShownTable:
     """Jobs whose status differs."""
-    b, a = pair["run"], pair["baseline"]
+    b, a = pair.run, pair.baseline
     columns = (Column("baseline", f"Status in {a}"), Column("other", f"in {b}"), Column("n_jobs", "jobs", "count"))
     rows = [
-        [*(change[key].replace("_", " ") for key in ("baseline", "other")), change["n_jobs"]]
-        for change in pair["jobs"]["status_changes"]
+        [*(change[key].replace("_", " ") for key in ("baseline", "other")), change.n_jobs]
+        for change in pair.jobs.status_changes
     ]
     return ShownTable(f"Jobs that came to another end in {b} than in {a}", columns, rows)
 
 
-def model_table(pair: Mapping[str, Any]) -> ShownTable:
+def model_table(pair: RunDifference) -> ShownTable:
     """Median differences model by model."""
-    b, a = pair["run"], pair["baseline"]
-    rows_of = {(row["model"], row["measure"]): row for row in pair["jobs"]["models"]}
-    measures = [name for name in _JOBS if any(row["n_both"] for key, row in rows_of.items() if key[1] == name)]
+    b, a = pair.run, pair.baseline
+    rows_of = {(row.model, row.measure): row for row in pair.jobs.models}
+    measures = [name for name in _JOBS if any(row.n_both for key, row in rows_of.items() if key[1] == name)]
     columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
     columns += [Column(name, f"median of {_JOBS[name]}", "signed") for name in measures]
     rows = [
         [
             model,
-            rows_of[model, "done_samples"]["n_both"],
-            *(_in_hours(name, rows_of[model, name]["median"]) for name in measures),
+            rows_of[model, "done_samples"].n_both,
+            *(_in_hours(name, rows_of[model, name].median) for name in measures),
         ]
         for model in dict.fromkeys(model for model, _ in rows_of)
     ]
     return ShownTable(f"{b} - {a} by model", tuple(columns), rows)
 
 
-def campaign_table(pair: Mapping[str, Any]) -> ShownTable:
+def campaign_table(pair: RunDifference) -> ShownTable:
     """When trials were finished, all was over and scores were reached, in hours from the start of the window."""
-    campaign, b, a = pair["campaign"], pair["run"], pair["baseline"]
+    campaign, b, a = pair.campaign, pair.run, pair.baseline
+    assert campaign is not None
     columns = (
         Column("milestone", "Milestone"),
         Column("baseline", a, "number"),
@@ -159,15 +158,15 @@ def campaign_table(pair: Mapping[str, Any]) -> ShownTable:
     )
     keys = ("baseline", "other", "difference")
     rows: list[list[Any]] = [
-        [f"trial {row['k']:,} finished ({row['which']}), h", *(_in_hours("_s", row[key]) for key in keys)]
-        for row in campaign["finished"]
+        [f"trial {row.k:,} finished ({row.which}), h", *(_in_hours("_s", row[key]) for key in keys)]
+        for row in campaign.finished
     ]
-    rows.append(["all over, h", *(_in_hours("_s", campaign["over"][key]) for key in keys)])
-    reached = campaign["reached"]
+    rows.append(["all over, h", *(_in_hours("_s", campaign.over[key]) for key in keys)])
+    reached = campaign.reached
     if reached is not None:
-        words = f"score {reached['score']:.6g} reached, h"
+        words = f"score {reached.score:.6g} reached, h"
         rows.append([words, *(_in_hours("_s", reached[key]) for key in keys)])
-        rows.append(["best score", *(campaign["best_score"][key] for key in keys)])
+        rows.append(["best score", *(campaign.best_score[key] for key in keys)])
     return ShownTable(f"{b} against {a}, the campaign", columns, rows)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures_runs import SavedComparison, differences_over_time, waterfalls
+from bfreplay.report.figures_runs import differences_over_time, waterfalls
 from bfreplay.report.page.comparison.figures import causes_page, over_time_page
 from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
 from bfreplay.report.page.comparison.tables import (
@@ -23,27 +23,28 @@ from bfreplay.report.page.comparison.tables import (
 )
 from bfreplay.report.run_figures.marks import page_line, run_number
 from bfreplay.report.tables import written
+from bfreplay.result_folders.comparison import RunComparison
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.run_figures.drawn import check_page
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory) -> SavedComparison:
+def comparison(tmp_path_factory) -> RunComparison:
     """Two runs against a third, two days, an hour a bin."""
     place = tmp_path_factory.mktemp("compared")
     runs = [run(busy_days(), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
     runs.append(run(busy_days(), endless_jobs(), EqualSharePolicy()))
     compare_runs(runs, out=place / "found", resamples=200)
-    return SavedComparison(place / "found")
+    return RunComparison.load(place / "found")
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory) -> SavedComparison:
+def ended(tmp_path_factory) -> RunComparison:
     """Jobs that end, in both semantics: samples are equal by construction."""
     place = tmp_path_factory.mktemp("ended")
     runs = [run(busy_days(), ending_jobs(), max_parallel=n) for n in (10, 2)]
     compare_runs(runs, out=place / "found", resamples=200)
-    return SavedComparison(place / "found")
+    return RunComparison.load(place / "found")
 
 
 def section(comparison, name):

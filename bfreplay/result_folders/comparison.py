@@ -1,0 +1,367 @@
+"""The folder of one comparison of runs: its record, declared once, and the result in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from bfreplay.result_folders.kinds import COMPARISON, ResultKind
+from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ComparisonConfig(Part, frozen=True, kw_only=True):
+    """Options, constants of the bootstrap, and the window of the log."""
+
+    bin_s: Amount
+    seed: Count
+    resamples: Count
+    level: Amount
+    least_bins: Count
+    least_blocks: Count
+    lengthen_blocks: Amount
+    window_start_us: TimeUs
+    window_end_us: TimeUs
+    unlimited_work: bool
+
+
+class ComparedRun(Part, frozen=True, kw_only=True):
+    """Label of a run, name of its folder (``None`` in memory), and its policy."""
+
+    run: str
+    name: str | None
+    policy: str
+
+
+class DifferingOption(Part, frozen=True, kw_only=True):
+    """An option in which the runs differ, with its value in each; ``None`` for a run that does not have it."""
+
+    option: str
+    values: list[Any]
+
+
+class Estimate(Part, frozen=True, kw_only=True):
+    """A difference and its 95 % interval.
+
+    Parameters
+    ----------
+    value
+        ``None`` where it is not defined.
+    low, high
+        Ends of the interval; ``None`` without one.
+    n
+        Bins, or jobs, that stand behind it.
+    block_length
+        Bins in a block; ``None`` where nothing had to be drawn, and for jobs.
+    why_no_interval
+        A sentence without a full stop; ``None`` where there is one.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: Count
+    block_length: Count | None
+    why_no_interval: str | None
+
+    @classmethod
+    def between(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
+        """An estimate with an interval."""
+        return cls(value=value, low=low, high=high, n=n, block_length=block_length, why_no_interval=None)
+
+    @classmethod
+    def alone(cls, value: float | None, n: int, why_no_interval: str | None) -> Estimate:
+        """An estimate without an interval."""
+        return cls(value=value, low=None, high=None, n=n, block_length=None, why_no_interval=why_no_interval)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is an interval and 0 lies outside of it."""
+        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+
+    def times(self, factor: float) -> Estimate:
+        """The same of ``factor`` times the quantity, ``factor`` > 0."""
+        value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
+        return msgspec.structs.replace(self, value=value, low=low, high=high)
+
+
+class SamplesDifference(Part, frozen=True, kw_only=True):
+    """Samples that both runs processed; ``equal_by_construction`` where both did all the work there was."""
+
+    baseline: float
+    other: float
+    difference: float
+    relative: Estimate
+    equal_by_construction: bool
+
+
+class HourMeasure(Part, frozen=True, kw_only=True):
+    """One measure, summed over the bins: both runs, the mean difference of a bin, and the difference of all."""
+
+    measure: str
+    baseline: float
+    other: float
+    mean: Estimate
+    total: Estimate
+
+
+class Causes(Part, frozen=True, kw_only=True):
+    """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
+
+    A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the node-hours that were
+    used (idle ones less those that nobody held or that stood still: the ledger's useful, rescaling and lost to
+    preemption), ``rate`` what the held nodes could make per used node-hour. The difference of the product is split
+    symmetrically: ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
+
+    Parameters
+    ----------
+    node_hours
+        More or fewer used node-hours.
+    samples_per_node_hour
+        More or fewer samples per used node-hour: other jobs, or other widths of the same.
+    rescaling, preemption
+        Less or more that rescales and preemptions cost.
+    trimmed
+        Less or more made after a job's work was done; next to nothing in continuous time.
+    """
+
+    node_hours: float
+    samples_per_node_hour: float
+    rescaling: float
+    preemption: float
+    trimmed: float
+
+
+CAUSES = Causes.__struct_fields__
+"""Of the difference in samples, in the order of tables and pictures."""
+
+
+class Totals(Part, frozen=True, kw_only=True):
+    """Metrics of both runs, by name."""
+
+    baseline: dict[str, int | float]
+    other: dict[str, int | float]
+
+
+class LastFinish(Part, frozen=True, kw_only=True):
+    """When the last job had left, in seconds from the start of the window; ``None`` where jobs were left."""
+
+    baseline: float | None
+    other: float | None
+
+
+class FinishedTrials(Part, frozen=True, kw_only=True):
+    """How many trials each run finished."""
+
+    baseline: Count
+    other: Count
+
+
+class Pair(Part, frozen=True, kw_only=True):
+    """A number of both runs, and ``other - baseline``; ``None`` where it is not known."""
+
+    baseline: float | None
+    other: float | None
+    difference: float | None
+
+
+class FinishedTrial(Pair, frozen=True, kw_only=True):
+    """When the k-th trial was finished, in seconds from the start of the window; ``which`` says what k stands for."""
+
+    which: str
+    k: Count
+
+
+class ReachedScore(Part, frozen=True, kw_only=True):
+    """When each run reached a score, in seconds from the start of the window."""
+
+    score: float
+    baseline: float
+    other: float
+    difference: float
+
+
+class CampaignDifference(Part, frozen=True, kw_only=True):
+    """Milestones of two runs of a job source.
+
+    Parameters
+    ----------
+    higher_is_better
+        Of scores.
+    n_finished, finished
+        Finished trials, and when some of them were.
+    over
+        When all trials were over.
+    reached
+        The best score of the worse run; ``None`` where one of them has no score.
+    best_score
+        Of each run.
+    """
+
+    higher_is_better: bool
+    n_finished: FinishedTrials
+    finished: list[FinishedTrial]
+    over: Pair
+    reached: ReachedScore | None
+    best_score: Pair
+
+
+class JobShares(Part, frozen=True, kw_only=True):
+    """One measure, job by job: how many have it, in which run it is less or better, and how it differs.
+
+    ``n_better`` and ``n_worse`` are ``None`` where neither more nor less is better; the rest is ``None`` where no job
+    has the measure in both runs.
+    """
+
+    measure: str
+    n_both: Count
+    only_in_baseline: Count
+    only_in_other: Count
+    n_less: Count
+    n_equal: Count
+    n_more: Count
+    n_better: Count | None
+    n_worse: Count | None
+    median: float | None
+    mean: float | None
+    p2_5: float | None
+    p97_5: float | None
+
+
+class JobMeasure(JobShares, frozen=True, kw_only=True):
+    """The same of all jobs, with the 95 % interval of the median."""
+
+    median_low: float | None
+    median_high: float | None
+    why_no_interval: str | None
+
+
+class ModelMeasure(JobShares, frozen=True, kw_only=True):
+    """The same of the jobs of one model."""
+
+    model: str
+
+
+class StatusChange(Part, frozen=True, kw_only=True):
+    """How many jobs had one status in the baseline, and another in the other run."""
+
+    baseline: str
+    other: str
+    n_jobs: Count
+
+
+class JobDifferences(Part, frozen=True, kw_only=True):
+    """Jobs of both runs by name; ``models`` is empty where there is only one."""
+
+    n_jobs: Count
+    only_in_baseline: Count
+    only_in_other: Count
+    n_other_params: Count
+    measures: list[JobMeasure]
+    status_changes: list[StatusChange]
+    models: list[ModelMeasure]
+
+
+class RunDifference(Part, frozen=True, kw_only=True):
+    """One run against the baseline, both by their labels.
+
+    Parameters
+    ----------
+    samples, hours, causes, totals, over, jobs
+        Each as its class says.
+    campaign
+        ``None`` for jobs that are no campaign.
+    answer
+        One or two sentences.
+    """
+
+    run: str
+    baseline: str
+    samples: SamplesDifference
+    hours: list[HourMeasure]
+    causes: Causes
+    totals: Totals
+    over: LastFinish
+    campaign: CampaignDifference | None
+    jobs: JobDifferences
+    answer: str
+
+
+class ComparisonRecord(ResultRecord, frozen=True, kw_only=True):
+    """``comparison.json``.
+
+    Parameters
+    ----------
+    inputs
+        Of the baseline, as in ``run.json``.
+    runs
+        The baseline first.
+    warnings
+        About the runs, as sentences.
+    options
+        In which the runs differ.
+    pairs
+        Each run but the baseline against it.
+    session
+        When and how it was called, and where the runs lay.
+    """
+
+    versions: dict[str, str]
+    config: ComparisonConfig
+    inputs: JsonObject
+    runs: list[ComparedRun]
+    warnings: list[str]
+    options: list[DifferingOption]
+    pairs: list[RunDifference]
+    session: JsonObject
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the log has no calendar: its times count from its start."""
+        return bool(self.inputs["events"]["metadata"].get("time_origin") == "relative")
+
+
+@dataclass(frozen=True, repr=False)
+class RunComparison(Result[ComparisonRecord]):
+    """One finished comparison of runs with the first of them, the baseline A.
+
+    Its folder holds ``comparison.json`` and the tables as Parquet. The same runs, options and seed give the same bytes,
+    but for ``session`` in the record.
+    """
+
+    kind: ClassVar[ResultKind] = COMPARISON
+    record_type: ClassVar[type[ComparisonRecord]] = ComparisonRecord
+
+    def __repr__(self) -> str:
+        return f"<RunComparison: {' '.join(self.answers)}>"
+
+    @property
+    def answers(self) -> list[str]:
+        """A sentence for each run but the baseline."""
+        return [pair.answer for pair in self.pairs]
+
+    @property
+    def pairs(self) -> list[RunDifference]:
+        """Each run but the baseline against it: ``samples``, ``hours``, ``jobs``, ``causes``, ``campaign``."""
+        return self.record.pairs
+
+    @cached_property
+    def hours(self) -> pd.DataFrame:
+        """One row a run and bin of time."""
+        return self.frame("hours")
+
+    @cached_property
+    def cumulative(self) -> pd.DataFrame:
+        """Difference of samples from the start of the window on, with its 95 % band."""
+        return self.frame("cumulative")
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row a run (but the baseline) and job."""
+        return self.frame("jobs")

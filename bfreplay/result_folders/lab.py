@@ -1,0 +1,196 @@
+"""The folder of one comparison of formulations: its record, declared once, and the result in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from bfreplay.result_folders.kinds import LAB, ResultKind
+from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class LabConfig(Part, frozen=True, kw_only=True):
+    """Options of the comparison (``LabSettings``), what was compared, and the window of the log."""
+
+    sample: Count
+    seed: Count
+    t_fwd_s: float | str
+    max_parallel: Count
+    unlimited_work: bool
+    time_limit_s: Amount
+    relative_gap: Amount
+    threads: Count
+    solver_seed: int
+    warm_start: bool
+    reformulate_sets: bool
+    memory_limit_bytes: Count | None
+    grace_s: Amount
+    formulations: list[str]
+    backends: list[str]
+    window_start_us: TimeUs
+    window_end_us: TimeUs
+
+
+class Stratum(Part, frozen=True):
+    """How many decisions lie in a stratum, and how many of them were taken."""
+
+    label: str
+    available: Count
+    taken: Count
+
+
+class Sampling(Part, frozen=True, kw_only=True):
+    """Decisions that were asked for, that need a solver, and that were taken; the same by stratum."""
+
+    asked: Count
+    available: Count
+    taken: Count
+    strata: list[Stratum]
+
+
+class LabPair(Part, frozen=True, kw_only=True):
+    """A formulation on a back end. ``change_limited``: it limits changes, so its optimum may be below the true one."""
+
+    pair: str
+    formulation: str
+    backend: str
+    change_limited: bool
+
+
+class LabBackend(Part, frozen=True, kw_only=True):
+    """A back end, and the class that is behind its name."""
+
+    backend: str
+    location: str = msgspec.field(name="class")
+    version: str | None
+    licence: str
+
+
+class NotCompared(Part, frozen=True):
+    """What was left out: a pair, or with an empty name a whole formulation or back end."""
+
+    formulation: str
+    backend: str
+    reason: str
+
+
+class SummaryRow(Part, frozen=True, kw_only=True):
+    """One pair: answers by outcome, seconds, sizes of models; docs/formulation-lab.md explains each column."""
+
+    pair: str
+    formulation: str
+    backend: str
+    decisions: Count
+    solved: Count
+    proven: Count
+    feasible: Count
+    wrong: Count
+    crashed: Count
+    timed_out: Count
+    refused: Count
+    error: Count
+    no_answer: Count
+    fastest: Count
+    build_median_s: float | None
+    build_p95_s: float | None
+    solve_median_s: float | None
+    solve_p95_s: float | None
+    total_median_s: float | None
+    total_p95_s: float | None
+    sgm_s: float
+    times_exact: float | None
+    columns_median: float | None
+    rows_median: float | None
+    entries_median: float | None
+    gap_median: float | None
+    gap_worst: float | None
+    loss_median: float | None
+    loss_worst: float | None
+    loss_proven_worst: float | None
+    better_than_exact: Count
+    workers_lost: Count
+
+
+class Winner(Part, frozen=True, kw_only=True):
+    """The pair with most of the fastest proofs, and its median time over that of the exact solver."""
+
+    pair: str
+    fastest: Count
+    decisions: Count
+    times_exact: float | None
+
+
+class LabRecord(ResultRecord, frozen=True, kw_only=True):
+    """``lab.json``.
+
+    Parameters
+    ----------
+    inputs
+        As in ``run.json``.
+    warnings
+        About the log, as sentences.
+    winner
+        ``None`` when no pair proved anything.
+    session
+        How and when it was called, and what was measured.
+    """
+
+    versions: dict[str, str]
+    config: LabConfig
+    inputs: JsonObject
+    warnings: list[str]
+    sampling: Sampling
+    pairs: list[LabPair]
+    backends: list[LabBackend]
+    left_out: list[NotCompared]
+    summary: list[SummaryRow]
+    winner: Winner | None
+    session: JsonObject
+
+
+@dataclass(frozen=True, repr=False)
+class LabResult(Result[LabRecord]):
+    """One finished comparison of formulations.
+
+    Its folder holds ``lab.json`` and the tables as Parquet. ``decisions`` and the pairs are the same for the same
+    inputs and seed; the other tables hold what was measured.
+    """
+
+    kind: ClassVar[ResultKind] = LAB
+    record_type: ClassVar[type[LabRecord]] = LabRecord
+
+    def __repr__(self) -> str:
+        taken, pairs = self.record.sampling.taken, len(self.record.pairs)
+        return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """One row a sampled decision."""
+        return self.frame("decisions")
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """One row a decision and pair."""
+        return self.frame("answers")
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row a pair, the exact solver first."""
+        return self.frame("summary")
+
+    @cached_property
+    def profile(self) -> pd.DataFrame:
+        """Steps of the performance profiles."""
+        return self.frame("profile")
+
+    @cached_property
+    def time_by_size(self) -> pd.DataFrame:
+        """One row a pair and size of decisions."""
+        return self.frame("time_by_size")
