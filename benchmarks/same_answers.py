@@ -134,10 +134,11 @@ _LOOSE = re.compile(
     r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
-_LEDGER = re.compile(
+_LEDGER = re.compile(r"The books close: .*?record says\.|The ledger closes: .*?one label\.(?: By their .*? written\.)?")
     r"The books close: .*?what its record says\.|The ledger closes: .*?(?:as they were written|one label)\."
 )
 
+_LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')  # a key that says nothing; lines of code
 _COMPILING = "Compiling the inner loops for this machine (first run only) ...\n"
 
 
@@ -227,10 +228,12 @@ def _text(file: Path) -> str:
         document = json.loads(file.read_bytes())
         if isinstance(document, dict):
             document = {key: value for key, value in document.items() if key not in ("schema_version", "sha256")}
-        text = json.dumps(document, indent=1, sort_keys=True).replace('\n   "measured": null,', "")
+            if "points" in document:  # of a sweep: runs in the order of their content, not of their ids
+                document["runs"] = sorted(json.dumps(each, sort_keys=True) for each in document["runs"].values())
+        text = json.dumps(document, indent=1, sort_keys=True)
     else:
         text = file.read_text(encoding="utf-8", errors="replace")
-    text = _LEDGER.sub("", text).replace(_COMPILING, "")
+    text = _LEFT_OUT.sub("", _LEDGER.sub("", text)).replace(_COMPILING, "")
     for folder in (file.parents[0], file.parents[1]):
         text = text.replace(str(folder), "FOLDER")
     return _LOOSE.sub("#", text)

@@ -33,13 +33,9 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
 def books(run: RunResult) -> Markup:
     """That the ledger closes and no file has changed; InputError where one has."""
     run.summary.ledger.close()
-    n_tables = number_of("books.tables", run.check(), "count", "table")
-    if not run.digests:
-        return Markup("The ledger closes: every idle node-microsecond has one label.")
-    return Markup(
-        "The ledger closes: every idle node-microsecond has one label. By their checksums the run's record and {} are "
-        "as they were written."
-    ).format(n_tables)
+    run.check()
+    unchanged = " By their checksums the run's record and its tables are as they were written." if run.digests else ""
+    return Markup("The ledger closes: every idle node-microsecond has one label.{}").format(unchanged)
 
 
 def _of_log(run: RunResult) -> Iterator[Markup]:
