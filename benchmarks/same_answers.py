@@ -135,10 +135,9 @@ _LOOSE = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
 _LEDGER = re.compile(r"The books close: .*?record says\.|The ledger closes: .*?one label\.(?: By their .*? written\.)?")
-    r"The books close: .*?what its record says\.|The ledger closes: .*?(?:as they were written|one label)\."
-)
 
-_LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')  # a key that says nothing; lines of code
+# a key that says nothing, and numbers of lines of code
+_LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')
 _COMPILING = "Compiling the inner loops for this machine (first run only) ...\n"
 
 
