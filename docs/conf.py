@@ -48,12 +48,14 @@ html_show_sphinx = False
 
 # what reStructuredText would take for markup in a text for people
 _MARKUP = re.compile(r"([\\*`|_<>:])")
+_METRICS = "<!-- metrics -->"
 _PAGE = re.compile(r"docs/([\w-]+)\.md")
 
 
 def setup(app: Sphinx) -> None:
     """Connect what is below."""
     app.connect("source-read", link_to_pages_of_the_site)
+    app.connect("source-read", list_metrics)
     app.connect("sphinx-click-process-description", describe_command)
     app.connect("sphinx-click-process-options", describe_options)
     app.connect("doctree-read", name_commands_in_full, priority=100)  # before the tables of contents are made
@@ -64,6 +66,15 @@ def link_to_pages_of_the_site(app: Sphinx, page: str, source: list[str]) -> None
     """Lead links to files outside this folder to their pages of the site; on code hosts they lead to the files."""
     for file, of_site in PAGES_OF_OTHER_FOLDERS.items():
         source[0] = source[0].replace(f"]({file}", f"]({of_site}")
+
+
+def list_metrics(app: Sphinx, page: str, source: list[str]) -> None:
+    """Write the table of metrics with a column, as the package declares them."""
+    if _METRICS in source[0]:
+        from bfreplay.replay.metrics import COLUMNS
+
+        rows = [f"| `{name}` | {metric.words_for()} |" for name, metric in COLUMNS.items()]
+        source[0] = source[0].replace(_METRICS, "\n".join(["| column | meaning |", "|---|---|", *rows]))
 
 
 def describe_command(app: Sphinx, context: click.Context, lines: list[str]) -> None:

@@ -34,7 +34,7 @@ class Metric:
     key
         Its name on the page, where it is one of the key figures; empty where it is not.
     words
-        What it is, for a person; of one run where that depends on it.
+        What it is, for a person; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
     kind
         How it is written.
     of
@@ -50,7 +50,7 @@ class Metric:
     """
 
     key: str
-    words: str | Callable[[RunResult], str]
+    words: str
     kind: Kind
     of: Of
     column: str = ""
@@ -58,9 +58,9 @@ class Metric:
     is_tabled: bool = True
     total: str = ""
 
-    def words_for(self, run: RunResult) -> str:
-        """What it is, of this run."""
-        return self.words if isinstance(self.words, str) else self.words(run)
+    def words_for(self, run: RunResult | None = None) -> str:
+        """What it is: of this run, or in general."""
+        return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
 
     @property
     def type(self) -> str:
@@ -107,14 +107,6 @@ def _held(run: RunResult) -> float:
 def _made_per_used_node_hour(run: RunResult) -> float:
     ledger = run.summary.ledger
     return ledger.gross_samples / ledger.node_hours.used if ledger.node_hours.used else 0.0
-
-
-def _dedicated(words: str) -> Callable[[RunResult], str]:
-    def of_run(run: RunResult) -> str:
-        others = ", of other jobs perhaps" if run.record.inputs.jobs.of_source else ""
-        return f"{words} on as many dedicated nodes{others}"
-
-    return of_run
 
 
 def _after_s(run: RunResult, time_us: int | None) -> float | None:
@@ -188,9 +180,16 @@ def _params(run: RunResult) -> str | None:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
-def _under(run: RunResult) -> str:
+_IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
+
+
+def _of_run(run: RunResult) -> dict[str, str]:
     fairness = run.summary.scheduling.finish_time_fairness
-    return f"under {ISOLATED_POLICY if fairness is None else fairness.policy}"
+    return {
+        "others": ", of other jobs perhaps" if run.record.inputs.jobs.of_source else "",
+        "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
+        "whom": "the jobs that the run is about" if run.record.config.measured else _IN_GENERAL["whom"],
+    }
 
 
 METRICS: tuple[Metric, ...] = (
@@ -248,7 +247,8 @@ METRICS: tuple[Metric, ...] = (
         "preempt_samples", is_tabled=False, total="samples that preemption cost",
     ),
     Metric(
-        "dedicated.samples", _dedicated("samples"), "samples", _efficiency("dedicated_samples"), "dedicated_samples",
+        "dedicated.samples", "samples on as many dedicated nodes{others}", "samples",
+        _efficiency("dedicated_samples"), "dedicated_samples",
     ),
     Metric(
         "u", "U: samples over those on as many dedicated nodes", "ratio", _efficiency("u"), "u", ("{:.4f}", "U"),
@@ -260,7 +260,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("done_s", "until all jobs had left", "seconds", lambda run: _after_s(run, run.summary.last_finish_us)),
     Metric(
-        "dedicated.done_s", _dedicated("until all jobs had left"), "seconds",
+        "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
         lambda run: _after_s(run, _efficiency("dedicated_last_finish_us")(run)),
     ),
     Metric(
@@ -301,10 +301,8 @@ METRICS: tuple[Metric, ...] = (
         ("{:,.0f}", "average JCT (s)"),
     ),
     Metric(
-        "makespan_s",
-        lambda run: f"until {'the jobs that the run is about' if run.record.config.measured else 'all jobs'} had "
-        "completed",
-        "seconds", _scheduling("makespan_s"), "makespan_s", ("{:,.0f}", "makespan (s)"),
+        "makespan_s", "until {whom} had completed", "seconds", _scheduling("makespan_s"), "makespan_s",
+        ("{:,.0f}", "makespan (s)"),
     ),
     Metric(
         "utilisation", "share of the node-hours in which a job ran", "percent", _scheduling("utilisation"),
@@ -312,12 +310,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("cost", "cost of the held node-hours, dollars", "amount", _scheduling("cost"), "cost", ("{:,.2f}", "cost")),
     Metric(
-        "rho.mean", lambda run: f"rho: time of a job over that {_under(run)}, mean", "ratio", _fairness("average_rho"),
+        "rho.mean", "rho: time of a job over that {under}, mean", "ratio", _fairness("average_rho"),
         "average_rho", ("{:.4f}", "average rho"),
     ),
     Metric("rho.most", "largest rho", "ratio", _fairness("largest_rho"), "largest_rho"),
     Metric(
-        "rho.above_1", lambda run: f"share of the jobs that took longer than {_under(run)}", "percent",
+        "rho.above_1", "share of the jobs that took longer than {under}", "percent",
         _fairness("share_above_1"), "share_of_rho_above_1",
     ),
     Metric("rounds", "rounds", "count", _rounds("n_rounds")),

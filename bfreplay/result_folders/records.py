@@ -35,7 +35,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def to_json(self) -> JsonObject:
         """Plain dicts, lists, texts and numbers."""
-        document: JsonObject = msgspec.to_builtins(self, enc_hook=_plain)
+        document: JsonObject = _with_lists(msgspec.to_builtins(self, enc_hook=_plain))
         return document
 
 
@@ -44,6 +44,13 @@ class ResultRecord(Part, frozen=True, kw_only=True):
 
     schema_version: int
     sha256: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def _with_lists(value: Any) -> Any:
+    """The value with lists in place of tuples, as a file has them."""
+    if isinstance(value, dict):
+        return {key: _with_lists(each) for key, each in value.items()}
+    return [_with_lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:

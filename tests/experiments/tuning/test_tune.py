@@ -47,11 +47,11 @@ def test_every_value_of_the_table_is_that_of_the_run_by_itself(files):
 
 
 def test_the_parts_are_the_log(files):
-    parts = _tune(files).record["parts"]
+    parts = _tune(files).record.to_json()["parts"]
     assert parts["tuning"]["window"] == [f"{START}Z", f"{BORDER}Z"]
     assert parts["validation"]["window"] == [f"{BORDER}Z", f"{END}Z"]
     assert parts["tuning"]["duration_s"] == 7200
-    half = _tune(files, window=(START, BORDER), train=0.5).record["parts"]
+    half = _tune(files, window=(START, BORDER), train=0.5).record.to_json()["parts"]
     assert half["validation"]["window"] == ["2024-05-01T01:00:00Z", f"{BORDER}Z"]
 
 
