@@ -210,6 +210,6 @@ def test_every_column_and_summary_key_is_documented(tmp_path):
     schemas = (DECISIONS, JOBS, REPORTS, TIMINGS, ALLOCATIONS, NODES, POOL, HOLES)
     names = {name for schema in schemas for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
-    summary = bfreplay.replay_log(log, jobs).summary
+    summary = bfreplay.replay_log(log, jobs).summary.to_json()
     names |= set(summary) | set(summary["efficiency"]) | {k for k in summary["ledger"] if not k.endswith("_node_us")}
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []

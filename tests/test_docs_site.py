@@ -17,6 +17,7 @@ from filelock import FileLock
 
 import bfreplay
 from bfreplay.cli import main
+from bfreplay.replay.metrics import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -170,6 +171,12 @@ def test_examples_in_the_command_reference_stand_as_they_were_written(site):
 def test_the_python_reference_has_every_public_name(site):
     anchors = _page(site, "python.html").anchors
     assert [name for name in bfreplay.__all__ if name != "__version__" and f"bfreplay.{name}" not in anchors] == []
+
+
+def test_the_page_on_sweeps_lists_every_metric_with_a_column(site):
+    (page,) = (file for file in site if file.name == "sweeps.html")
+    text = page.read_text()
+    assert [name for name in COLUMNS if f">{name}<" not in text] == []
 
 
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path):

@@ -151,7 +151,7 @@ def test_a_folder_of_which_a_part_is_missing_is_refused(folders, here):
     shutil.copytree(folders / "run", here / "cut")
     table = here / "cut" / "pool.parquet"
     table.write_bytes(table.read_bytes()[:100])
-    assert "the table cannot be read" in refused("timeline", here / "cut")
+    assert "the file is not the one that was written" in refused("timeline", here / "cut")
     shutil.copytree(folders / "run", here / "older")
     record = json.loads((here / "older" / "run.json").read_text())
     (here / "older" / "run.json").write_text(json.dumps(record | {"schema_version": 0}))

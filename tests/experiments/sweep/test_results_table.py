@@ -10,8 +10,9 @@ import pytest
 
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.cells import text_of
-from bfreplay.experiments.sweep.columns import OF_SUMMARY, RESULT_COLUMNS, TIMINGS
+from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS
 from bfreplay.experiments.sweep.table import typed
+from bfreplay.replay.metrics import COLUMNS, METRICS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
 
@@ -40,17 +41,22 @@ def test_cells_are_written_as_people_write_them():
 def test_every_column_is_in_the_summary_of_a_run():
     options = RunOptions(events="sample", jobs="sample", window=("2024-07-01T06:00", "2024-07-01T12:00"))
     result = options.run()
-    there = {name for name, (_, take) in OF_SUMMARY.items() if take(result.summary) is not None}
+    there = {name for name, metric in COLUMNS.items() if metric.of(result) is not None}
     # of learning, of a campaign, of work that was done, of prices and of fairness
     of_others = {"learning_lost", "best_score", "last_finish", "average_jct_s", "makespan_s", "cost"}
     of_others |= {"average_rho", "largest_rho", "share_of_rho_above_1"}
-    of_others |= {"log_verdict", "warnings"}  # the table adds those of the record, whatever version wrote it
-    assert set(OF_SUMMARY) - there <= of_others | {"median_submit_to_finish_s"}
-    measured = {name for name, (_, take) in TIMINGS.items() if take(result.session) is not None}
-    assert set(TIMINGS) - measured == {"worker"}
+    of_others |= {"log_verdict"}  # of logs with warnings
+    assert set(COLUMNS) - there <= of_others | {"median_submit_to_finish_s"}
+
+
+def test_keys_and_columns_of_metrics_are_told_apart():
+    for names in ([metric.key for metric in METRICS if metric.key], [m.column for m in METRICS if m.column]):
+        assert len(names) == len(set(names))
+    assert all(metric.words_for() for metric in METRICS)
 
 
 def test_every_column_is_documented():
     page = PAGE.read_text()
     documented = set(re.findall(r"`(\w+)`", page))
-    assert sorted((RESULT_COLUMNS | set(TIMINGS)) - documented) == []
+    assert sorted({*OF_STATE, "warnings", *SECONDS, "started", "worker"} - documented) == []
+    assert "<!-- metrics -->" in page  # where docs/conf.py lists the others
