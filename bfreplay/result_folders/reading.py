@@ -223,7 +223,7 @@ def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
     found = digest(file)
     if found != expected:
         raise InputError(
-            f"the file is not the one that was written with this {kind.word}: it is damaged, changed, or of another one",
+            f"the file is not the one that was written with this {kind.word}: damaged, changed, or of another",
             file=file, column="sha256", value=found, expected=expected or f"no such file in {kind.record_file}",
             fix=f"make the folder again: '{kind.made_by}'",
         )  # fmt: skip
