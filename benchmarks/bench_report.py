@@ -20,8 +20,8 @@ from real_logs import published_jobs
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, ReplaySettings, load_events, replay_log, solver_of
 from bfreplay.experiments import compare_runs
-from bfreplay.report.figures_runs import SavedComparison
 from bfreplay.report.page.document import write_comparison_report, write_report
+from bfreplay.result_folders.comparison import RunComparison
 
 REPEATS = 5
 _WATCH = """
@@ -68,7 +68,7 @@ def _pages(folder: Path):
 
     def compared(file: Path) -> Path:
         compare_runs(runs, out=folder / "comparison")
-        return write_comparison_report(runs, SavedComparison(folder / "comparison"), file)
+        return write_comparison_report(runs, RunComparison.load(folder / "comparison"), file)
 
     yield "three compared", compared
 

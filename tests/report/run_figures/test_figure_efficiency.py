@@ -45,7 +45,8 @@ def efficiency_run(samples=40.0, dedicated=80.0, bound=50.0, *, done=None, there
             "earliest_finish_us": time_us(earliest),
         }
     inputs = {"jobs": {"source": source}, "events": {"metadata": {}}}
-    record = {"config": {"window_start_us": START_US}, "inputs": inputs, "summary": summary}
+    config = {"window_start_us": START_US, "window_end_us": 1_000 * START_US}
+    record = {"config": config, "inputs": inputs, "summary": summary}
     return run_of(record)
 
 
