@@ -9,6 +9,7 @@ import pytest
 
 from bfreplay.errors import InputError, LedgerError, OutputExistsError
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
+from bfreplay.replay import RunResult
 from tests.experiments.sweep.small_sweeps import options, write_files
 
 
@@ -84,9 +85,9 @@ def test_a_run_is_there_when_it_is_whole(tmp_path):
     assert not store.has("aa")
     options(write_files(tmp_path), efficiency=False).run(store.run_folder("aa"))
     assert store.has("aa")
-    record, session = store.documents("aa")
-    assert record["summary"]["n_decisions"] > 0
-    assert "seconds" in session
+    run = RunResult.load(store.run_folder("aa"))
+    assert run.summary.n_decisions > 0
+    assert run.session.seconds.total_s > 0
 
 
 def test_a_failure_is_noted_and_forgotten(tmp_path):
