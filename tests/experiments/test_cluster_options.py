@@ -36,7 +36,7 @@ def test_a_run_on_a_cluster_ends_with_its_jobs_and_is_read_again(files):
     assert record["summary"]["duration_s"] == record["summary"]["scheduling"]["makespan_s"] < 7200
     assert record["summary"]["efficiency"] is None
     assert record["summary"]["bound"] is None
-    assert record["inputs"]["events"]["metadata"]["notes"] == {"cluster": CLUSTER}
+    assert record["inputs"]["events"]["metadata"].notes == {"cluster": CLUSTER}
     assert set(result.session["files"]) == {"jobs", "curves"}
 
 
@@ -53,7 +53,7 @@ def test_a_log_keeps_ten_jobs_at_once(files):
     result = run.run()
     assert result.record["config"]["max_parallel"] == 10
     assert not result.record["config"]["until_done"]
-    assert result.record["inputs"]["events"]["metadata"]["node_types"] == {"fast": ["n1", "n2"]}
+    assert result.record["inputs"]["events"]["metadata"].node_types == {"fast": ["n1", "n2"]}
     assert result.summary["jobs"]["finished"] == 4
     assert files_of(run)["events"] == str(files / "events.csv")
 
@@ -72,7 +72,7 @@ def test_jobs_run_at_the_rate_of_the_type_that_a_log_is_said_to_have(files):
 def test_a_run_about_some_jobs_ends_with_these(files):
     run = options(files, policy="gavel.fifo_perf", measure=(0, 1))
     result = run.run()
-    assert result.record["config"]["measured"] == [0, 1]
+    assert result.record["config"]["measured"] == (0, 1)
     assert result.summary["scheduling"]["n_jobs"] == 1
     assert result.summary["jobs"]["finished"] < 4
     with pytest.raises(InputError, match="fewer jobs than are to be measured"):

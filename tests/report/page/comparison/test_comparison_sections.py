@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import numpy as np
 import pyarrow.compute as pc
 import pytest
@@ -23,7 +24,7 @@ from bfreplay.report.page.comparison.tables import (
 )
 from bfreplay.report.run_figures.marks import page_line, run_number
 from bfreplay.report.tables import written
-from bfreplay.result_folders.comparison import RunComparison
+from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.run_figures.drawn import check_page
 
@@ -221,12 +222,17 @@ def test_jobs_are_compared_in_hours(ended):
 def test_a_campaign_is_compared_by_its_milestones(comparison):
     both = {"baseline": 7_200.0, "other": 3_600.0, "difference": -3_600.0}
     campaign = {
+        "higher_is_better": True,
+        "n_finished": {"baseline": 9, "other": 10},
         "finished": [{"which": "half", "k": 5, **both}],
         "over": {"baseline": None, "other": 36_000.0, "difference": None},
         "reached": {"score": 0.75, **both},
         "best_score": {"baseline": 0.75, "other": 0.8, "difference": 0.05},
     }
-    table = campaign_table({"run": "B", "baseline": "A", "campaign": campaign})
+    pair = msgspec.structs.replace(
+        comparison.pairs[0], run="B", baseline="A", campaign=msgspec.convert(campaign, CampaignDifference)
+    )
+    table = campaign_table(pair)
     assert table.rows == [
         ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
         ["all over, h", None, 10.0, None],
