@@ -56,6 +56,7 @@ def setup(app: Sphinx) -> None:
     """Connect what is below."""
     app.connect("source-read", link_to_pages_of_the_site)
     app.connect("source-read", list_metrics)
+    app.connect("source-read", list_columns)
     app.connect("sphinx-click-process-description", describe_command)
     app.connect("sphinx-click-process-options", describe_options)
     app.connect("doctree-read", name_commands_in_full, priority=100)  # before the tables of contents are made
@@ -75,6 +76,20 @@ def list_metrics(app: Sphinx, page: str, source: list[str]) -> None:
 
         rows = [f"| `{name}` | {metric.words_for()} |" for name, metric in COLUMNS.items()]
         source[0] = source[0].replace(_METRICS, "\n".join(["| column | meaning |", "|---|---|", *rows]))
+
+
+def list_columns(app: Sphinx, page: str, source: list[str]) -> None:
+    """Write the columns of the tables of a run, as the package declares them."""
+    from bfreplay.replay import pool_tables, tables
+
+    columns_of = {
+        "decisions": tables.DECISION_COLUMNS, "jobs": tables.JOB_COLUMNS, "reports": tables.REPORT_COLUMNS,
+        "pool": pool_tables.POOL_COLUMNS, "holes": pool_tables.HOLE_COLUMNS,
+    }  # fmt: skip
+    for table, columns in columns_of.items():
+        rows = [f"| `{column.name}` | {column.meaning} |" for column in columns]
+        text = "\n".join(["| column | meaning |", "|---|---|", *rows])
+        source[0] = source[0].replace(f"<!-- columns of {table} -->", text)
 
 
 def describe_command(app: Sphinx, context: click.Context, lines: list[str]) -> None:

@@ -18,6 +18,8 @@ from filelock import FileLock
 import bfreplay
 from bfreplay.cli import main
 from bfreplay.replay.metrics import COLUMNS
+from bfreplay.replay.pool_tables import HOLES, POOL
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -177,6 +179,14 @@ def test_the_page_on_sweeps_lists_every_metric_with_a_column(site):
     (page,) = (file for file in site if file.name == "sweeps.html")
     text = page.read_text()
     assert [name for name in COLUMNS if f">{name}<" not in text] == []
+
+
+def test_the_page_on_run_folders_lists_every_column(site):
+    (page,) = (file for file in site if file.name == "run-tables.html")
+    text = page.read_text()
+    names = {name for schema in (DECISIONS, JOBS, REPORTS, POOL, HOLES) for name in schema.names}
+    assert [name for name in sorted(names) if f">{name}<" not in text] == []
+    assert "columns of" not in text
 
 
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path):

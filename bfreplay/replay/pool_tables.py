@@ -9,20 +9,32 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay.replay.holes import idle_and_held_us
-from bfreplay.replay.tables import CHUNK_ROWS, TIME, RowTable, TableSink
+from bfreplay.replay.tables import CHUNK_ROWS, TIME, Column, RowTable, TableSink, schema_from
 
-POOL = pa.schema([("time", TIME), ("n_idle", pa.int32())])
-HOLES = pa.schema(
-    [
-        ("over_s", pa.float64()),
-        ("up_to_s", pa.float64()),  # null for the last of all bins, which is open
-        ("n_holes", pa.int64()),
-        ("n_cut", pa.int64()),
-        ("n_held", pa.int64()),
-        ("idle_node_us", pa.int64()),
-        ("held_node_us", pa.int64()),
-    ]
-)
+POOL_COLUMNS = (
+    Column(
+        "time", TIME,
+        "the window's start, and each instant after which there are more or fewer idle nodes than before, to the "
+        "window's end, whether or not jobs are there",
+    ),
+    Column("n_idle", pa.int32(), "idle nodes from then on, held ones included"),
+)  # fmt: skip
+HOLE_COLUMNS = (
+    Column("over_s", pa.float64(), "seconds; the bin has lengths over this"),
+    Column("up_to_s", pa.float64(), "seconds; and up to this, empty for the last bin there is, over 69 days"),
+    Column(
+        "n_holes", pa.int64(), "a hole cut by an edge of the window has the length that is seen, a lower bound",
+    ),
+    Column("n_cut", pa.int64(), "of them: idle at the window's start already, or still at its end"),
+    Column("n_held", pa.int64(), "of them: some job held the node for a time"),
+    Column("idle_node_us", pa.int64(), "node time in them; over all rows the ledger's idle node time"),
+    Column(
+        "held_node_us", pa.int64(),
+        "of it: jobs held the node, several one after the other perhaps; over all rows that of `allocations.parquet`",
+    ),
+)  # fmt: skip
+POOL = schema_from(POOL_COLUMNS)
+HOLES = schema_from(HOLE_COLUMNS)
 _MOST = 2**63 - 1
 
 

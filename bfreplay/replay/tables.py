@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,84 +14,131 @@ CHUNK_ROWS = 16_384
 TIME = pa.timestamp("us", tz="UTC")
 WORD = pa.dictionary(pa.int16(), pa.string())
 
-DECISIONS = pa.schema(
-    [
-        ("time", TIME),
-        ("trigger", WORD),
-        ("n_idle", pa.int32()),
-        ("n_joined", pa.int32()),
-        ("n_left", pa.int32()),
-        ("n_jobs", pa.int32()),
-        ("n_jobs_running", pa.int32()),
-        ("n_jobs_preempted", pa.int32()),
-        ("n_jobs_grown", pa.int32()),
-        ("n_jobs_shrunk", pa.int32()),
-        ("n_nodes_used", pa.int32()),
-        ("counts", pa.list_(pa.int32())),  # of the active jobs, in order of admission
-        ("rate_samples_per_s", pa.float64()),
-        ("samples_since_last", pa.float64()),
-        ("rescale_cost_samples", pa.float64()),
-        ("preempt_cost_samples", pa.float64()),
-        ("t_fwd_s", pa.float64()),  # null where no question was posed
-        ("objective", pa.float64()),
-        ("bound", pa.float64()),
-        ("gap", pa.float64()),
-        ("solver", WORD),
-        ("process_status", WORD),
-        ("solver_status", WORD),
-        ("quality", WORD),
-        # of the answer that a fallback replaced, null without one
-        ("fell_back_from", WORD),
-        ("rejected_process_status", WORD),
-        ("rejected_solver_status", WORD),
-        ("rejected_quality", WORD),
-        ("message", pa.string()),
-    ]
-)
-JOBS = pa.schema(
-    [
-        ("job", pa.string()),
-        ("model", pa.string()),
-        # finished, pruned, failed, stopped; and at the window's end running, waiting (admitted, no nodes), paused,
-        # queued, not_submitted
-        ("status", WORD),
-        ("submitted", TIME),
-        ("admitted", TIME),
-        ("first_start", TIME),
-        ("finished", TIME),
-        ("ended", TIME),  # left for good, finished or not
-        ("deadline", TIME),
-        ("deadline_met", pa.bool_()),  # null without a deadline, and while it may still be met
-        ("weight", pa.float64()),
-        ("work_samples", pa.float64()),
-        ("done_samples", pa.float64()),
-        ("useful_node_us", pa.int64()),
-        ("rescaling_node_us", pa.int64()),
-        ("lost_to_preemption_node_us", pa.int64()),
-        ("stalled_node_us", pa.int64()),
-        ("rescale_cost_samples", pa.float64()),
-        ("preempt_cost_samples", pa.float64()),
-        ("n_starts", pa.int64()),
-        ("n_grown", pa.int64()),
-        ("n_shrunk", pa.int64()),
-        ("n_preempted", pa.int64()),
-        # of what was reported to a job source; null without
-        ("n_reports", pa.int64()),
-        ("last_score", pa.float64()),
-        ("best_score", pa.float64()),
-        ("params", pa.string()),  # JSON; null for none
-        ("isolated_jct_s", pa.float64()),  # null where fairness was not asked for, and for a job not finished there
-    ]
-)
-REPORTS = pa.schema(
-    [
-        ("time", TIME),
-        ("job", pa.string()),
-        ("samples", pa.float64()),  # progress
-        ("score", pa.float64()),  # null: none
-        ("verdict", WORD),  # go_on, paused, finished, pruned, failed, stopped
-    ]
-)
+
+class Column(NamedTuple):
+    """A column of a table of a run, and what it holds, in Markdown; ``docs/run-tables.md`` lists them."""
+
+    name: str
+    type: pa.DataType
+    meaning: str = ""
+
+
+def schema_from(columns: Sequence[Column]) -> pa.Schema:
+    """The schema of a table with these columns."""
+    return pa.schema([(column.name, column.type) for column in columns])
+
+
+DECISION_COLUMNS = (
+    Column("time", TIME),
+    Column(
+        "trigger", WORD,
+        "what happened: `pool`, `arrival`, `completion`, `round` (the time at which a policy that decides in rounds "
+        "wanted to be asked again), joined by `+`; `window_begin` when nothing else did",
+    ),
+    Column("n_idle", pa.int32(), "idle nodes, held ones included"),
+    Column("n_joined", pa.int32(), "nodes that became idle at this instant"),
+    Column("n_left", pa.int32(), "nodes that were reclaimed at this instant"),
+    Column("n_jobs", pa.int32(), "active jobs"),
+    Column("n_jobs_running", pa.int32(), "jobs with enough nodes to make progress"),
+    Column("n_jobs_preempted", pa.int32(), "jobs that held a reclaimed node"),
+    Column("n_jobs_grown", pa.int32(), "by this decision"),
+    Column("n_jobs_shrunk", pa.int32(), "by this decision"),
+    Column("n_nodes_used", pa.int32(), "nodes held by jobs; a node that two jobs share is counted once"),
+    Column(
+        "counts", pa.list_(pa.int32()),
+        "nodes of each active job, in order of admission: those admitted, and not ended, at this time in "
+        "`jobs.parquet`. A job that its source pauses leaves the list, and comes last when it is admitted again "
+        "(`reports.parquet`). Of two jobs that share nodes each has them all",
+    ),
+    Column("rate_samples_per_s", pa.float64(), "of all jobs together"),
+    Column(
+        "samples_since_last", pa.float64(), "progress since the row before (published clock: less what was charged)",
+    ),
+    Column("rescale_cost_samples", pa.float64(), "charged at this instant"),
+    Column("preempt_cost_samples", pa.float64(), "charged at this instant"),
+    Column(
+        "t_fwd_s", pa.float64(),
+        "forward-looking time that the question was posed with; empty where none was posed, and for policies that "
+        "[look ahead](policies.md#looking-ahead). With `--t-fwd auto` it changes from row to row: "
+        "[forward-time.md](forward-time.md)",
+    ),
+    Column("objective", pa.float64(), "of the answer used, recomputed"),
+    Column("bound", pa.float64(), "proven upper bound"),
+    Column("gap", pa.float64(), "difference of the two, relative to the objective"),
+    Column("solver", WORD, "who gave the answer used"),
+    Column(
+        "process_status", WORD,
+        "`ok`, `not_needed` (nothing to solve), `crashed`, `timed_out`, `refused` (a model the back end cannot take)",
+    ),
+    Column(
+        "solver_status", WORD,
+        "what the solver says of itself: `optimal`, `feasible`, `no_solution`, `infeasible`, `unbounded`, `error`, "
+        "`unknown`",
+    ),
+    Column("quality", WORD, "what checking found: `proven`, `feasible`, `wrong`, `none`"),
+    Column("fell_back_from", WORD, "solver whose answer was not used; empty without one, as are the next three"),
+    Column("rejected_process_status", WORD, "of that answer"),
+    Column("rejected_solver_status", WORD, "of that answer"),
+    Column("rejected_quality", WORD, "of that answer"),
+    Column("message", pa.string(), "why, for a person to read"),
+)  # fmt: skip
+JOB_COLUMNS = (
+    Column("job", pa.string()),
+    Column("model", pa.string()),
+    Column("status", WORD, "see [runs.md](runs.md#jobs)"),
+    Column("submitted", TIME),
+    Column("admitted", TIME),
+    Column("first_start", TIME),
+    Column("finished", TIME),
+    Column("ended", TIME, "when it left for good: finished, pruned, failed or stopped"),
+    Column("deadline", TIME),
+    Column(
+        "deadline_met", pa.bool_(),
+        "empty without a deadline, while it may still be met, and for a job that its source ended before",
+    ),
+    Column("weight", pa.float64(), "the user's"),
+    Column("work_samples", pa.float64()),
+    Column("done_samples", pa.float64()),
+    Column("useful_node_us", pa.int64(), "node time held on which it made progress"),
+    Column("rescaling_node_us", pa.int64(), "node time held while it rescaled"),
+    Column("lost_to_preemption_node_us", pa.int64(), "node time held, and lost to preemption"),
+    Column(
+        "stalled_node_us", pa.int64(),
+        "node time held with too few nodes to run, or done and (published clock) not yet noticed, or done with what it "
+        "may process until the next round",
+    ),
+    Column("rescale_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
+    Column("preempt_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
+    Column("n_starts", pa.int64(), "from no nodes"),
+    Column("n_grown", pa.int64(), "by decisions"),
+    Column("n_shrunk", pa.int64(), "by decisions"),
+    Column("n_preempted", pa.int64(), "by reclaims"),
+    Column(
+        "n_reports", pa.int64(),
+        "to the job source, its orders to stop not counted; empty for a plain job set, as are both scores",
+    ),
+    Column("last_score", pa.float64(), "of what was reported"),
+    Column("best_score", pa.float64(), "of what was reported"),
+    Column("params", pa.string(), "hyper-parameters of a trial, as JSON"),
+    Column(
+        "isolated_jct_s", pa.float64(),
+        "seconds from submission to finish under `gavel.isolated`, which gives each job an equal part of the nodes; "
+        "empty where fairness was not asked for, and for a job that does not finish there",
+    ),
+)  # fmt: skip
+REPORT_COLUMNS = (
+    Column("time", TIME),
+    Column("job", pa.string()),
+    Column("samples", pa.float64(), "progress"),
+    Column("score", pa.float64(), "the trial's metric there; empty where the source gave none"),
+    Column(
+        "verdict", WORD,
+        "`go_on`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
+    ),
+)  # fmt: skip
+DECISIONS = schema_from(DECISION_COLUMNS)
+JOBS = schema_from(JOB_COLUMNS)
+REPORTS = schema_from(REPORT_COLUMNS)
 TIMINGS = pa.schema([("time", TIME), ("build_s", pa.float64()), ("solve_s", pa.float64()), ("decide_s", pa.float64())])
 
 
