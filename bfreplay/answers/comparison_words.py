@@ -25,12 +25,5 @@ CAUSE_WORDS = {
 }
 """Parts of a difference in samples."""
 
-TOTALS = {
-    name: BY_COLUMN[name].total
-    for name in (
-        "samples", "used_node_hours", "useful_node_hours", "rescaling_node_hours", "lost_to_preemption_node_hours",
-        "unused_free_node_hours", "unused_stalled_node_hours", "gross_samples_per_used_node_hour", "rescale_samples",
-        "preempt_samples", "n_grown", "n_shrunk", "n_preemptions", "n_decisions",
-    )
-}  # fmt: skip
-"""Totals of each run."""
+TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, each in BY_COLUMN.items() if each.total}
+"""Totals of each run: samples, then in the order of the metrics."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
@@ -25,6 +25,14 @@ HELD_NOTHING_MADE = "held, nothing made"
 Of = Callable[[RunResult], Any]
 
 
+class InSweep(NamedTuple):
+    """How the text of a sweep prints a metric, and of which runs: those of logs, or those of clusters."""
+
+    form: str
+    title: str
+    runs_of: Literal["log", "cluster"] = "log"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One number or name of a run.
@@ -42,7 +50,7 @@ class Metric:
     column
         Its name where tables and comparisons have it, with the unit; empty for none.
     in_sweep
-        How the text of a sweep prints it, with its title; ``None`` where it does not.
+        ``None`` where the text of a sweep does not print it.
     is_tabled
         Whether the table of a sweep has the column.
     total
@@ -54,7 +62,7 @@ class Metric:
     kind: Kind
     of: Of
     column: str = ""
-    in_sweep: tuple[str, str] | None = None
+    in_sweep: InSweep | None = None
     is_tabled: bool = True
     total: str = ""
 
@@ -159,12 +167,12 @@ def _times(name: str, words: str) -> tuple[Metric, Metric]:
     )  # fmt: skip
 
 
-def _deadlines(name: str, words: str, in_sweep: tuple[str, str] | None = None) -> Metric:
+def _deadlines(name: str, words: str) -> Metric:
     def deadlines(run: RunResult) -> int | None:
         found = run.summary.deadlines
         return found.get(name, 0) if any(found.values()) else None
 
-    return Metric(f"deadlines.{name}", words, "count", deadlines, in_sweep=in_sweep)
+    return Metric(f"deadlines.{name}", words, "count", deadlines)
 
 
 def _decisions(kind: str, words: str) -> Metric:
@@ -208,6 +216,10 @@ METRICS: tuple[Metric, ...] = (
         "pool_events", "times at which nodes became idle or were reclaimed", "count",
         lambda run: run.summary.n_pool_events, "n_pool_events",
     ),
+    Metric(
+        "", "node-hours on which a job worked", "amount", lambda run: run.summary.ledger.node_hours.used,
+        "used_node_hours", is_tabled=False, total="node-hours used",
+    ),
     *_node_hours("useful", "useful", "node-hours useful"),
     *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
     *_node_hours("lost_to_preemption", "lost to preemption", "node-hours lost to preemption"),
@@ -218,17 +230,13 @@ METRICS: tuple[Metric, ...] = (
         lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
     ),
     Metric(
-        "node_hours.stalled", f"unused node-hours that were {HELD_NOTHING_MADE}", "amount",
-        lambda run: run.summary.ledger.node_hours.unused_stalled, "unused_stalled_node_hours",
-        total=f"node-hours unused: {HELD_NOTHING_MADE}",
-    ),
-    Metric(
         "", "node-hours held by no job", "amount", lambda run: run.summary.ledger.node_hours.unused_free,
         "unused_free_node_hours", total="node-hours unused: held by no job",
     ),
     Metric(
-        "", "node-hours on which a job worked", "amount", lambda run: run.summary.ledger.node_hours.used,
-        "used_node_hours", is_tabled=False, total="node-hours used",
+        "node_hours.stalled", f"unused node-hours that were {HELD_NOTHING_MADE}", "amount",
+        lambda run: run.summary.ledger.node_hours.unused_stalled, "unused_stalled_node_hours",
+        total=f"node-hours unused: {HELD_NOTHING_MADE}",
     ),
     Metric(
         "", "samples that the held nodes could have made", "samples", _made_per_used_node_hour,
@@ -236,7 +244,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "samples", "samples processed", "samples", lambda run: run.summary.ledger.samples, "samples",
-        ("{:.4e}", "samples"), total="samples",
+        InSweep("{:.4e}", "samples"), total="samples",
     ),
     Metric(
         "samples.rescaling", "samples lost to rescaling", "samples", lambda run: run.summary.ledger.rescale_samples,
@@ -251,12 +259,12 @@ METRICS: tuple[Metric, ...] = (
         _efficiency("dedicated_samples"), "dedicated_samples",
     ),
     Metric(
-        "u", "U: samples over those on as many dedicated nodes", "ratio", _efficiency("u"), "u", ("{:.4f}", "U"),
+        "u", "U: samples over those on as many dedicated nodes", "ratio", _efficiency("u"), "u", InSweep("{:.4f}", "U"),
     ),
     Metric("bound.samples", "samples that nobody could exceed", "samples", _bound("samples"), "bound_samples"),
     Metric(
         "bound.share", "share of the most that anyone could process, at least", "at-least", _bound("share"),
-        "share_of_bound", ("{:.4f}", "of the bound"),
+        "share_of_bound", InSweep("{:.4f}", "of the bound"),
     ),
     Metric("done_s", "until all jobs had left", "seconds", lambda run: _after_s(run, run.summary.last_finish_us)),
     Metric(
@@ -287,10 +295,6 @@ METRICS: tuple[Metric, ...] = (
     _deadlines("open", "deadlines that may still be met at the end of the window"),
     _deadlines("void", "deadlines of jobs that the source ended before"),
     Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
-    Metric(
-        "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
-        ("{:,}", "deadlines missed"),
-    ),
     Metric("measured.jobs", "jobs that averages are taken of", "count", _scheduling("n_jobs"), "n_measured_jobs"),
     Metric(
         "measured.completed", "those of them that completed", "count", _scheduling("n_completed"),
@@ -298,25 +302,32 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "jct.mean_s", "submit to finish, mean", "seconds", _scheduling("average_jct_s"), "average_jct_s",
-        ("{:,.0f}", "average JCT (s)"),
+        InSweep("{:,.0f}", "average JCT (s)", "cluster"),
     ),
     Metric(
         "makespan_s", "until {whom} had completed", "seconds", _scheduling("makespan_s"), "makespan_s",
-        ("{:,.0f}", "makespan (s)"),
+        InSweep("{:,.0f}", "makespan (s)", "cluster"),
     ),
     Metric(
         "utilisation", "share of the node-hours in which a job ran", "percent", _scheduling("utilisation"),
-        "utilisation", ("{:.4f}", "utilisation"),
+        "utilisation", InSweep("{:.4f}", "utilisation", "cluster"),
     ),
-    Metric("cost", "cost of the held node-hours, dollars", "amount", _scheduling("cost"), "cost", ("{:,.2f}", "cost")),
+    Metric(
+        "cost", "cost of the held node-hours, dollars", "amount", _scheduling("cost"), "cost",
+        InSweep("{:,.2f}", "cost", "cluster"),
+    ),
     Metric(
         "rho.mean", "rho: time of a job over that {under}, mean", "ratio", _fairness("average_rho"),
-        "average_rho", ("{:.4f}", "average rho"),
+        "average_rho", InSweep("{:.4f}", "average rho", "cluster"),
     ),
     Metric("rho.most", "largest rho", "ratio", _fairness("largest_rho"), "largest_rho"),
     Metric(
         "rho.above_1", "share of the jobs that took longer than {under}", "percent",
         _fairness("share_above_1"), "share_of_rho_above_1",
+    ),
+    Metric(
+        "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
+        InSweep("{:,}", "deadlines missed", "cluster"),
     ),
     Metric("rounds", "rounds", "count", _rounds("n_rounds")),
     Metric("rounds.recomputations", "times shares were computed", "count", _rounds("n_recomputations")),

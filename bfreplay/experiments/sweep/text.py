@@ -11,7 +11,7 @@ from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import Outlook
 from bfreplay.experiments.sweep.table import FAILED
-from bfreplay.replay.metrics import COLUMNS
+from bfreplay.replay.metrics import COLUMNS, InSweep
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import count
 
@@ -19,9 +19,6 @@ _DEADLINES = ["deadlines_met", "deadlines_missed"]
 
 MOST_ROWS = 40
 """Longer tables are not printed."""
-
-_OF_LOGS = ("samples", "u", "share_of_bound")
-_OF_CLUSTERS = ("average_jct_s", "makespan_s", "utilisation", "cost", "average_rho", "deadlines_missed")
 
 
 def render(result: SweepResult) -> str:
@@ -66,15 +63,17 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     return "\n".join(lines)
 
 
-def _shown(result: SweepResult) -> dict[str, tuple[str, str]]:
+def _shown(result: SweepResult) -> dict[str, InSweep]:
     """How columns of numbers are written, and their titles: those of logs, of clusters, or both."""
     ends = [not {"cluster", "measure"}.isdisjoint(run.options) for run in result.record.runs.values()]
-    shown = (*(() if all(ends) else _OF_LOGS), *(_OF_CLUSTERS if any(ends) else ()))
+    shown = {"log": not all(ends), "cluster": any(ends)}
     results = result.results
     return {
-        name: COLUMNS[name].in_sweep or ("{}", name)
-        for name in shown
-        if results.column(name).null_count < results.num_rows
+        name: metric.in_sweep
+        for name, metric in COLUMNS.items()
+        if metric.in_sweep is not None
+        and shown[metric.in_sweep.runs_of]
+        and results.column(name).null_count < results.num_rows
         and (name != "deadlines_missed" or any(map(_has_deadlines, results.select(_DEADLINES).to_pylist())))
     }
 
@@ -83,16 +82,16 @@ def _has_deadlines(row: Mapping[str, int | None]) -> bool:
     return any(row.values())
 
 
-def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[str]:
+def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, InSweep]) -> list[str]:
     rows = [
         [
             *(text_of(row[name]) for name in columns),
-            *("-" if row[name] is None else form.format(row[name]) for name, (form, _) in shown.items()),
+            *("-" if row[name] is None else how.form.format(row[name]) for name, how in shown.items()),
             row["status"],
         ]
         for row in results.select([*columns, *shown, "status"]).to_pylist()
     ]
-    return _aligned([*columns, *(title for _, title in shown.values()), "status"], rows)
+    return _aligned([*columns, *(how.title for how in shown.values()), "status"], rows)
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
