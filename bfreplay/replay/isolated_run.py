@@ -9,7 +9,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import Policy
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.gavel_policy import GavelPolicy
-from bfreplay.policies.gavel.named import IsolatedPolicy
+from bfreplay.policies.gavel.named import gavel_policy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine
@@ -40,7 +40,7 @@ def isolated_jct_s(
     """
     refuse_source(jobs)
     inner = policy.inner if isinstance(policy, LearningPolicy) else policy
-    isolated = IsolatedPolicy(inner.options if isinstance(inner, GavelPolicy) else GavelOptions())
+    isolated = gavel_policy("isolated")(inner.options if isinstance(inner, GavelPolicy) else GavelOptions())
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     try:
         engine = Engine(events, jobs, isolated, settings, Recorder.nowhere(events.node_types.names))
