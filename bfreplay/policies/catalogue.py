@@ -9,8 +9,7 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.parameters import parameters_of, settings_of
-from bfreplay.policies.objectives.spec import TermSpec, parsed
+from bfreplay.policies.objectives.spec import TermSpec, parameters_of, parsed, settings_of
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.registry import Registry, made
 

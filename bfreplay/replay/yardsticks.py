@@ -12,7 +12,7 @@ from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.policies.objectives.own import OWN
+from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine

@@ -1,4 +1,4 @@
-"""What jobs are worth on nodes of each type: the objectives that can be posed on several types."""
+"""One decision of BFTrainer's policy on nodes of several types."""
 
 from __future__ import annotations
 
@@ -9,15 +9,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.rescale_cost import charged_rates, growth_cost, shrink_cost
-from bfreplay.milp.typed import NO_TYPE, TypedProblem
-from bfreplay.policies.objectives.curves import first_node_rate, in_units_of
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.rescale_cost import charged_rates, growth_cost, move_cost, rescale_costs, shrink_cost
+from bfreplay.milp.solver import Solver
+from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
+from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
+from bfreplay.policies.objectives.built_in import (
+    OWN,
+    OwnObjective,
+    first_node_rate,
+    in_units_of,
+    own,
+    speed_up,
+    throughput,
+)
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OWN, OwnObjective, own
 from bfreplay.policies.objectives.separable import SeparableObjective
-from bfreplay.policies.objectives.speed_up import speed_up
-from bfreplay.policies.objectives.throughput import throughput
-from bfreplay.policies.policy import NodesSeen, PolicyState
+from bfreplay.policies.policy import Decision, NodesSeen, Placement, PolicyState
+
+
+def placed(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Nodes of each job, last gained last.
+
+    A job that stays on its type keeps the nodes it has, and gives back the ones it gained last first; one that moves
+    gives back all. Then free nodes are taken, lowest number first, jobs in their order.
+
+    Parameters
+    ----------
+    nodes
+        As they are now; ``held(j)`` gives a job's last gained last.
+    types : (J,) int64
+        Type that each job is to be on, negative for none.
+    counts : (J,) int64
+        How many nodes of it, feasible.
+    """
+    is_free = nodes.is_idle.copy()
+    kept: list[NDArray[np.int64]] = []
+    for j, (kind, count) in enumerate(zip(types.tolist(), counts.tolist(), strict=True)):
+        held = nodes.held(j).astype(np.int64)
+        held = held[is_free[held]]  # of two jobs that shared nodes the first keeps them
+        stays = held.size > 0 and nodes.node_type[held[0]] == kind
+        kept.append(held[:count] if stays else held[:0])
+        is_free[kept[-1]] = False
+    free = [np.flatnonzero(is_free & (nodes.node_type == t)) for t in range(len(nodes.type_names))]
+    used = [0] * len(free)
+    placement = []
+    for mine, kind, count in zip(kept, types.tolist(), counts.tolist(), strict=True):
+        missing = count - mine.size
+        if missing > 0:
+            mine = np.concatenate([mine, free[kind][used[kind] : used[kind] + missing]])
+            used[kind] += missing
+        placement.append(mine)
+    return tuple(placement)
+
 
 ON_TYPES = (OWN, "throughput", "speed-up")
 """Objectives that can be posed on nodes of several types, and sums of them."""
@@ -153,3 +197,63 @@ def _refused(spec: str) -> InputError:
         expected=f"with nodes of several types {', '.join(ON_TYPES)}, or a sum of them",
         fix="choose one of these, or nodes of one type",
     )  # fmt: skip
+
+
+def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Objective, solver: Solver) -> Decision:
+    """Types, counts and nodes of the exact solver; where it has no answer every job keeps what it has.
+
+    Raises
+    ------
+    InputError
+        The solver, the objective or the forward-looking time is one that knows nodes of one type only.
+    """
+    check_types(forward_time, objective, solver)
+    t_fwd_s = forward_time.seconds(state)
+    found = TypedExactSolver().solve(typed_problem(state, objective, t_fwd_s))
+    nodes, _ = types_of(state)
+    before = current_types(state, nodes)
+    counts, types = found.solution.counts, found.types
+    if counts is None or types is None:
+        counts, types = state.current.copy(), before
+    forward_time.decided(state, counts)
+    placement = Placement(placed(nodes, types, counts), restart_s=_restart_s(state, before, types, counts))
+    return Decision(counts, found.solution, t_fwd_s, placement)
+
+
+def _restart_s(
+    state: PolicyState, before: NDArray[np.int64], types: NDArray[np.int64], counts: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """What is still to be charged to jobs that move, in seconds of work at their new rates.
+
+    A move costs a scale-down and a scale-up at the rate before (``TypedProblem``); the replay itself charges what the
+    count tells: one of the two, or none where it stays the same.
+    """
+    moves = (before != types) & (counts > 0) & (state.current >= state.min_nodes)
+    if not moves.any():
+        return None
+    _, by_type = types_of(state)
+    one_a_second, up_s, down_s = np.ones(state.n_jobs), state.scale_up_cost_s, state.scale_down_cost_s
+    charged_s = rescale_costs(one_a_second, state.current, counts, up_s, down_s)
+    move_s = move_cost(growth_cost(one_a_second, up_s), shrink_cost(one_a_second, down_s))
+    row = np.arange(state.n_jobs)
+    rate_before = state.throughput[row, state.current]
+    rate_after = by_type[row, np.maximum(types, 0), counts]
+    owed_s = np.where(moves, move_s - charged_s, 0.0)
+    restart_s: NDArray[np.float64] = owed_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
+    return restart_s
+
+
+def check_types(forward_time: ForwardTime, objective: Objective, solver: Solver) -> None:
+    """Raise ``InputError`` for what knows nodes of one type only."""
+    check_objective(objective)
+    if not isinstance(solver, ExactSolver) or solver.published_limit:
+        raise InputError(
+            f"the solver {solver.name!r} decides on nodes of one type", column="solver", value=solver.name,
+            expected="the exact solver, with nodes of several types",
+            fix="leave --solver out, or choose nodes of one type",
+        )  # fmt: skip
+    if isinstance(forward_time, AutoForwardTime):
+        raise InputError(
+            "the forward-looking time is learnt on nodes of one type", column="t_fwd_s", value="auto",
+            expected="seconds, with nodes of several types", fix="give a number: --t-fwd 120",
+        )  # fmt: skip

@@ -1,18 +1,85 @@
-"""A forward-looking time learnt from the events so far: what has done best lately weighs most."""
+"""How long a decision is expected to last: a fixed time, or one that is learnt from the events as they come."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.policies.forward_time.fixed import FixedForwardTime
-from bfreplay.policies.forward_time.shadows import Shadows
 from bfreplay.policies.policy import LONG_AGO_US, PolicyState
+from bfreplay.policies.shadows import Shadows
+
+
+class ForwardTime(Protocol):
+    """Says at each decision how long it is expected to last; it may learn from what it has seen so far.
+
+    The same states and decisions give the same times. When the clock goes back another replay has begun: what was
+    learnt is forgotten.
+    """
+
+    def seconds(self, state: PolicyState) -> float:
+        """Forward-looking time of the decision on ``state``: seconds, finite and > 0."""
+        ...
+
+    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """The jobs of ``state``, which ``seconds`` was asked about, hold ``counts`` (J,) from now on."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """``name``, and every parameter with its value, JSON-ready, for the run's record."""
+        ...
+
+    def close(self) -> None:
+        """Forget what was learnt; harmless when called twice."""
+        ...
+
+
+class FixedForwardTime:
+    """The same for every decision.
+
+    Parameters
+    ----------
+    t_fwd_s
+        Seconds, > 0. Small values make rescaling dear.
+
+    Raises
+    ------
+    InputError
+        It is no positive number.
+    """
+
+    def __init__(self, t_fwd_s: float) -> None:
+        is_number = isinstance(t_fwd_s, int | float | np.integer | np.floating) and not isinstance(t_fwd_s, bool)
+        if not (is_number and math.isfinite(t_fwd_s) and t_fwd_s > 0):
+            raise InputError(
+                "the forward-looking time is not a positive number",
+                column="t_fwd_s",
+                value=t_fwd_s,
+                expected="seconds > 0, or 'auto'",
+                fix="120 s is a good start; the best value depends on how often nodes are reclaimed, and 'auto' learns "
+                "it from the events as they come",
+            )
+        self.t_fwd_s = float(t_fwd_s)
+
+    def seconds(self, state: PolicyState) -> float:
+        """The one it is."""
+        return self.t_fwd_s
+
+    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Nothing to learn."""
+
+    def describe(self) -> dict[str, object]:
+        """Its name and the seconds."""
+        return {"name": "fixed", "t_fwd_s": self.t_fwd_s}
+
+    def close(self) -> None:
+        """Nothing to forget."""
+
 
 AUTO = "auto"
 """Its name, and what stands for it in options."""
@@ -136,3 +203,26 @@ class AutoForwardTime:
     def close(self) -> None:
         """Forget what was learnt."""
         self._forget()
+
+
+def forward_time_of(given: float | str | ForwardTime) -> ForwardTime:
+    """``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or an object that says.
+
+    Raises
+    ------
+    InputError
+        It is none of these, or the number is not positive.
+    """
+    if isinstance(given, str):
+        if given != AUTO:
+            raise InputError(
+                "this is no forward-looking time",
+                column="t_fwd_s",
+                value=given,
+                expected=f"seconds > 0, or {AUTO!r}",
+                fix=f"give a number, such as 120, or {AUTO!r} to let it be learnt from the events as they come",
+            )
+        return AutoForwardTime()
+    if isinstance(given, int | float | np.number) or not hasattr(given, "seconds"):
+        return FixedForwardTime(cast(float, given))
+    return given
