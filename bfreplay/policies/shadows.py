@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.policies.policy import PolicyState
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.learning.holds import Measurement
 from bfreplay.policies.policy import PolicyState
-from bfreplay.scalability.quick_fit import quick_usl
+from bfreplay.scalability.fitting import quick_usl
 
 _COUNTS_FOR_A_SHAPE = 3
 

@@ -1,4 +1,10 @@
-"""One decision by what each count is worth over possible futures of the pool."""
+"""One decision by what each count is worth over possible futures of the pool, when nodes have a price in those.
+
+A job by itself, with its counts free in every later interval: what it makes, less what rescaling costs it, less what
+its nodes cost. That the jobs share the pool is in the prices: what one node more would be worth to all of them at the
+pool's size. So a node that will be scarce soon is worth giving up in time, and one that will be gone soon is not worth
+growing for.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
-from bfreplay.milp.exact.every_capacity import node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from bfreplay.milp.rescale_cost import growth_cost, shrink_cost
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import problem_from

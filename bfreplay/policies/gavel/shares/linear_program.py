@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, SolverUnavailableError
+from bfreplay.milp.backends.backend import OR_TOOLS, refuse_beside
 from bfreplay.milp.backends.highs import Highs, start_threads
-from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside
 
 TOLERANCE = 1e-9
 """Of rows, bounds and reduced costs. HiGHS's own 1e-7 is too coarse for shares that are compared to 1e-7."""
