@@ -1,4 +1,4 @@
-"""What a run is measured by: dedicated nodes (BFTrainer's U), known curves, and an equal part of the nodes for each job."""
+"""What a run is measured by: dedicated nodes (BFTrainer's U), known curves, an equal part of the nodes for each job."""
 
 from __future__ import annotations
 
