@@ -29,7 +29,7 @@ def test_the_digest_is_that_of_every_module_with_compiled_functions(tmp_path):
 def test_a_function_on_disk_carries_the_stamp_of_all_compiled_sources():
     """numba looks at the caller's file alone; what it calls is inside its machine code."""
     import bfreplay
-    from bfreplay.milp.exact.optimum import optimal_counts
+    from bfreplay.milp.exact.solver import optimal_counts
 
     stamp = optimal_counts._cache._cache_file._source_stamp
     assert stamp[1] == sources_digest(Path(bfreplay.__file__).parent)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import BfreplayError
-from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
-from bfreplay.milp.exact.solver import LARGEST
+from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
 
 

@@ -17,15 +17,14 @@ from bfreplay.answers.saved import refuse_unknown_job
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.optimum import PROOF_TOLERANCE
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.replay.placed_runs import refuse_placed_by_policy
-from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
+from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_record import PolicyDescription
 from bfreplay.wording import count

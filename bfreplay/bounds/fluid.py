@@ -10,16 +10,156 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.bounds.cells import Cells
-from bfreplay.bounds.fluid_program import fluid_prices
-from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import JobClass, job_classes, merged
+from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merged
+from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
+
+_EXACT_STEPS = 4e8
+"""Most steps of the dynamic program over all capacities; beyond it the concave hulls bound it from above."""
+
+
+def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.float64]:
+    """Most samples/s that the jobs make together on at most 0, 1, ..., ``most_nodes`` nodes, ``(most_nodes + 1,)``.
+
+    All jobs run at once. Exact, or an upper bound from the curves' concave hulls where exact would take too long.
+    """
+    steps = sum(each.n_jobs * each.rate.size for each in classes) * (most_nodes + 1)
+    if steps > _EXACT_STEPS:
+        rate = np.full((len(classes), max(each.rate.size for each in classes)), -np.inf)
+        for row, each in zip(rate, classes, strict=True):
+            row[: each.rate.size] = reachable(each)
+        return relaxed_optima(rate, np.array([each.n_jobs for each in classes]), most_nodes)
+    best = np.zeros(most_nodes + 1)
+    for each in classes:
+        for _ in range(each.n_jobs):
+            best = _with_one_more(best, each.rate, each.min_nodes)
+    return best
+
+
+@compiled
+def _with_one_more(best: NDArray[np.float64], rate: NDArray[np.float64], min_nodes: int) -> NDArray[np.float64]:
+    """The best rates when one more job may run."""
+    after = best.copy()
+    for nodes in range(best.size):
+        for n in range(min_nodes, min(rate.size - 1, nodes) + 1):
+            value = best[nodes - n] + rate[n]
+            if value > after[nodes]:
+                after[nodes] = value
+    return after
+
+
+def reachable(jobs: JobClass) -> NDArray[np.float64]:
+    """The rate of a job at each count, ``-inf`` at those that it may not have, ``(K + 1,)``."""
+    counts = np.arange(jobs.rate.size)
+    return np.where((counts == 0) | (counts >= jobs.min_nodes), jobs.rate, -np.inf)
+
+
+_LITTLE = 1e-9
+"""Work that is less than this part of what its jobs could do in the longest cell is all done at once."""
+
+
+def fluid_prices(
+    classes: tuple[JobClass, ...], max_parallel: int, cells: Cells
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Prices of a node ``(C,)`` and of an active job ``(C,)``, samples/s, and of a sample ``(G, B)``, 0 to 1.
+
+    The program says how many jobs of each of G classes run on how many nodes in each cell (the vertices of their
+    curve's concave hull), within the nodes, the jobs that may be active, the jobs submitted, and the work that has come
+    by each block less what was done of it before. The prices are its dual values; should the solver fail, those with
+    which all work that ends counts in full, and the bound is loose.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    n_cells, n_blocks = cells.seconds.size, cells.n_blocks
+    columns, limits, balances = _Columns(), _Rows(), _Rows()
+    node_rows = limits.add(cells.idle)
+    slot_rows = limits.add(np.full(n_cells, float(max_parallel)))
+    balance_rows: list[tuple[NDArray[np.int64], float] | None] = []
+    unit = max(float(each.rate.max()) for each in classes)  # so that the solver's tolerances mean something
+    for each in classes:
+        jobs_by, work_by = cells.arrivals(each)
+        job_rows = limits.add(jobs_by[cells.block].astype(np.float64))
+        balance = None
+        if np.isfinite(work_by[-1]):
+            most = float(each.rate.max() * cells.seconds.max())
+            scale = max(float(work_by[-1]), _LITTLE * most)  # of less work the entries would be out of all proportion
+            balance = balances.add(np.diff(work_by, prepend=0.0) / scale), scale
+            left = columns.add(np.zeros(n_blocks))
+            balances.put(balance[0], left, 1.0)
+            balances.put(balance[0][1:], left[:-1], -1.0)
+        balance_rows.append(balance)
+        for nodes in hull_counts(reachable(each))[1:].tolist():
+            done = cells.seconds * each.rate[nodes]
+            running = columns.add(-done / unit)
+            limits.put(node_rows, running, float(nodes))
+            limits.put(slot_rows, running, 1.0)
+            limits.put(job_rows, running, 1.0)
+            if balance is not None:
+                balances.put(balance[0][cells.block], running, done / balance[1])
+    rows: dict[str, Any] = {
+        "A_ub": coo_array(limits.entries(), shape=(limits.n, columns.n)).tocsr(),
+        "b_ub": np.concatenate(limits.right),
+    }
+    if balances.n:
+        rows["A_eq"] = coo_array(balances.entries(), shape=(balances.n, columns.n)).tocsr()
+        rows["b_eq"] = np.concatenate(balances.right)
+    solved = linprog(np.concatenate(columns.cost), **rows)
+    sample = np.zeros((len(classes), n_blocks))
+    if solved.status != 0:  # any prices bound: with nodes and places free, work that ends counts in full
+        sample[[balance is not None for balance in balance_rows]] = 1.0
+        return np.zeros(n_cells), np.zeros(n_cells), sample
+    dual = -np.minimum(solved.ineqlin.marginals, 0.0) * unit
+    for g, balance in enumerate(balance_rows):
+        if balance is not None:
+            with np.errstate(over="ignore"):  # worth more than a sample is worth one
+                worth = np.clip(-solved.eqlin.marginals[balance[0]] * unit / balance[1], 0.0, 1.0)
+            sample[g] = np.maximum.accumulate(worth[::-1])[::-1]  # work that is there earlier is worth no less
+    return dual[node_rows] / cells.seconds, dual[slot_rows] / cells.seconds, sample
+
+
+class _Columns:
+    """Variables of a linear program, a block at a time."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.cost: list[NDArray[np.float64]] = []
+
+    def add(self, cost: NDArray[np.float64]) -> NDArray[np.int64]:
+        self.cost.append(cost)
+        self.n += cost.size
+        return np.arange(self.n - cost.size, self.n)
+
+
+class _Rows:
+    """Rows of a linear program, a block at a time."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.right: list[NDArray[np.float64]] = []
+        self._row: list[NDArray[np.int64]] = []
+        self._column: list[NDArray[np.int64]] = []
+        self._value: list[NDArray[np.float64]] = []
+
+    def add(self, right: NDArray[np.float64]) -> NDArray[np.int64]:
+        self.right.append(right)
+        self.n += right.size
+        return np.arange(self.n - right.size, self.n)
+
+    def put(self, row: NDArray[np.int64], column: NDArray[np.int64], value: float | NDArray[np.float64]) -> None:
+        self._row.append(row)
+        self._column.append(column)
+        self._value.append(np.broadcast_to(np.asarray(value, np.float64), row.shape))
+
+    def entries(self) -> tuple[NDArray[np.float64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        return np.concatenate(self._value), (np.concatenate(self._row), np.concatenate(self._column))
+
 
 _FINE = (24, 4)
 _COARSE = (12, 3)

@@ -1,4 +1,4 @@
-"""Jobs that are alike for a bound: the same curve within the same bounds."""
+"""What a bound knows of a replay: the pool over time, in intervals or cells of like size, and jobs that are alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,60 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.idleness.pool_sizes import PoolSizes
 from bfreplay.workload import ElasticJob
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Horizon:
+    """I intervals, from one pool event to the next; together they are the window.
+
+    Parameters
+    ----------
+    start_us : (I,) int64
+        When each begins, microseconds since the epoch; ascending.
+    seconds : (I,) float64
+        Length of each, > 0.
+    idle : (I,) int64
+        Idle nodes during each.
+    reclaimed : (I,) int64
+        Nodes taken back when it begins.
+    """
+
+    start_us: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    idle: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, events: NodeEvents) -> Horizon:
+        """Read ``events`` once; memory grows with the pool events, not with the nodes that change."""
+        pool = PoolSizes.of(events)
+        lasts_us = np.diff(pool.time_us, append=pool.end_us)
+        lasts = lasts_us > 0  # an event at the very end of the window begins nothing
+        return cls(pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], pool.reclaimed[lasts])
+
+    @property
+    def n_intervals(self) -> int:
+        """I."""
+        return int(self.start_us.size)
+
+    @property
+    def most_idle(self) -> int:
+        """Most idle nodes of any interval."""
+        return int(self.idle.max())
+
+    @property
+    def end_us(self) -> int:
+        """End of the last interval."""
+        return int(self.start_us[-1]) + round(float(self.seconds[-1]) * 1e6)
+
+    def until(self, time_us: int) -> Horizon:
+        """The part before ``time_us``, which must be after the start."""
+        inside = self.start_us < time_us
+        seconds = np.minimum(self.seconds[inside], (time_us - self.start_us[inside]) * 1e-6)
+        return Horizon(self.start_us[inside], seconds, self.idle[inside], self.reclaimed[inside])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,3 +149,63 @@ def _as_one(classes: list[JobClass]) -> JobClass:
         submit_us=submit_us[order],
         work_samples=np.concatenate([each.work_samples for each in classes])[order],
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """C cells in B blocks of time.
+
+    Parameters
+    ----------
+    cell : (I,) int64
+        In which cell each interval of the horizon lies.
+    block : (C,) int64
+        Of which block each cell is.
+    seconds, idle : (C,) float64
+        Length of each cell, and its mean number of idle nodes.
+    block_end_us : (B,) int64
+        End of the last interval that begins in each block.
+    """
+
+    cell: NDArray[np.int64]
+    block: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    idle: NDArray[np.float64]
+    block_end_us: NDArray[np.int64]
+
+    @property
+    def n_blocks(self) -> int:
+        """B."""
+        return int(self.block_end_us.size)
+
+    @classmethod
+    def of(cls, horizon: Horizon, n_blocks: int, n_sizes: int) -> Cells:
+        """Blocks of equal length, each cut by the quantiles of the pool's size in it."""
+        start = (horizon.start_us - horizon.start_us[0]) * 1e-6
+        length = float(start[-1] + horizon.seconds[-1])
+        block_of = np.minimum((start / length * n_blocks).astype(np.int64), n_blocks - 1)
+        _, block_of = np.unique(block_of, return_inverse=True)  # a long interval may leave blocks without a start
+        cell = np.zeros(horizon.n_intervals, np.int64)
+        blocks: list[int] = []
+        for block in range(int(block_of[-1]) + 1):
+            inside = np.flatnonzero(block_of == block)
+            edges = np.quantile(horizon.idle[inside], np.linspace(0, 1, n_sizes + 1)[1:-1])
+            _, size = np.unique(np.searchsorted(edges, horizon.idle[inside], side="left"), return_inverse=True)
+            cell[inside] = len(blocks) + size
+            blocks += [block] * (int(size.max()) + 1)
+        seconds: NDArray[np.float64] = np.bincount(cell, horizon.seconds).astype(np.float64)
+        last = np.append(np.flatnonzero(np.diff(block_of)), horizon.n_intervals - 1)
+        end_us = horizon.start_us[last] + np.round(horizon.seconds[last] * 1e6).astype(np.int64)
+        idle: NDArray[np.float64] = np.bincount(cell, horizon.seconds * horizon.idle) / seconds
+        return cls(cell, np.array(blocks, np.int64), seconds, idle, end_us)
+
+    def arrivals(self, jobs: JobClass) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Jobs submitted, and work that has come with them, by the end of each block: ``(B,)`` each."""
+        by = np.searchsorted(jobs.submit_us, self.block_end_us, side="left")
+        work = np.concatenate([[0.0], np.cumsum(jobs.work_samples)])
+        return by, work[by]
+
+    def block_of_job(self, jobs: JobClass) -> NDArray[np.int64]:
+        """In which block each job of the class that is submitted in time is first there."""
+        n_there = int(self.arrivals(jobs)[0][-1])
+        return np.searchsorted(self.block_end_us, jobs.submit_us[:n_there], side="right")

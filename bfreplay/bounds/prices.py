@@ -1,4 +1,15 @@
-"""Upper bounds from prices, and the search for good ones."""
+"""Upper bounds from prices, and the search for good ones.
+
+The jobs share the pool. Give every node of interval i a price instead, ``p_i >= 0`` samples/s, and let each job by
+itself choose its counts over the whole window: what it makes, less its rescale costs, less what its nodes cost. The sum
+over the jobs plus the price of all nodes is an upper bound on what any policy can make, for every choice of prices
+(Lagrangian duality; for weakly coupled dynamic programs: Hawkins, 2003). docs/design-choices.md has the proof, and why
+the transitions below cost no more than those of the replay.
+
+Good prices are searched for with soft maxima: with a temperature ``t > 0`` every maximum over counts becomes ``t log
+sum exp(. / t)``. The result is smooth in the prices, and its gradient is known: any quasi-Newton method can use it.
+Bounds are never taken from there; they are computed exactly at the prices found.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +18,158 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import JobClass
-from bfreplay.bounds.priced import most_while_paying
-from bfreplay.bounds.smooth import soft_most_while_paying
-from bfreplay.milp.rescale_cost import growth_cost, shrink_cost
+from bfreplay._compiled import compiled
+from bfreplay.bounds.job_classes import Horizon, JobClass
+from bfreplay.milp.rescale_cost import growth_cost, preemption_cost, shrink_cost
+
+
+@compiled
+def most_while_paying(
+    rate: NDArray[np.float64],
+    min_nodes: int,
+    scale_up_s: float,
+    scale_down_s: float,
+    price: NDArray[np.float64],
+    seconds: NDArray[np.float64],
+    idle: NDArray[np.int64],
+    reclaimed: NDArray[np.int64],
+) -> float:
+    """Most samples of a job, less what its nodes cost, over I intervals.
+
+    Parameters
+    ----------
+    rate : (K + 1,)
+        Samples/s at each count.
+    min_nodes
+        Fewest nodes to run on.
+    scale_up_s, scale_down_s
+        Rescale costs, seconds of the rate before.
+    price, seconds, idle, reclaimed : (I,)
+        Of each interval the price of a node in samples/s, the length, the idle nodes, of which the job can have no
+        more, and the nodes taken back when it begins.
+    """
+    width = rate.size
+    least = least_from(rate)
+    held = np.zeros(width)  # worth of coming into the next interval with so many nodes
+    during = np.empty(width)  # worth of having so many nodes during this one
+    more = np.empty(width)
+    for i in range(seconds.size - 1, -1, -1):
+        for n in range(width):
+            allowed = n == 0 or min_nodes <= n <= idle[i]
+            during[n] = held[n] + seconds[i] * (rate[n] - price[i] * n) if allowed else -np.inf
+        best = -np.inf
+        for n in range(width - 1, -1, -1):
+            more[n] = best
+            best = max(best, during[n])
+        best = -np.inf  # of fewer nodes
+        for n in range(width):
+            up, down = growth_cost(rate[n], scale_up_s), shrink_cost(rate[n], scale_down_s)
+            if reclaimed[i] > 0 and n > 0:
+                preempted = preemption_cost(rate[n], scale_down_s)
+                up = min(up, preempted + growth_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
+                down = min(down, preempted)
+            worth = max(during[n], more[n] - up, best - down)
+            # or never run again: a debt that is not worked off is no loss
+            held[n] = max(worth, 0.0)
+            best = max(best, during[n])
+    return float(held[0])
+
+
+@compiled
+def least_from(rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Least rate at each count or any larger one, ``(K + 1,)``.
+
+    A job that loses nodes pays for the loss; should it grow at the same instant, it pays by its lower rate after the
+    loss, or nothing from zero. That can be less than growing from where it was.
+    """
+    least = rate.copy()
+    for n in range(rate.size - 2, -1, -1):
+        least[n] = min(least[n], least[n + 1])
+    return least
+
+
+@compiled
+def soft_most_while_paying(
+    rate: NDArray[np.float64],
+    min_nodes: int,
+    scale_up_s: float,
+    scale_down_s: float,
+    price: NDArray[np.float64],
+    seconds: NDArray[np.float64],
+    idle: NDArray[np.int64],
+    reclaimed: NDArray[np.int64],
+    temperature: float,
+    weight: NDArray[np.float64],
+    total: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+) -> float:
+    """Arguments as of ``priced.most_while_paying``, a temperature in samples, and three arrays to be filled.
+
+    ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
+    """
+    width, n_intervals = rate.size, seconds.size
+    least = least_from(rate)
+    up_s, down_s = np.full(width, scale_up_s), np.full(width, scale_down_s)
+    grow = np.exp(-growth_cost(rate, up_s) / temperature)
+    grow_from_least = np.exp(-growth_cost(least, up_s) / temperature)
+    shrink = np.exp(-shrink_cost(rate, down_s) / temperature)
+    preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
+    held = np.zeros(width)
+    during = np.empty(width)
+    up = np.empty(width)
+    for i in range(n_intervals - 1, -1, -1):
+        most = 0.0  # never to run again
+        for n in range(width):
+            allowed = n == 0 or min_nodes <= n <= idle[i]
+            during[n] = held[n] + seconds[i] * (rate[n] - price[i] * n) if allowed else -np.inf
+            most = max(most, during[n])
+        for n in range(width):
+            weight[i, n] = np.exp((during[n] - most) / temperature)
+        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
+        stop = np.exp(-most / temperature)
+        above = 0.0
+        for n in range(width - 1, -1, -1):
+            total[i, n] = weight[i, n] + up[n] * above + stop
+            above += weight[i, n]
+        below = 0.0
+        for n in range(width):
+            total[i, n] += shrink[n] * below
+            below += weight[i, n]
+            held[n] = most + temperature * np.log(total[i, n])
+    chance = np.zeros(width)
+    chance[0] = 1.0
+    for i in range(n_intervals):
+        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
+        coming = 0.0
+        for n in range(width):
+            chance[n] /= total[i, n]
+            during[n] = chance[n] + coming
+            coming += chance[n] * up[n]
+        coming = 0.0
+        mean = 0.0
+        for n in range(width - 1, -1, -1):
+            during[n] = (during[n] + coming) * weight[i, n]
+            coming += chance[n] * shrink[n]
+            mean += n * during[n]
+        nodes[i] = mean
+        chance[:] = during
+    return float(held[0])
+
+
+@compiled
+def _growing(
+    grow: NDArray[np.float64],
+    grow_from_least: NDArray[np.float64],
+    preempted: NDArray[np.float64],
+    reclaimed: int,
+    up: NDArray[np.float64],
+) -> None:
+    """Fill in exp(-cost of growing / temperature) at each count."""
+    for n in range(grow.size):
+        up[n] = grow[n]
+        if reclaimed > 0 and n > 0:
+            up[n] = max(up[n], preempted[n] * grow_from_least[max(n - reclaimed, 0)])
+
 
 _COOLING = (25.0, 80.0, 250.0)
 """Temperatures of the search: a class's dearest rescale divided by these, one after the other."""

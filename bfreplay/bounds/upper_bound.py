@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
-from bfreplay.bounds.free_rescaling import best_rates
-from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import job_classes
+from bfreplay.bounds.fluid import best_rates, earliest_end_us, most_admitted, most_samples
+from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.milp.exact.every_capacity import node_prices
+from bfreplay.milp.exact.relaxation import node_prices
 from bfreplay.workload import JobSet, JobSource
 
 _ROUNDING = 1e-9

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from bfreplay import checks
-from bfreplay.campaigns.arrivals import Arrival
-from bfreplay.campaigns.budget import Budget
-from bfreplay.campaigns.parts import Params
-from bfreplay.campaigns.retries import Retries
-from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.campaigns.parts import Params, Purpose, stream
+from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.datasets.job_files.curve_points import inline_text
 from bfreplay.documents import picked
 from bfreplay.errors import InputError

@@ -8,12 +8,10 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from bfreplay.campaigns.arrivals import Arrival
-from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.campaign import HPO, IN_TURN, MODEL_PARAM, SEARCHED, Campaign
 from bfreplay.campaigns.models_of_file import TRIAL_KEYS, ModelsOfFile
 from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, SCORE_KEYS, PartsOfFile
-from bfreplay.campaigns.retries import CHECKPOINT, Retries
+from bfreplay.campaigns.rules import CHECKPOINT, Arrival, Budget, Retries
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.toml_table import TomlTable, with_place

@@ -15,7 +15,7 @@ from bfreplay.checks import LARGEST, known_keys, number, one_of, truth, whole
 from bfreplay.datasets.located import located
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
-from bfreplay.milp.backends.requirements import unmet
+from bfreplay.milp.backends.backend import unmet
 from bfreplay.registry import imported, made, one_line, unknown_name
 
 if TYPE_CHECKING:

@@ -1,18 +1,39 @@
 """The parts of a campaign that can be swapped: who proposes trials, who ends them early, what they score.
 
 One object may be proposer and pruner at once, as a study of Optuna is: it is then begun once, and told once of each
-trial that has ended.
+trial that has ended. Random numbers come in streams: one for each purpose and trial.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol
+
+import numpy as np
 
 from bfreplay.documents import Json
 from bfreplay.workload import Ending
+
+
+class Purpose(IntEnum):
+    """What a stream is for. The numbers are part of every saved result: never change one."""
+
+    ARRIVAL = 0
+    MODEL = 1
+    QUALITY = 2
+    PACE = 3
+    NOISE = 4
+    FAILURE = 5
+    PARAMS = 6
+    MADE_UP = 7
+
+
+def stream(seed: int, purpose: Purpose, *keys: int) -> np.random.Generator:
+    """Return a new generator for ``(seed, purpose, *keys)``: the same for the same numbers, independent otherwise."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, *keys))))
+
 
 Params = Mapping[str, Json]
 """Hyper-parameters of a trial by name, JSON-ready."""

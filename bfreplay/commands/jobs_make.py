@@ -194,8 +194,7 @@ def make_list(
       bfreplay jobs make list --curves curves.csv --job resnet50:40 --node-hours 12 -o jobs.csv
     """
     from bfreplay import checks, write_jobs
-    from bfreplay.campaigns.making.made_up import family_curves
-    from bfreplay.campaigns.making.make_campaign import curves_of_file
+    from bfreplay.campaigns.making.make_campaign import curves_of_file, family_curves
     from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
 
     _check_output(out, force, ".csv")

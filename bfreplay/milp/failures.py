@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bfreplay.milp.files.decision_json import write_decision
-from bfreplay.milp.files.mps import write_mps
-from bfreplay.milp.files.names import file_stem
+from bfreplay.milp.files.models import file_stem, write_mps
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 

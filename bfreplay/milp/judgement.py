@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends.backend import BackendAnswer
-from bfreplay.milp.formulations.formulation import Formulation, NodeMap
+from bfreplay.milp.formulations.formulation import Formulation, NodeMap, map_violation
 from bfreplay.milp.formulations.guarded import read
-from bfreplay.milp.formulations.node_map import map_violation
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Quality, Solution, SolverStatus

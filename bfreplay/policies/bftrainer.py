@@ -10,9 +10,9 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
+from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OWN, OwnObjective
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
 
 _OWN = OwnObjective()
@@ -74,7 +74,7 @@ class BFTrainerPolicy(Policy):
 
     def check_types(self, type_names: Sequence[str]) -> None:
         """Raise ``InputError`` for a solver, an objective or a forward-looking time that knows one type only."""
-        from bfreplay.policies.typed.decision import check_types  # most runs never need it
+        from bfreplay.policies.typed import check_types  # most runs never need it
 
         check_types(self.forward_time, self.objective, self.solver)
 
@@ -86,7 +86,7 @@ class BFTrainerPolicy(Policy):
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the solver, or the current ones where it has none."""
         if state.nodes is not None and len(state.nodes.type_names) > 1:
-            from bfreplay.policies.typed.decision import typed_decision  # most runs never need it
+            from bfreplay.policies.typed import typed_decision  # most runs never need it
 
             return typed_decision(state, self.forward_time, self.objective, self.solver)
         t_fwd_s = self.forward_time.seconds(state)

@@ -9,10 +9,37 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.parameters import parameters_of, settings_of
-from bfreplay.policies.objectives.spec import TermSpec, parsed
+from bfreplay.policies.objectives.spec import TermSpec, parameters_of, parsed, settings_of
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.registry import Registry, made
+
+_GAVEL = (
+    "max_min_fairness",
+    "max_min_fairness_perf",
+    "max_min_fairness_packed",
+    "max_min_fairness_water_filling",
+    "max_min_fairness_water_filling_perf",
+    "max_min_fairness_water_filling_packed",
+    "hierarchical_perf",
+    "finish_time_fairness",
+    "finish_time_fairness_perf",
+    "finish_time_fairness_packed",
+    "min_total_duration",
+    "min_total_duration_perf",
+    "min_total_duration_packed",
+    "max_sum_throughput_perf",
+    "max_sum_throughput_normalized_by_cost_perf",
+    "max_sum_throughput_normalized_by_cost_perf_SLOs",
+    "max_sum_throughput_normalized_by_cost_packed_SLOs",
+    "isolated",
+    "proportional",
+    "fifo",
+    "fifo_perf",
+    "fifo_packed",
+    "gandiva",
+    "allox",
+    "max_min_fairness_strategy_proof_perf",
+)
 
 POLICIES = Registry(
     kind="policy",
@@ -23,33 +50,7 @@ POLICIES = Registry(
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
         "foresight": "bfreplay.policies.look_ahead.foresight:ForesightPolicy",
         "look-ahead": "bfreplay.policies.look_ahead.look_ahead_policy:LookAheadPolicy",
-        "gavel.max_min_fairness": "bfreplay.policies.gavel.named:MaxMinFairnessAgnostic",
-        "gavel.max_min_fairness_perf": "bfreplay.policies.gavel.named:MaxMinFairnessPerf",
-        "gavel.max_min_fairness_packed": "bfreplay.policies.gavel.named:MaxMinFairnessPacked",
-        "gavel.max_min_fairness_water_filling": "bfreplay.policies.gavel.named:WaterFillingAgnostic",
-        "gavel.max_min_fairness_water_filling_perf": "bfreplay.policies.gavel.named:WaterFillingPerf",
-        "gavel.max_min_fairness_water_filling_packed": "bfreplay.policies.gavel.named:WaterFillingPacked",
-        "gavel.hierarchical_perf": "bfreplay.policies.gavel.named:HierarchicalPerf",
-        "gavel.finish_time_fairness": "bfreplay.policies.gavel.named:FinishTimeFairnessAgnostic",
-        "gavel.finish_time_fairness_perf": "bfreplay.policies.gavel.named:FinishTimeFairnessPerf",
-        "gavel.finish_time_fairness_packed": "bfreplay.policies.gavel.named:FinishTimeFairnessPacked",
-        "gavel.min_total_duration": "bfreplay.policies.gavel.named:MakespanAgnostic",
-        "gavel.min_total_duration_perf": "bfreplay.policies.gavel.named:MakespanPerf",
-        "gavel.min_total_duration_packed": "bfreplay.policies.gavel.named:MakespanPacked",
-        "gavel.max_sum_throughput_perf": "bfreplay.policies.gavel.named:MaxSumThroughputPerf",
-        "gavel.max_sum_throughput_normalized_by_cost_perf": "bfreplay.policies.gavel.named:MaxSumThroughputByCost",
-        "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs": "bfreplay.policies.gavel.named:ByCostWithDeadlines",
-        "gavel.max_sum_throughput_normalized_by_cost_packed_SLOs": (
-            "bfreplay.policies.gavel.named:ByCostPackedWithDeadlines"
-        ),
-        "gavel.isolated": "bfreplay.policies.gavel.named:IsolatedPolicy",
-        "gavel.proportional": "bfreplay.policies.gavel.named:ProportionalPolicy",
-        "gavel.fifo": "bfreplay.policies.gavel.named:FifoPolicy",
-        "gavel.fifo_perf": "bfreplay.policies.gavel.named:FifoPerfPolicy",
-        "gavel.fifo_packed": "bfreplay.policies.gavel.named:FifoPackedPolicy",
-        "gavel.gandiva": "bfreplay.policies.gavel.named:GandivaPolicy",
-        "gavel.allox": "bfreplay.policies.gavel.named:AlloXPolicy",
-        "gavel.max_min_fairness_strategy_proof_perf": "bfreplay.policies.gavel.named:StrategyProofPolicy",
+        **{f"gavel.{name}": f"bfreplay.policies.gavel.named:{name}" for name in _GAVEL},
     },
 )
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.milp.files.decision_json import write_decision
-from bfreplay.milp.files.lp import write_lp
-from bfreplay.milp.files.mps import write_mps
-from bfreplay.milp.files.names import file_stem
+from bfreplay.milp.files.models import file_stem, write_lp, write_mps
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.guarded import FormulationError, built
 from bfreplay.outputs import make_folder, remove_empty, written_whole

@@ -13,7 +13,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.own import OWN
+from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.ledger import Ledger
 from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs

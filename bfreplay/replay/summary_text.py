@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from bfreplay.policies.objectives.own import OWN
+from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.replay.run_warnings import warning_lines

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bfreplay.scalability.catalogue import name_of
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
-from bfreplay.scalability.law import Scaling
+from bfreplay.scalability.law import Scaling, name_of
 from bfreplay.wording import count, digits
 
 WIDTH = 100

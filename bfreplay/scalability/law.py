@@ -1,4 +1,4 @@
-"""What a scalability law is: a formula with named parameters, defined at every node count."""
+"""What a scalability curve is, what a law is (a formula with named parameters), and laws by name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,38 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.registry import Registry
+
+
+@runtime_checkable
+class Curve(Protocol):
+    """A rate (samples/s, speed-up, any metric) as a function of the number of nodes.
+
+    A curve may have an attribute ``measured``: see `measured_counts`.
+    """
+
+    @property
+    def last_nodes(self) -> int:
+        """Largest node count at which the curve is defined."""
+        ...
+
+    def table(self, max_nodes: int) -> NDArray[np.float64]:
+        """Values at 0, 1, ..., ``max_nodes``: shape ``(max_nodes + 1,)``; the first is 0."""
+        ...
+
+
+def measured_counts(curve: Curve) -> tuple[int, int] | None:
+    """Smallest and largest node count that ``curve`` was measured at; ``None`` where that is not known."""
+    counts: tuple[int, int] | None = getattr(curve, "measured", None)
+    return counts
+
 
 Floats = NDArray[np.float64]
 
@@ -174,3 +200,46 @@ class MeasuredLaw:
     def table(self, max_nodes: int) -> Floats:
         """Values at 0, 1, ..., ``max_nodes``, measured there or not: shape ``(max_nodes + 1,)``."""
         return self.law.table(max_nodes)
+
+
+LAWS = Registry(
+    kind="scalability law",
+    group="bfreplay.curves",
+    needs=("law", "scaling", "can_fall", "formula", "parameters", "shape", "starts", "table"),
+    built_in={
+        "amdahl": "bfreplay.scalability.laws:Amdahl",
+        "gustafson": "bfreplay.scalability.laws:Gustafson",
+        "usl": "bfreplay.scalability.laws:UniversalScalability",
+        "power": "bfreplay.scalability.laws:PowerLaw",
+        "communication-weak": "bfreplay.scalability.laws:CommunicationWeak",
+        "communication-strong": "bfreplay.scalability.laws:CommunicationStrong",
+    },
+)
+
+
+def law_named(name: str, *, allow_code: bool = True) -> type[Law]:
+    """Return the law called ``name``, or at ``package.module:Class``; the latter not from a file, with ``allow_code``.
+
+    Raises
+    ------
+    InputError
+        There is no such law, or it may not or cannot be imported; the message lists those there are.
+    """
+    return cast(type[Law], LAWS.load(name, allow_code=allow_code))
+
+
+@cache
+def name_of(law: type[Law]) -> str:
+    """Return the name that `law_named` finds this law by: its own where it is registered, else its place."""
+    try:
+        if law_named(law.law, allow_code=False) is law:
+            return law.law
+    except InputError:
+        pass  # its name is not registered, or is that of a law which cannot be imported here
+    return f"{law.__module__}:{law.__qualname__}"
+
+
+def laws_for(scaling: Scaling) -> Sequence[type[Law]]:
+    """Every registered law that describes this scaling; all of them for ``EITHER``."""
+    laws = [law_named(name) for name in LAWS.names()]
+    return [law for law in laws if scaling in (Scaling.EITHER, law.scaling) or law.scaling is Scaling.EITHER]

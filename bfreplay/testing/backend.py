@@ -29,9 +29,8 @@ from bfreplay.milp.judgement import against_referee, judge
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.pairing import refused
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
-from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.decisions import corner_decisions, point_fault, random_decisions
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
-from bfreplay.testing.points import point_fault
 
 OPTIONS = SolveOptions(30.0)
 

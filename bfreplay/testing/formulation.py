@@ -16,8 +16,13 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
-from bfreplay.testing.decisions import corner_decisions, random_decisions, replayed_decisions, wide_decisions
-from bfreplay.testing.points import point_fault
+from bfreplay.testing.decisions import (
+    corner_decisions,
+    point_fault,
+    random_decisions,
+    replayed_decisions,
+    wide_decisions,
+)
 
 CORNERS = corner_decisions()
 

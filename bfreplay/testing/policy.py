@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
@@ -17,19 +18,180 @@ from bfreplay.replay import ReplaySettings, Semantics, replay_log
 from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.placed_states import (
-    TYPES,
-    WIDEST,
-    arrays_of,
-    nodes_of_one_type,
-    placed_jobs,
-    placed_log,
-    placed_states,
-    read_only,
-)
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 SECOND = 1_000_000
+TYPES = ("v100", "p100", "k80")
+_MODELS = ("large", "small", "tiny")
+WIDEST = 4
+"""Nodes of the widest job."""
+_TOGETHER = 0.6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenNodes:
+    """Nodes of a state that no replay made; see ``policies.policy.NodesSeen``."""
+
+    type_names: tuple[str, ...]
+    node_type: NDArray[np.int16]
+    is_idle: NDArray[np.bool_]
+    holds: tuple[tuple[int, ...], ...]  # by row
+
+    def held(self, j: int) -> NDArray[np.int32]:
+        """Of row j."""
+        return np.array(self.holds[j], dtype=np.int32)
+
+
+def read_only(state: PolicyState) -> PolicyState:
+    """The same state, whose arrays cannot be written to, as a replay shows it."""
+    for array in arrays_of(state).values():
+        array.setflags(write=False)
+    return state
+
+
+def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
+    """Everything in a state that is an array, by name."""
+    named = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
+    if state.nodes is not None:
+        named |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+
+
+def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> GivenNodes:
+    """Idle nodes, the first of them held by whoever holds some."""
+    n_nodes = max(n_idle, int(current.sum()))
+    ends = np.cumsum(current).tolist()
+    holds = tuple(tuple(range(end - n, end)) for end, n in zip(ends, current.tolist(), strict=True))
+    return GivenNodes(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
+
+
+def placed_states(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
+    """``n`` states with one to three node types; some jobs hold nodes, some share theirs, some types do not suit.
+
+    No job uses more than ``widest`` nodes.
+    """
+    generator = np.random.default_rng(seed)
+    return [_state(generator, 1 + k % len(TYPES), widest) for k in range(n)]
+
+
+def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyState:
+    n_nodes, n_jobs = int(generator.integers(2, 13)), int(generator.integers(1, 7))
+    node_type = generator.integers(0, n_types, n_nodes).astype(np.int16)
+    is_idle = generator.random(n_nodes) < 0.8
+    is_idle[0] = True
+    most = min(widest, n_nodes)
+    min_nodes = generator.integers(1, min(2, most) + 1, n_jobs)
+    max_nodes = np.maximum(min_nodes, generator.integers(1, most + 1, n_jobs))
+    by_type = generator.uniform(1.0, 20.0, (n_jobs, n_types, 1)) * np.arange(most + 1) ** 0.8
+    by_type[np.arange(most + 1) > max_nodes[:, None, None] + np.zeros((1, n_types, 1))] = 0.0
+    unsuited = generator.random((n_jobs, n_types)) < 0.2
+    unsuited[:, 0] &= n_types > 1
+    by_type[unsuited] = 0.0
+    holds = _held(generator, node_type, is_idle, min_nodes, max_nodes)
+    where = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
+    weight = generator.choice([1.0, 5.0], n_jobs)
+    throughput = by_type[np.arange(n_jobs), where]
+    submit_us = np.sort(generator.integers(0, 3_600, n_jobs)) * SECOND
+    has_deadline = generator.random(n_jobs) < 0.3
+    return read_only(
+        PolicyState(
+            time_us=3_600 * SECOND, n_idle=int(is_idle.sum()), job=np.arange(n_jobs),
+            current=np.array([len(nodes) for nodes in holds]), min_nodes=min_nodes, max_nodes=max_nodes,
+            scale_up_cost_s=generator.uniform(0, 30, n_jobs), scale_down_cost_s=generator.uniform(0, 30, n_jobs),
+            throughput=throughput, objective=weight[:, None] * throughput,
+            progress=generator.uniform(0, 1e3, n_jobs), work=generator.uniform(2e3, 1e5, n_jobs), weight=weight,
+            submit_us=submit_us, admitted_us=submit_us.copy(),
+            deadline_us=np.where(has_deadline, 7_200 * SECOND, NO_DEADLINE_US),
+            model=np.arange(n_jobs) % len(_MODELS), throughput_by_type=by_type,
+            nodes=GivenNodes(TYPES[:n_types], node_type, is_idle, holds), model_names=_MODELS,
+            colocation=colocation(),
+        )
+    )  # fmt: skip
+
+
+def _held(
+    generator: np.random.Generator,
+    node_type: NDArray[np.int16],
+    is_idle: NDArray[np.bool_],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+) -> tuple[tuple[int, ...], ...]:
+    """Nodes of each job: none, some of one type, or those of the job before it."""
+    free = np.flatnonzero(is_idle).tolist()
+    holds: list[tuple[int, ...]] = []
+    shared = False
+    for j, (least, most) in enumerate(zip(min_nodes.tolist(), max_nodes.tolist(), strict=True)):
+        before = holds[-1] if j and not shared else ()
+        if before and least <= len(before) <= most and generator.random() < 0.3:
+            shared = True
+            holds.append(before)
+            continue
+        shared = False
+        chosen = int(generator.integers(0, 1 + int(node_type.max())))
+        nodes = [k for k in free if node_type[k] == chosen][: int(generator.integers(0, most + 1))]
+        nodes = nodes if len(nodes) >= least else []
+        free = [k for k in free if k not in nodes]
+        holds.append(tuple(nodes))
+    return tuple(holds)
+
+
+def colocation() -> Colocation:
+    """What two jobs make together: 0.6 of what ``placed_jobs`` make alone; two large ones cannot share."""
+    together = {}
+    for first, model in enumerate(_MODELS):
+        for second, other in enumerate(_MODELS[: first + 1]):
+            for node_type in TYPES:
+                for n_nodes in range(1, WIDEST + 1):
+                    both = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
+                    if first + second:
+                        together[model, other, n_nodes, node_type] = (_TOGETHER * both[0], _TOGETHER * both[1])
+    return Colocation(together)
+
+
+def _rate(model: int, node_type: str, n_nodes: int) -> float:
+    return float((1 + model) * (4.0, 2.0, 1.0)[TYPES.index(node_type)] * n_nodes**0.9)
+
+
+def placed_jobs(widest: int = WIDEST) -> JobSet:
+    """Six jobs of one to four nodes, ``widest`` at most; one that runs on a single type."""
+    jobs = []
+    for k in range(6):
+        gang = min(widest, (1, 2, 1, 4, 1, 2)[k])
+        types = TYPES if k != 4 else TYPES[:1]
+        curves = {
+            node_type: TabulatedCurve(
+                range(gang + 1), (0.0, *(_rate(k % len(_MODELS), node_type, n + 1) for n in range(gang)))
+            )
+            for node_type in types
+        }
+        jobs.append(
+            ElasticJob(
+                f"job{k}", k * 300 * SECOND, min(gang, 1 + (k == 3)), gang, 5.0, 3.0, 1_500.0 * (k + 1), curves["v100"],
+                weight=1.0 + 4 * (k == 2), deadline_us=None if k else 3_000 * SECOND, model=_MODELS[k % len(_MODELS)],
+                throughput_by_type=curves,
+            )
+        )  # fmt: skip
+    return JobSet(jobs, colocation=colocation())
+
+
+def placed_log() -> NodeEvents:
+    """Ten nodes of three types that come and go for an hour."""
+    generator = np.random.default_rng(0)
+    n_nodes, n_rows = 10, 40
+    times = np.sort(generator.choice(np.arange(1, 3_600), n_rows, replace=False)) * SECOND
+    node = generator.integers(0, n_nodes, n_rows)
+    idle = np.ones(n_nodes, dtype=np.bool_)
+    states = []
+    for k in node.tolist():
+        idle[k] = not idle[k]
+        states.append(NodeState.IDLE if idle[k] else NodeState.BUSY)
+    opening = np.full(n_nodes, NodeState.IDLE, dtype=np.int8)
+    return NodeEvents.from_arrays(
+        [f"n{k}" for k in range(n_nodes)], opening, times, node, states, 0, 3_600 * SECOND,
+        node_types=[TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2,
+    )  # fmt: skip
+
+
 T_FWD_S = 60.0
 
 

@@ -1,8 +1,6 @@
 """What a user submits: elastic jobs, a set of them, or a source that makes them while time goes on."""
 
-from bfreplay.workload.colocation import Colocation
 from bfreplay.workload.elastic_job import ElasticJob
-from bfreplay.workload.job_set import JobSet
-from bfreplay.workload.job_source import Ending, JobReport, JobSource, Orders, Verdict
+from bfreplay.workload.job_set import Colocation, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 
 __all__ = ["Colocation", "ElasticJob", "Ending", "JobReport", "JobSet", "JobSource", "Orders", "Verdict"]

@@ -1,15 +1,62 @@
-"""An ordered set of elastic jobs, all known from the start."""
+"""Jobs of a replay, known at its start or made as it goes on; and how fast models are that share nodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import overload
+from enum import StrEnum
+from typing import Protocol, overload, runtime_checkable
 
 from bfreplay.errors import InputError
-from bfreplay.workload.colocation import Colocation
 from bfreplay.workload.elastic_job import ElasticJob
+
+Pair = tuple[str, str, int, str]
+"""Model of one job, model of the other, nodes that they share, type of these."""
+
+
+class Colocation:
+    """Rates of pairs of jobs that run on the same nodes at the same time (space sharing).
+
+    Parameters
+    ----------
+    rates
+        ``(model, other model, n_nodes, node type)`` to the samples/s of the one and of the other. A pair that is not
+        there, in neither order, cannot share nodes.
+
+    Raises
+    ------
+    InputError
+        A rate that is negative or no number.
+    """
+
+    __slots__ = ("_rates",)
+
+    def __init__(self, rates: Mapping[Pair, tuple[float, float]]) -> None:
+        self._rates = {pair: (float(one), float(other)) for pair, (one, other) in rates.items()}
+        for pair, both in self._rates.items():
+            if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):
+                raise InputError(
+                    f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) make no sense",
+                    value=both, expected="two finite numbers >= 0",
+                )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._rates)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Colocation) and self._rates == other._rates
+
+    def __hash__(self) -> int:
+        return hash(len(self._rates))
+
+    def rates(self, model: str, other: str, n_nodes: int, node_type: str) -> tuple[float, float]:
+        """Samples/s of ``model`` and of ``other`` on the same ``n_nodes`` nodes; zeros where they cannot share them."""
+        known = self._rates.get((model, other, n_nodes, node_type))
+        if known is not None:
+            return known
+        turned = self._rates.get((other, model, n_nodes, node_type))
+        return (0.0, 0.0) if turned is None else (turned[1], turned[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +159,118 @@ class JobSet(Sequence[ElasticJob]):
             replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
         )
         return JobSet(chosen, sources=self.sources, colocation=self.colocation)
+
+
+class Ending(StrEnum):
+    """Why a job leaves before its work is done."""
+
+    PRUNED = "pruned"  # its score is not good enough
+    FAILED = "failed"  # it crashed
+    STOPPED = "stopped"  # a budget is used up, or the campaign is over
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What a source is told about one of its jobs.
+
+    Parameters
+    ----------
+    job
+        Its name.
+    time_us
+        When, in microseconds since the epoch.
+    samples
+        Samples done: one of its ``report_at_samples``, or its whole work.
+    node_us
+        Node time it has held so far, in node-microseconds.
+    is_finished
+        Its work is done; whatever the verdict, it leaves.
+    """
+
+    job: str
+    time_us: int
+    samples: float
+    node_us: int
+    is_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a source answers to a report.
+
+    Parameters
+    ----------
+    score
+        The job's metric at this progress, for the run's record; ``None`` for none.
+    ending
+        The job leaves now, for this reason; ``None``: it goes on.
+    pause
+        The job gives up its nodes and keeps its progress until it is resumed (``Orders.resume``).
+    """
+
+    score: float | None = None
+    ending: Ending | None = None
+    pause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a source wants now.
+
+    Parameters
+    ----------
+    submit
+        New jobs, names never used before, with absolute submit times: now or later.
+    resume
+        Names of paused jobs that shall queue again, with the progress they had.
+    stop
+        Names of jobs that leave now, and why: active, paused or queued ones.
+    ask_again_us
+        When to ask next even if nothing happens; ``None``: when a job of this source reports or leaves.
+    """
+
+    submit: tuple[ElasticJob, ...] = ()
+    resume: tuple[str, ...] = ()
+    stop: Mapping[str, Ending] = field(default_factory=dict)
+    ask_again_us: int | None = None
+
+
+@runtime_checkable
+class JobSource(Protocol):
+    """Jobs that are made while the replay runs.
+
+    The replay calls ``begin`` once, then ``ask`` at the window's start. Whenever jobs report, it calls ``tell`` for
+    each, in order of admission, then ``ask``. The same log, policy and source must give the same orders: draw random
+    numbers from generators that ``begin`` seeds anew, and never look at a clock.
+    """
+
+    @property
+    def name(self) -> str:
+        """Label for tables."""
+        ...
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a larger score is a better one."""
+        ...
+
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """Files that it was made from, with their SHA-256, for the run's record; empty for none."""
+        ...
+
+    def begin(self, window_start_us: int, window_end_us: int) -> None:
+        """Forget everything: a replay of this window begins. A source may be replayed several times."""
+        ...
+
+    def ask(self, now_us: int) -> Orders:
+        """What shall be submitted, resumed or stopped now."""
+        ...
+
+    def tell(self, report: JobReport) -> Verdict:
+        """A job has reached one of its ``report_at_samples``, or finished."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every parameter with its value, JSON-ready, for the run's record."""
+        ...

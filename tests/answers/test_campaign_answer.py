@@ -12,9 +12,8 @@ from bfreplay.answers.models import model_answers
 from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
 from bfreplay.answers.run_text import render_run
 from bfreplay.answers.story import job_story
-from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.parts import TrialState
-from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.rules import Budget, Retries
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, replay_log

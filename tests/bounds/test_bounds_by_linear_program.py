@@ -13,9 +13,8 @@ from scipy.optimize import linprog
 
 from bfreplay.bounds import upper_bound
 from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
-from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import job_classes
-from bfreplay.bounds.priced import most_while_paying
+from bfreplay.bounds.job_classes import Horizon, job_classes
+from bfreplay.bounds.prices import most_while_paying
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.workload import JobSet

@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.bounds.free_rescaling import best_rates
-from bfreplay.bounds.horizon import Horizon
-from bfreplay.bounds.job_classes import job_classes, merged
-from bfreplay.bounds.priced import most_while_paying
-from bfreplay.bounds.prices import better_prices, bound_at
-from bfreplay.bounds.smooth import soft_most_while_paying
-from bfreplay.milp.exact.every_capacity import node_prices, relaxed_optima
+from bfreplay.bounds.fluid import best_rates
+from bfreplay.bounds.job_classes import Horizon, job_classes, merged
+from bfreplay.bounds.prices import better_prices, bound_at, most_while_paying, soft_most_while_paying
+from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from tests.replay.tiny import job, job_sets, log, logs
 
 

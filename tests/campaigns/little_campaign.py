@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bfreplay.campaigns.optuna_study import OptunaStudy
 from bfreplay.campaigns.parts import Advice, TrialState
-from bfreplay.campaigns.response import ResponseSurface
+from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.campaigns.search_space import SearchSpace
 
 TABLES = {

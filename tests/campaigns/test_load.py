@@ -4,13 +4,11 @@ import hashlib
 
 import pytest
 
-from bfreplay.campaigns.arrivals import Arrival
-from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.load import is_campaign, load_campaign
-from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.datasets import load_jobs
 from bfreplay.errors import InputError
-from bfreplay.testing.source_driver import drive
+from bfreplay.testing.job_source import drive
 
 CURVE = 'curve = "0:0 1:10 8:60"'
 CAMPAIGN = "[campaign]\ntrials = 6\n"
@@ -180,7 +178,7 @@ def test_scores_follow_a_users_function(tmp_path, monkeypatch):
 
 def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeypatch):
     (tmp_path / "own_proposer.py").write_text(
-        "from bfreplay.campaigns.proposers import RandomSearch\n"
+        "from bfreplay.campaigns.parts_of_file import RandomSearch\n"
         "class Mine(RandomSearch):\n"
         "    @classmethod\n"
         "    def from_campaign(cls, setting, options):\n"

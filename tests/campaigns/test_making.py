@@ -5,22 +5,24 @@ import tomllib
 import numpy as np
 import pytest
 
-from bfreplay.campaigns.arrivals import Arrival
 from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.making.campaign_text import toml_value
-from bfreplay.campaigns.making.made_up import drawn_curves, family_curves, node_counts
 from bfreplay.campaigns.making.make_campaign import (
     arrival_of,
     chosen_curve,
     curves_of_file,
+    drawn_curves,
+    family_curves,
     hpo_text,
     nas_text,
+    node_counts,
     pruner_table,
 )
 from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
+from bfreplay.campaigns.rules import Arrival
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
-from bfreplay.testing.source_driver import drive
+from bfreplay.testing.job_source import drive
 
 CURVES = {
     'odd name, with "marks" and ünicode': TabulatedCurve((0, 1, 8), (0.0, 1.5, 9.25)),

@@ -16,7 +16,7 @@ import pytest
 
 from bfreplay.campaigns.optuna_study import OptunaStudy
 from bfreplay.campaigns.parts import Advice, Released, TrialState
-from bfreplay.campaigns.response import ResponseSurface
+from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.errors import InputError
 from tests.campaigns.little_campaign import EPOCHS, SPACE, history, study
 
@@ -276,7 +276,7 @@ def test_without_optuna_the_extra_to_install_is_named(monkeypatch):
     def version(package):
         raise importlib.metadata.PackageNotFoundError(package)
 
-    monkeypatch.setattr("bfreplay.milp.backends.requirements.version", version)
+    monkeypatch.setattr("bfreplay.milp.backends.backend.version", version)
     with pytest.raises(InputError) as caught:
         study()
     assert "optuna is not installed; pip install 'bfreplay[hpo]'" in str(caught.value)
@@ -290,7 +290,7 @@ def test_an_optuna_that_cannot_be_imported_is_no_crash(monkeypatch):
 
 
 def test_another_release_of_optuna_is_refused(monkeypatch):
-    monkeypatch.setattr("bfreplay.milp.backends.requirements.version", lambda package: "3.6.1")
+    monkeypatch.setattr("bfreplay.milp.backends.backend.version", lambda package: "3.6.1")
     with pytest.raises(InputError, match=r"optuna 3\.6\.1 is not known to be sound"):
         study()
 

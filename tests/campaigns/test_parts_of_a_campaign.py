@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from bfreplay.campaigns.arrivals import Arrival
-from bfreplay.campaigns.budget import Budget
-from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.parts import Purpose, stream
+from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
-from bfreplay.campaigns.seeds import Purpose, stream
 from bfreplay.errors import InputError
 from tests.campaigns.small_campaigns import HOUR
 

@@ -1,10 +1,7 @@
 import pytest
 
 from bfreplay.campaigns.parts import Advice, TrialState
-from bfreplay.campaigns.pruners import PRUNERS, pruner_of
-from bfreplay.campaigns.pruners.asha import Asha
-from bfreplay.campaigns.pruners.median import Median
-from bfreplay.campaigns.pruners.successive_halving import SuccessiveHalving
+from bfreplay.campaigns.pruners import PRUNERS, Asha, Median, SuccessiveHalving, pruner_of
 from bfreplay.errors import InputError
 
 GO, PRUNE, WAIT = Advice.GO_ON, Advice.PRUNE, Advice.WAIT
@@ -158,7 +155,7 @@ def test_options_that_make_no_sense_are_refused_by_name(kind, options, column):
 
 def test_a_strangers_pruner_is_made_from_its_options(tmp_path, monkeypatch):
     (tmp_path / "my_pruner.py").write_text(
-        "from bfreplay.campaigns.pruners.no_pruner import NoPruner\n"
+        "from bfreplay.campaigns.pruners import NoPruner\n"
         "class Mine(NoPruner):\n"
         "    def __init__(self, strict=False):\n"
         "        self.strict = strict\n"

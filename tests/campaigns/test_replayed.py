@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, NodeEvents, ReplaySettings, replay_log
-from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.parts import TrialState
-from bfreplay.campaigns.pruners.asha import Asha
-from bfreplay.campaigns.pruners.median import Median
-from bfreplay.campaigns.pruners.no_pruner import NoPruner
-from bfreplay.campaigns.pruners.successive_halving import SuccessiveHalving
-from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
+from bfreplay.campaigns.rules import Budget, Retries
 from bfreplay.datasets import NodeState
-from bfreplay.testing.source_driver import drive
+from bfreplay.testing.job_source import drive
 from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, source
 
 FINALS = [float(n * 7 % 24) for n in range(24)]

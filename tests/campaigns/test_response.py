@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay.campaigns.response import ResponseSurface
+from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.campaigns.search_space import SearchSpace
 from tests.campaigns.little_campaign import FILE, SPACE, TABLES
 
@@ -109,7 +109,7 @@ def test_a_single_hyper_parameter_is_enough(tables):
 def test_it_does_not_depend_on_how_python_hashes_text():
     script = (
         "from tests.campaigns.little_campaign import SPACE; import numpy as np\n"
-        "from bfreplay.campaigns.response import ResponseSurface\n"
+        "from bfreplay.campaigns.scores import ResponseSurface\n"
         "rng = np.random.default_rng(0)\n"
         "print([ResponseSurface(SPACE, s).quality(SPACE.sample(rng)) for s in range(9)])"
     )

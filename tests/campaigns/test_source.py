@@ -4,16 +4,11 @@ from collections import Counter
 
 import pytest
 
-from bfreplay.campaigns.arrivals import Arrival
-from bfreplay.campaigns.budget import Budget
 from bfreplay.campaigns.parts import Advice, Released, TrialState
-from bfreplay.campaigns.pruners.asha import Asha
-from bfreplay.campaigns.pruners.median import Median
-from bfreplay.campaigns.pruners.no_pruner import NoPruner
-from bfreplay.campaigns.pruners.successive_halving import SuccessiveHalving
-from bfreplay.campaigns.retries import Retries
+from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
+from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.testing.source_driver import drive
+from bfreplay.testing.job_source import drive
 from bfreplay.workload import Ending, JobSource
 from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, model, source
 

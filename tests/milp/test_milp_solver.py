@@ -17,7 +17,7 @@ from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.files.decision_json import read_decision
-from bfreplay.milp.files.mps import mps_text
+from bfreplay.milp.files.models import mps_text
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bfreplay.milp.sparse import by_column, by_row
+from bfreplay.milp.model import by_column, by_row
 from bfreplay.testing.models import INF, linear
 
 MODEL = linear(

@@ -20,8 +20,7 @@ from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatu
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedSolution
 from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, PolicyState
 from bfreplay.policies.objectives.catalogue import objective_of
-from bfreplay.policies.typed.gains import typed_problem
-from bfreplay.policies.typed.placement import placed
+from bfreplay.policies.typed import placed, typed_problem
 from bfreplay.replay import ReplaySettings, replay_log
 from tests.policies.small_states import state_of
 from tests.replay.placed import intervals, of_job, run, typed_job, typed_log

@@ -18,8 +18,16 @@ from bfreplay.errors import InputError, LedgerError
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.engine import Engine
-from bfreplay.replay.holes import CARRIED_US, count_hole, idle_and_held_us, no_holes
-from bfreplay.replay.pool_tables import HOLES, POOL, PoolTable, write_holes
+from bfreplay.replay.pool_tables import (
+    CARRIED_US,
+    HOLES,
+    POOL,
+    PoolTable,
+    count_hole,
+    idle_and_held_us,
+    no_holes,
+    write_holes,
+)
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.tables import CHUNK_ROWS, MemorySink, ParquetSink, RowTable
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict

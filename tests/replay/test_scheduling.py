@@ -14,7 +14,7 @@ from bfreplay.datasets.gavel.trace import read_trace
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.gavel.gavel_options import GavelOptions
-from bfreplay.policies.gavel.named import IsolatedPolicy
+from bfreplay.policies.gavel.named import gavel_policy
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.summary_text import render
 from bfreplay.workload import Colocation, JobSet
@@ -169,7 +169,7 @@ def test_where_no_job_is_done_in_both_there_is_no_rho():
 def test_the_isolated_policy_has_the_options_of_the_policy_that_is_measured():
     # with rounds of 360 s instead of 30 s the second job, which comes in mid-round, would wait for longer
     jobs = [narrow_job("a", work=900), narrow_job("b", work=400, submit_s=40), narrow_job("c", work=80, submit_s=41)]
-    policy = IsolatedPolicy(GavelOptions(round_s=30.0, refill=False))
+    policy = gavel_policy("isolated")(GavelOptions(round_s=30.0, refill=False))
     told = with_fairness(typed_log("v100 v100", 900), jobs, policy).summary
     assert told["scheduling"]["n_completed"] == 3
     assert told["scheduling"]["finish_time_fairness"]["average_rho"] == 1.0
@@ -195,7 +195,7 @@ def test_the_summary_says_what_a_person_wants_to_know_of_a_cluster():
         replace(typed_job("b", rates, work=720), weight=5.0),
     ]
     result = with_fairness(
-        fixed_cluster("v100=1,p100=1"), jobs, IsolatedPolicy(GavelOptions(round_s=60.0)), until_done=True
+        fixed_cluster("v100=1,p100=1"), jobs, gavel_policy("isolated")(GavelOptions(round_s=60.0)), until_done=True
     )
     text = render(result)
     told = result.summary["scheduling"]

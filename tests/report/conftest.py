@@ -12,7 +12,7 @@ from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
 from bfreplay.policies.gavel.gavel_options import GavelOptions
-from bfreplay.policies.gavel.named import MaxMinFairnessPacked, MaxMinFairnessPerf
+from bfreplay.policies.gavel.named import gavel_policy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.workload import Colocation, JobSet, JobSource
 from tests.answers.little_source import Scripted
@@ -92,8 +92,8 @@ def packed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     folder = tmp_path_factory.mktemp("packed") / "run"
     replay_log(
         fixed_cluster("v100=2,p100=1"), JobSet(jobs, colocation=together),
-        MaxMinFairnessPacked(GavelOptions(round_s=60.0, restart_s=5.0)), ReplaySettings(until_done=True),
-        with_fairness=True, out=folder,
+        gavel_policy("max_min_fairness_packed")(GavelOptions(round_s=60.0, restart_s=5.0)),
+        ReplaySettings(until_done=True), with_fairness=True, out=folder,
     )  # fmt: skip
     return RunResult.load(folder)
 
@@ -106,7 +106,8 @@ def typed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     jobs = [typed_job(f"job{k}", rates, work=2_500.0, submit_s=30 * k) for k in range(4)]
     folder = tmp_path_factory.mktemp("typed") / "run"
     replay_log(
-        typed_log("v100 v100 p100", 3_600, changes), JobSet(jobs), MaxMinFairnessPerf(GavelOptions(round_s=60.0)),
+        typed_log("v100 v100 p100", 3_600, changes), JobSet(jobs),
+        gavel_policy("max_min_fairness_perf")(GavelOptions(round_s=60.0)),
         ReplaySettings(measured=(1, 3), prices={"p100": 0.5}), out=folder,
     )  # fmt: skip
     return RunResult.load(folder)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.scalability.quick_fit import quick_usl
+from bfreplay.scalability.fitting import quick_usl
 
 COUNTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 

@@ -7,7 +7,7 @@ import pytest
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.policies.catalogue import POLICIES
 from bfreplay.testing import FormulationContract, PolicyContract
-from bfreplay.testing.placed_states import WIDEST
+from bfreplay.testing.policy import WIDEST
 
 
 @pytest.mark.parametrize("name", FORMULATIONS.names())

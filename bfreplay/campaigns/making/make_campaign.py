@@ -5,21 +5,76 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bfreplay.campaigns.arrivals import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.campaigns.campaign import HPO, NAS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
-from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_curves
+from bfreplay.campaigns.parts import Purpose, stream
+from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.checks import near_name, whole
 from bfreplay.datasets.job_files.curve_points import inline_text, points_of
 from bfreplay.datasets.job_files.curve_shelf import CurveShelf
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
+from bfreplay.datasets.synthetic.jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law, MeasuredLaw
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
+from bfreplay.scalability.laws import UniversalScalability
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCurve:
+    """A curve with its name, and a line on where it comes from."""
+
+    name: str
+    curve: Curve
+    origin: str
+
+
+def node_counts(max_nodes: int) -> Sequence[int]:
+    """Node counts of a made-up curve's points: 1, 2, 4, ... and ``max_nodes``."""
+    counts = [1]
+    while counts[-1] * 2 < max_nodes:
+        counts.append(counts[-1] * 2)
+    return counts if counts[-1] == max_nodes else [*counts, max_nodes]
+
+
+def family_curves(max_nodes: int) -> list[NamedCurve]:
+    """Curves of the model families of the synthetic jobs, up to ``max_nodes`` nodes."""
+    counts = node_counts(max_nodes)
+    return [
+        NamedCurve(
+            family.name,
+            TabulatedCurve(
+                [0, *counts], [0.0, *(round(rate_samples_per_s(family, n), 1) for n in counts)], family.name
+            ),
+            "made up, not measured",
+        )
+        for family in FAMILIES
+    ]
+
+
+def drawn_curves(n_models: int, seed: int) -> list[NamedCurve]:
+    """Curves by the universal scalability law, its parameters drawn; the same for the same seed.
+
+    Drawn on logarithmic scales: the rate of one node from 100 to 5,000 samples/s, contention from 0.001 to 0.1,
+    coherency from 1e-6 to 1e-3, so that some models scale to hundreds of nodes and others fall beyond thirty.
+    """
+    curves = []
+    for i in range(n_models):
+        draws = stream(seed, Purpose.MADE_UP, i).random(3)
+        law = UniversalScalability(
+            rate_1=round(float(100 * 50 ** draws[0]), 1),
+            serial=float(f"{0.001 * 100 ** draws[1]:.3g}"),
+            kappa=float(f"{1e-6 * 1_000 ** draws[2]:.3g}"),
+        )
+        name = f"model-{i:0{max(2, len(str(n_models - 1)))}d}"
+        curves.append(NamedCurve(name, law, f"made up, not measured: drawn with seed {seed}"))
+    return curves
+
 
 _SEARCH: Mapping[str, Table] = {
     "learning_rate": {"low": 1e-5, "high": 1e-1, "log": True},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bfreplay import checks
 from bfreplay.campaigns.making.make_campaign import arrival_of, chosen_curve
-from bfreplay.campaigns.seeds import Purpose, stream
+from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 from bfreplay.workload import ElasticJob, JobSet

@@ -1,24 +1,273 @@
-"""Pruners, one a module. A new one is one file, and one line here (or an entry point elsewhere)."""
+"""Pruners. A new one is one class, and one line here (or an entry point elsewhere)."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from bfreplay import checks
-from bfreplay.campaigns.parts import Pruner
-from bfreplay.documents import Cell
+from bfreplay.campaigns.parts import Advice, Pruner, Released, TrialState
+from bfreplay.documents import Cell, picked
+from bfreplay.errors import InputError
 from bfreplay.registry import Registry, made
+from bfreplay.wording import count
+
+
+class NoPruner:
+    """Lets every trial go on."""
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Nothing to forget."""
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """None: it does not look."""
+        return ()
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """Go on."""
+        return Advice.GO_ON
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """Nothing to remember."""
+
+    def released(self, n_under_way: int) -> Released:
+        """No trial ever waits."""
+        return Released()
+
+    def describe(self) -> dict[str, object]:
+        """Its kind."""
+        return {"kind": "none"}
+
+
+class Rungs:
+    """Parameters of a pruner that compares trials at rungs.
+
+    Parameters
+    ----------
+    eta
+        Reduction factor, a whole number >= 2.
+    first_epochs
+        Epochs of the first rung, >= 1; the others are at ``first_epochs * eta**k``, below the end of a trial.
+
+    Raises
+    ------
+    InputError
+        A parameter that is no such number.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, eta: int = 3, first_epochs: int = 1) -> None:
+        self.eta = checks.whole("eta", eta, 2)
+        self.first_epochs = checks.whole("first_epochs", first_epochs, 1)
+        self.begin(higher_is_better=True)
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Note which scores are the better ones; a pruner also forgets what it has heard."""
+        self._sign = -1.0 if higher_is_better else 1.0
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """Epochs of the rungs; InputError if there is none."""
+        return rung_epochs(self.eta, self.first_epochs, epochs)
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters."""
+        return {"kind": self.kind, "eta": self.eta, "first_epochs": self.first_epochs}
+
+
+def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:
+    """``first_epochs * eta**k`` for k = 0, 1, ... as far as they lie below ``epochs``, the end of a trial.
+
+    Raises
+    ------
+    InputError
+        There is none: no trial would ever be compared.
+    """
+    if first_epochs >= epochs:
+        raise InputError(
+            f"a trial has {count(epochs, 'epoch')}, and its first rung is not before: no trial would ever be compared",
+            column="first_epochs",
+            value=first_epochs,
+            expected=f"below the epochs of a trial ({epochs})",
+            fix="lower first_epochs, raise the epochs of a trial, or use the pruner 'none'",
+        )
+    rungs = []
+    epoch = first_epochs
+    while epoch < epochs:
+        rungs.append(epoch)
+        epoch *= eta
+    return rungs
+
+
+def n_best(n_trials: int, eta: int) -> int:
+    """How many of ``n_trials`` are the best ``1 / eta``: rounded down, and never none."""
+    return max(1, n_trials // eta)
+
+
+class Asha(Rungs):
+    """A trial that reaches a rung goes on if it is among the best ``1 / eta`` of those that have reached it so far.
+
+    Nobody waits: early trials are compared with few others, so more of them go on than in the synchronous form. Of
+    the first ``eta - 1`` trials at a rung, one goes on if it is the best so far.
+
+    Source: L. Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (arXiv:1810.05934), whose
+    algorithm pauses and promotes trials. Here, as in the ASHA of Ray Tune and of Optuna, a trial is stopped at a rung
+    instead of paused, and it is decided when it reports, once.
+
+    Ties: a trial goes on if fewer than ``max(1, n // eta)`` of the n scores at the rung, its own among them, are
+    strictly better; of equal scores all go on.
+    """
+
+    kind = "asha"
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Forget all scores."""
+        super().begin(higher_is_better)
+        self._costs: dict[int, list[float]] = {}  # at each rung, in ascending order: the smaller, the better
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """Compare it with all scores at this rung so far, its own included."""
+        costs = self._costs.setdefault(epoch, [])
+        cost = self._sign * score
+        insort(costs, cost)
+        n_better = bisect_left(costs, cost)
+        return Advice.GO_ON if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """Nothing changes: its scores stay at the rungs that it has reached."""
+
+    def released(self, n_under_way: int) -> Released:
+        """No trial ever waits."""
+        return Released()
+
+
+class SuccessiveHalving(Rungs):
+    """A trial that reaches a rung gives up its nodes and waits; when no trial is under way, the best ``1 / eta`` go on.
+
+    Trials still to be proposed are under way too, so all of a campaign's trials meet at the first rung. A trial that
+    failed or was stopped is not waited for, and does not count.
+
+    Source: K. Jamieson and A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization,
+    AISTATS 2016 (arXiv:1502.07943), which halves; L. Li et al., Hyperband, JMLR 18 (2018), algorithm 1, which keeps
+    ``floor(n / eta)`` of the n trials at a rung.
+
+    Ties: of equal scores, the trial with the lower number goes first. At least one trial goes on from a rung.
+    """
+
+    kind = "successive-halving"
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Forget all scores."""
+        super().begin(higher_is_better)
+        self._waiting: dict[int, float] = {}
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """Wait for the others."""
+        self._waiting[number] = score
+        return Advice.WAIT
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """It is not compared any more."""
+        self._waiting.pop(number, None)
+
+    def released(self, n_under_way: int) -> Released:
+        """Decide the rung if no trial is under way. All that wait then wait at the same rung."""
+        if n_under_way or not self._waiting:
+            return Released()
+        order = sorted(self._waiting, key=lambda number: (self._sign * self._waiting[number], number))
+        keep = n_best(len(order), self.eta)
+        self._waiting.clear()
+        return Released(promoted=tuple(order[:keep]), pruned=tuple(order[keep:]))
+
+
+BEST, LAST = "best", "last"
+
+
+class Median:
+    """Prune a trial whose score is worse than the median of the others' at the same epoch.
+
+    Source: D. Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section 3.2.2, which
+    compares a trial's best value so far with the median of the running averages of finished trials. Here, as in
+    Optuna's ``MedianPruner``, it is compared with what the others had reported after the same epoch; all trials that
+    have reported there count, finished or not.
+
+    Ties: a trial at the median goes on; it has to be strictly worse to end. The median of an even number of scores is
+    the mean of the middle two.
+
+    Parameters
+    ----------
+    warmup_trials
+        Other trials that must have reported at an epoch before one is pruned there, >= 1.
+    warmup_epochs
+        No trial is pruned before it has done so many epochs, >= 0.
+    every_epochs
+        Trials report after each so many epochs, >= 1.
+    compare
+        ``"best"``: every trial counts with its best score up to that epoch; ``"last"``: with the one at that epoch.
+
+    Raises
+    ------
+    InputError
+        A parameter that is none of these.
+    """
+
+    def __init__(
+        self, warmup_trials: int = 5, warmup_epochs: int = 0, every_epochs: int = 1, compare: str = BEST
+    ) -> None:
+        self.warmup_trials = checks.whole("warmup_trials", warmup_trials, 1)
+        self.warmup_epochs = checks.whole("warmup_epochs", warmup_epochs, 0)
+        self.every_epochs = checks.whole("every_epochs", every_epochs, 1)
+        self.compare = checks.one_of("compare", compare, (BEST, LAST))
+        self.begin(higher_is_better=True)
+
+    def begin(self, higher_is_better: bool) -> None:
+        """Forget all scores."""
+        self._sign = -1.0 if higher_is_better else 1.0
+        self._best: dict[int, float] = {}  # of each trial
+        self._costs: dict[int, list[float]] = {}  # at each epoch, in ascending order: the smaller, the better
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """Each ``every_epochs``, from the first on that counts."""
+        return range(self.every_epochs, epochs, self.every_epochs)
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """Compare it with the trials that have reported at this epoch before."""
+        cost = self._sign * score
+        if self.compare == BEST:
+            cost = self._best[number] = min(cost, self._best.get(number, cost))
+        others = self._costs.setdefault(epoch, [])
+        is_worse = len(others) >= self.warmup_trials and epoch >= self.warmup_epochs and cost > _median(others)
+        insort(others, cost)
+        return Advice.PRUNE if is_worse else Advice.GO_ON
+
+    def ended(self, number: int, state: TrialState, score: float | None) -> None:
+        """Its scores stay: later trials are compared with them."""
+
+    def released(self, n_under_way: int) -> Released:
+        """No trial ever waits."""
+        return Released()
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters."""
+        return {"kind": "median", **picked(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
+
+
+def _median(ascending: Sequence[float]) -> float:
+    middle = len(ascending) // 2
+    return ascending[middle] if len(ascending) % 2 else (ascending[middle - 1] + ascending[middle]) / 2
+
 
 PRUNERS = Registry(
     kind="pruner",
     group="bfreplay.pruners",
     needs=("begin", "report_epochs", "advise", "ended", "released", "describe"),
     built_in={
-        "none": "bfreplay.campaigns.pruners.no_pruner:NoPruner",
-        "asha": "bfreplay.campaigns.pruners.asha:Asha",
-        "successive-halving": "bfreplay.campaigns.pruners.successive_halving:SuccessiveHalving",
-        "median": "bfreplay.campaigns.pruners.median:Median",
+        "none": "bfreplay.campaigns.pruners:NoPruner",
+        "asha": "bfreplay.campaigns.pruners:Asha",
+        "successive-halving": "bfreplay.campaigns.pruners:SuccessiveHalving",
+        "median": "bfreplay.campaigns.pruners:Median",
     },
 )
 

@@ -16,7 +16,7 @@ from bfreplay.experiments.formulation_lab.settings import LabSettings
 from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
-from bfreplay.milp.files.names import file_stem
+from bfreplay.milp.files.models import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,12 +16,39 @@ from typing import Any
 import numpy as np
 
 from bfreplay.milp.backends.arrays import TOLERANCE, settled, undone
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
-from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside, unmet
-from bfreplay.milp.backends.silence import silent_stdout
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.backends.backend import (
+    OR_TOOLS,
+    BackendAnswer,
+    Capabilities,
+    SolveOptions,
+    objective_scale,
+    refuse_beside,
+    unmet,
+)
+from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.milp.sparse import by_column
+
+
+@contextmanager
+def silent_stdout() -> Iterator[None]:
+    """Send file descriptor 1 to nowhere for a while, for the whole process.
+
+    Python's own buffer is flushed before, and C's after, so that nothing said inside appears later.
+    """
+    sys.stdout.flush()
+    c_library = ctypes.CDLL(None)
+    c_library.fflush(None)
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        c_library.fflush(None)
+        os.dup2(kept, 1)
+        os.close(nowhere)
+        os.close(kept)
+
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
+from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.backends.cbc_mip import INCREMENT
-from bfreplay.milp.backends.requirements import unmet
-from bfreplay.milp.files.mps import mps_text
+from bfreplay.milp.files.models import mps_text
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.outputs import scratch_prefix

@@ -17,11 +17,11 @@ from bfreplay.milp.backends.backend import (
     ModelRefusedError,
     SolveOptions,
     objective_scale,
+    refuse_beside,
+    unmet,
 )
-from bfreplay.milp.backends.requirements import refuse_beside, unmet
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.milp.sparse import by_row
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,

@@ -17,11 +17,10 @@ from bfreplay.milp.backends.backend import (
     ModelRefusedError,
     SolveOptions,
     objective_scale,
+    unmet,
 )
-from bfreplay.milp.backends.requirements import unmet
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.milp.sparse import by_column
 
 STATUSES = {
     "OPTIMAL": SolverStatus.OPTIMAL,

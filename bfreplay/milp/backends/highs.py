@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled, told_apart, undone
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
-from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside, unmet
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.backends.backend import (
+    OR_TOOLS,
+    BackendAnswer,
+    Capabilities,
+    SolveOptions,
+    objective_scale,
+    refuse_beside,
+    unmet,
+)
+from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.milp.sparse import by_column
 
 STATUSES = {
     "kOptimal": SolverStatus.OPTIMAL,

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from bfreplay.milp.backends.arrays import TOLERANCE, settled, told_apart, undone
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale
-from bfreplay.milp.backends.requirements import unmet
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
+from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.milp.sparse import by_row
 
 STATUSES = {
     "optimal": SolverStatus.OPTIMAL,

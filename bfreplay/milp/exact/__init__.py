@@ -7,7 +7,7 @@ slope, use up the capacity (``relaxation``). With that price
 ``objective = relaxation - price * (unused nodes) - sum_j loss_j(n_j)``,
 
 ``loss_j(n) = max_m (f_j(m) - price * m) - (f_j(n) - price * n) >= 0``, so a count whose loss alone exceeds the gap
-between the relaxation and the best known answer (``incumbent``) is in no better answer: reduced-cost fixing. (Dyer,
+between the relaxation and the best known answer (its incumbent) is in no better answer: reduced-cost fixing. (Dyer,
 Riha and Walker, "A hybrid dynamic programming/branch-and-bound algorithm for the multiple-choice knapsack problem",
 1995, and Pisinger, "A minimal algorithm for the multiple-choice knapsack problem", 1995, are the sources of the idea.)
 Few counts survive; a dynamic program over them finds the optimum or proves that the known answer is it (``core``).

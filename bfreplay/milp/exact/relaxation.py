@@ -1,4 +1,4 @@
-"""The Lagrangian relaxation: concave hulls, and the price of a node at which they use up the capacity."""
+"""The relaxation of one decision: its bound at one capacity and at every one, and counts from its prices."""
 
 from __future__ import annotations
 
@@ -127,3 +127,106 @@ def critical_price(
         total += step
         low[broken] = p
         slope[broken] = _slope(value, points, broken, p + 1) if p + 1 < stop[broken] else -np.inf
+
+
+def hull_counts(value: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Counts at the vertices of the concave hull of one row ``(K + 1,)``, from its first allowed count to its peak."""
+    points: NDArray[np.int64] = concave_hulls(np.ascontiguousarray(value[None, :]), value.size - 1)[0]
+    return points
+
+
+def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capacity: int) -> NDArray[np.float64]:
+    """Most that the concave hulls are worth together at each capacity 0, 1, ..., ``capacity``.
+
+    Parameters
+    ----------
+    value : (J, K + 1)
+        What each job is worth at each count, 0 at none; ``-inf`` at counts that it may not have.
+    copies : (J,)
+        How many jobs each row stands for.
+    capacity
+        Most nodes.
+
+    Returns
+    -------
+    (capacity + 1,) array
+        An upper bound on the optimum over whole counts at each capacity, and equal to it at the hulls' vertices.
+    """
+    points, start, stop = concave_hulls(np.ascontiguousarray(value), value.shape[1] - 1)
+    row = np.repeat(np.arange(value.shape[0]), stop - start)
+    is_segment = np.ones(points.size, np.bool_)
+    is_segment[start[start < stop]] = False  # the first vertex of a job ends no segment
+    ends = np.flatnonzero(is_segment)
+    length = points[ends] - points[ends - 1]
+    slope = (value[row[ends], points[ends]] - value[row[ends], points[ends - 1]]) / length
+    order = np.argsort(-slope, kind="stable")
+    length = length[order] * copies[row[ends]][order]
+    nodes = np.concatenate([[0], np.cumsum(length)])
+    worth = np.concatenate([[0.0], np.cumsum(slope[order] * length)])
+    optima: NDArray[np.float64] = np.interp(np.arange(capacity + 1), nodes, worth)
+    return optima
+
+
+def node_prices(optima: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What one node more would be worth at each capacity: slopes of the concave hull of ``optima`` ``(C + 1,)``."""
+    points = hull_counts(optima)
+    slopes = np.append(np.diff(optima[points]) / np.diff(points), 0.0)
+    prices: NDArray[np.float64] = slopes[np.searchsorted(points, np.arange(optima.size), side="right") - 1]
+    return prices
+
+
+_REACH = 192
+"""Largest change of the other job's count that is looked at."""
+
+
+@compiled
+def best_exchange(
+    value: NDArray[np.float64], capacity: int, broken: int, counts: NDArray[np.int64]
+) -> tuple[float, int, int, int]:
+    """Best answer that differs from ``counts`` in job ``broken`` and at most one more job.
+
+    Returns ``(gain over counts, count of broken, other job or -1, its count)``.
+    """
+    n_jobs, width = value.shape
+    width = min(width, capacity + 1)
+    reach = min(_REACH, width - 1)
+    # best[d + reach]: most that one other job can add by changing its count by exactly d, who, and to what
+    best = np.full(2 * reach + 1, -np.inf)
+    who = np.full(2 * reach + 1, -1, np.int64)
+    best[reach] = 0.0
+    used = 0
+    for j in range(n_jobs):
+        used += counts[j]
+        if j == broken:
+            continue
+        here = counts[j]
+        for n in range(max(0, here - reach), min(width - 1, here + reach) + 1):
+            gain = value[j, n] - value[j, here]
+            if gain > best[n - here + reach]:
+                best[n - here + reach] = gain
+                who[n - here + reach] = j
+    # best change of at most d nodes
+    arg = np.empty(2 * reach + 1, np.int64)
+    arg[0] = 0
+    for d in range(1, 2 * reach + 1):
+        arg[d] = d if best[d] > best[arg[d - 1]] else arg[d - 1]
+    free = capacity - used
+    here = counts[broken]
+    top_gain = 0.0
+    top_count = here
+    top_other = -1
+    top_other_count = -1
+    for n in range(width):
+        own = value[broken, n] - value[broken, here]
+        if own == -np.inf:
+            continue
+        room = free - (n - here)
+        if room < -reach:
+            break
+        d = arg[min(room, reach) + reach]
+        if own + best[d] > top_gain:
+            top_gain = own + best[d]
+            top_count = n
+            top_other = who[d]
+            top_other_count = counts[top_other] + d - reach if top_other >= 0 else -1
+    return top_gain, top_count, top_other, top_other_count

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.entries import Columns, Rows
+from bfreplay.milp.formulations.entries import Columns, Rows, kinks, start_counts
 from bfreplay.milp.formulations.formulation import NodeMap
-from bfreplay.milp.formulations.kinks import kinks
-from bfreplay.milp.formulations.start import start_counts
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 

@@ -2,13 +2,12 @@
 
 A multiple-choice knapsack with one row a type: each job chooses a type and a count, or nothing. As with one type
 (``milp.exact``) nodes get prices, now one for each type (``prices``), at which what the jobs would choose for
-themselves bounds every answer; a good answer is made from that (``incumbent``), and a dynamic program over what little
+themselves bounds every answer; a good answer is made from that, and a dynamic program over what little
 is left open finds the optimum or proves that the known answer is it (``core``). Where that would grow too large, as it
-may beyond four types or a thousand nodes of each, HiGHS decides what is left open (``undecided``).
+may beyond four types or a thousand nodes of each, HiGHS decides what is left open (``solver``).
 """
 
-from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
-from bfreplay.milp.typed.solution import TypedSolution
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution
 from bfreplay.milp.typed.solver import TypedExactSolver
 
 __all__ = ["NO_TYPE", "TypedExactSolver", "TypedProblem", "TypedSolution"]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.typed.choices import Choices
+from bfreplay.milp.typed.prices import Choices
 
 FIRST_TRIAL = 1 / 4096
 """Share of the allowance that is tried first."""

@@ -2,11 +2,63 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.typed.choices import Choices
+
+
+class Choices(NamedTuple):
+    """The choices of job j are at ``offset[j]`` to ``offset[j + 1] - 1``: none first, then by type, then by count.
+
+    Parameters
+    ----------
+    offset : (J + 1,) int64
+    kind : (A,) int64
+        Node type; 0 for no nodes.
+    nodes : (A,) int64
+        How many.
+    value : (A,) float64
+        What the job is worth with them.
+    """
+
+    offset: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+@compiled
+def choices_of(value: NDArray[np.float64]) -> Choices:
+    """Choices with the values ``value (J, T, K + 1)``; ``-inf`` is what a job may not have.
+
+    A count that is worth no more than fewer nodes of the same type, or than none, is left out: nodes that nobody uses
+    cost nothing, so some best answer does without it.
+    """
+    n_jobs, n_types, width = value.shape
+    most = n_jobs * (1 + n_types * (width - 1))
+    offset = np.zeros(n_jobs + 1, np.int64)
+    kind = np.zeros(most, np.int64)
+    nodes = np.zeros(most, np.int64)
+    worth = np.zeros(most, np.float64)
+    top = 0
+    for j in range(n_jobs):
+        worth[top] = value[j, 0, 0]
+        top += 1
+        for t in range(n_types):
+            best = value[j, 0, 0]
+            for n in range(1, width):
+                if value[j, t, n] > best:
+                    best = value[j, t, n]
+                    kind[top] = t
+                    nodes[top] = n
+                    worth[top] = best
+                    top += 1
+        offset[j + 1] = top
+    return Choices(offset, kind[:top].copy(), nodes[:top].copy(), worth[:top].copy())
+
 
 _CLOSE = 1e-13
 """Gap between bound and master at which prices are as good as they get, relative to the relaxation's magnitude."""
@@ -121,3 +173,54 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         level[leaving] = ratio
         cost[leaving] = column_cost
     return best_price
+
+
+@compiled
+def mended(
+    choices: Choices, loss: NDArray[np.float64], chosen: NDArray[np.int64], capacity: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Choices ``(J,)`` within the capacities, from ``chosen (J,)`` by steps that change one job.
+
+    As long as a type has too few nodes, the step of least loss for each node that is too many; then the step that is
+    worth most, as long as there is one. Among equals the first.
+    """
+    n_types = capacity.shape[0]
+    n_jobs = chosen.shape[0]
+    answer = chosen.copy()
+    free = capacity.copy()
+    for j in range(n_jobs):
+        free[choices.kind[answer[j]]] -= choices.nodes[answer[j]]
+    while True:
+        is_over = False
+        for t in range(n_types):
+            is_over = is_over or free[t] < 0
+        best = np.inf if is_over else 0.0
+        job = -1
+        step = -1
+        for j in range(n_jobs):
+            here = answer[j]
+            was = choices.kind[here]
+            if is_over and not (free[was] < 0 and choices.nodes[here] > 0):
+                continue
+            for k in range(choices.offset[j], choices.offset[j + 1]):
+                to = choices.kind[k]
+                room = free[to] + (choices.nodes[here] if to == was else 0)
+                if is_over:
+                    relief = choices.nodes[here] - (choices.nodes[k] if to == was else 0)
+                    relief = min(relief, -free[was])
+                    if relief <= 0 or (to != was and choices.nodes[k] > room):
+                        continue
+                    rank = (loss[k] - loss[here]) / relief
+                else:
+                    if choices.nodes[k] > room:
+                        continue
+                    rank = choices.value[here] - choices.value[k]
+                if rank < best:
+                    best = rank
+                    job = j
+                    step = k
+        if job < 0:
+            return answer
+        free[choices.kind[answer[job]]] += choices.nodes[answer[job]]
+        free[choices.kind[step]] -= choices.nodes[step]
+        answer[job] = step

@@ -1,4 +1,4 @@
-"""One allocation decision on nodes of several types."""
+"""One decision on nodes of several types, its answer, and the check that an answer is feasible."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.rescale_cost import move_cost
+from bfreplay.milp.solution import Solution
+from bfreplay.milp.verify import violation as violation_of_one_type
 
 NO_TYPE = -1
 """Type of a job without nodes."""
@@ -122,3 +124,55 @@ class TypedProblem:
             raise InputError(
                 "gain differs between types at no node", column="gain", expected="gain[:, t, 0] the same for all t"
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypedSolution:
+    """Counts with all that is known of them, and the types.
+
+    Parameters
+    ----------
+    types : (J,) int64 or None
+        Type of each job's nodes, ``NO_TYPE`` for a job without any; ``None`` when there is no answer.
+    solution
+        The counts, their worth, and the statuses.
+    """
+
+    types: NDArray[np.int64] | None
+    solution: Solution
+
+
+def violation(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[np.int64]) -> str:
+    """What is wrong with an answer in one sentence, or an empty string when it is feasible.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    types : (J,) int64
+        Type of each job's nodes, ``NO_TYPE`` for a job without any.
+    counts : (J,) int64
+        How many.
+    """
+    for name, array in (("types", types), ("counts", counts)):
+        if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.integer)):
+            return f"{name} are no array of whole numbers"
+        if array.shape != (problem.n_jobs,):
+            return f"{name} have shape {array.shape}, expected ({problem.n_jobs},)"
+    wrong = np.where(counts > 0, (types < 0) | (types >= problem.n_types), types != NO_TYPE)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        return f"job {j} gets {int(counts[j])} nodes of type {int(types[j])} of {problem.n_types}"
+    for t in range(problem.n_types):
+        fault = violation_of_one_type(problem.of_type(t), np.where(types == t, counts, 0))
+        if fault:
+            return f"type {t}: {fault}"
+    negative = np.flatnonzero(counts < 0)
+    return f"job {negative[0]} gets {int(counts[negative[0]])} nodes" if negative.size else ""
+
+
+def objective_of(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
+    """``sum_j f_j(types_j, counts_j)``, and ``-inf`` when a bound or a capacity is broken."""
+    if violation(problem, types, counts):
+        return float("-inf")
+    return float(problem.value[np.arange(problem.n_jobs), np.maximum(types, 0), counts].sum())

@@ -3,19 +3,185 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay import defaults
+from bfreplay.milp.backends.backend import SolveOptions
+from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.solver import LARGEST
+from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE
+from bfreplay.milp.formulations.entries import Columns, Rows
+from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.typed.optimum import MOST_STATES, optimum_of
-from bfreplay.milp.typed.problem import TypedProblem
-from bfreplay.milp.typed.solution import TypedSolution
-from bfreplay.milp.typed.verify import objective_of, violation
+from bfreplay.milp.typed.core import NOTHING, TOO_MANY, better_answer, stiffest_last
+from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mended, node_prices
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
 from bfreplay.milp.verify import agrees, magnitude
+from bfreplay.registry import one_line
+
+
+class Settled(NamedTuple):
+    """What HiGHS found.
+
+    Parameters
+    ----------
+    chosen : (J,) int64
+        Choices; the incumbent's where it found none.
+    least_loss
+        No answer loses less, it says.
+    is_proven
+        It says that ``chosen`` loses least.
+    message
+        Why not.
+    """
+
+    chosen: NDArray[np.int64]
+    least_loss: float
+    is_proven: bool
+    message: str
+
+
+def undecided_model(
+    choices: Choices,
+    loss: NDArray[np.float64],
+    incumbent: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    price: NDArray[np.float64],
+    allowance: float,
+) -> tuple[LinearModel, NDArray[np.int64]]:
+    """The model of the choices that lose at most ``allowance`` by themselves, and which they are, ``(C,)``.
+
+    Variables: ``y[j, t, n]`` binary, job j gets n nodes of type t; ``unused[t]``. Maximise
+    ``- sum loss y - sum price unused``, so that the numbers are of the size of what is undecided, subject to
+    ``sum y[j, t, n] = 1`` for each job (``one[j]``) and ``sum n y[j, t, n] + unused[t] = capacity[t]`` (``nodes[t]``).
+    """
+    n_jobs = incumbent.size
+    kept = loss <= allowance
+    kept[incumbent] = True
+    left = np.flatnonzero(kept)
+    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[left]
+    columns, rows = Columns(), Rows()
+    y = columns.add("y", job, choices.kind[left], choices.nodes[left], objective=-loss[left])
+    types = np.arange(capacity.size)
+    room = capacity.astype(np.float64)
+    unused = columns.add("unused", types, objective=-price, upper=room, integer=False)
+    rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job, y, 1.0)
+    nodes = rows.add("nodes", capacity.size, room, room)
+    rows.put(nodes + choices.kind[left], y, choices.nodes[left].astype(np.float64))
+    rows.put(nodes + types, unused, 1.0)
+    is_chosen = np.isin(left, incumbent)
+    used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
+    start = np.concatenate([is_chosen.astype(np.float64), room - used])
+    return rows.model_of(columns, start=start), left
+
+
+def settle(
+    choices: Choices,
+    loss: NDArray[np.float64],
+    incumbent: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    price: NDArray[np.float64],
+    allowance: float,
+    time_limit_s: float,
+) -> Settled:
+    """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
+    try:
+        import_module("highspy")
+        model, left = undecided_model(choices, loss, incumbent, capacity, price, allowance)
+        answer = Highs().solve(model, SolveOptions(time_limit_s))
+    except (ImportError, RuntimeError, ValueError) as error:
+        return Settled(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
+    chosen = incumbent
+    if answer.x is not None:
+        taken = left[np.rint(answer.x[: left.size]) == 1]
+        job = np.searchsorted(choices.offset, taken, side="right") - 1
+        if np.array_equal(job, np.arange(incumbent.size)):
+            chosen = taken
+    is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None
+    return Settled(chosen, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
+
+
+MOST_STATES = 200_000
+"""Of the core's dynamic program, before a MILP solver is asked. Most decisions on three types take some thousands."""
+
+_LARGEST_CODE = 2**62
+
+
+class Optimum(NamedTuple):
+    """An answer, and how good it is at most.
+
+    Parameters
+    ----------
+    types, counts : (J,) int64
+    objective
+        What they are worth.
+    bound
+        No answer is worth more.
+    is_proven
+        There is no better answer, but for rounding.
+    message
+        Why it is not proven.
+    """
+
+    types: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    objective: float
+    bound: float
+    is_proven: bool
+    message: str
+
+
+def optimum_of(
+    value: NDArray[np.float64],
+    capacity: NDArray[np.int64],
+    time_limit_s: float = defaults.TIME_LIMIT_S,
+    most_states: int = MOST_STATES,
+) -> Optimum:
+    """Optimal types and counts for the table ``value (J, T, K + 1)`` and ``capacity (T,)`` nodes.
+
+    Column 0 of the table is the same for all types and allowed: so there always is an answer. Sums of its numbers are
+    finite. Answers that differ by no more than ``PROOF_TOLERANCE`` times J + T + 1 times the relaxation's magnitude
+    count as equal. Where the core would take more than ``most_states`` states HiGHS is asked, for ``time_limit_s`` at
+    most.
+    """
+    choices = choices_of(np.ascontiguousarray(value))
+    capacity = np.ascontiguousarray(capacity, dtype=np.int64)
+    price = node_prices(choices, capacity)
+    base, worth = best_choices(choices, price)
+    unused = price * capacity
+    magnitude = float(np.abs(worth).sum() + unused.sum())
+    relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
+    job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
+    loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
+    chosen = mended(choices, loss, base, capacity)
+    slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
+    allowance = relaxation - _worth(choices, chosen) - slack
+    said, message, bound = NOTHING, "", relaxation
+    if allowance > 0.0:
+        said = TOO_MANY
+        if math.prod(c + 1 for c in capacity.tolist()) < _LARGEST_CODE:
+            order = stiffest_last(choices, loss)
+            said = better_answer(choices, loss, base, order, capacity, price, allowance, most_states, chosen)
+        bound = _worth(choices, chosen) + slack
+    is_proven = said != TOO_MANY
+    if not is_proven:
+        found = settle(choices, loss, chosen, capacity, price, allowance + slack, time_limit_s)
+        if _worth(choices, found.chosen) > _worth(choices, chosen):
+            chosen = found.chosen
+        bound, is_proven, message = relaxation - found.least_loss, found.is_proven, found.message
+    objective = _worth(choices, chosen)
+    counts = choices.nodes[chosen]
+    types = np.where(counts > 0, choices.kind[chosen], NO_TYPE)
+    return Optimum(types, counts, objective, max(bound, objective), is_proven, message)
+
+
+def _worth(choices: Choices, chosen: NDArray[np.int64]) -> float:
+    return math.fsum(choices.value[chosen].tolist())
 
 
 class TypedExactSolver:

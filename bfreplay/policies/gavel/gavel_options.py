@@ -1,4 +1,4 @@
-"""What can be set of Gavel's policies in a replay."""
+"""What can be set of Gavel's policies in a replay, and how many nodes a job then uses at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,49 @@ from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.policies.gavel.gangs import checked_gang
-from bfreplay.policies.gavel.rounds.quirks import Quirks
-from bfreplay.policies.gavel.rounds.rules import RoundRules
-from bfreplay.policies.gavel.shares.time_shares import SharePolicy
+from bfreplay.policies.gavel.rounds.rules import Quirks, RoundRules
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy
+from bfreplay.policies.policy import PolicyState
+
+WORDS = ("min", "max")
+
+
+def checked_gang(gang: str | int) -> str | int:
+    """``gang`` as it may be set: a word of ``WORDS``, or a number of nodes.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    if isinstance(gang, str):
+        if gang not in WORDS:
+            raise InputError(
+                "this is no width of a job", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
+            )
+        return gang
+    return checks.whole("gang", gang, 1, math.inf)
+
+
+def gangs(
+    min_nodes: NDArray[np.int64], max_nodes: NDArray[np.int64], gang: str | int, most_nodes: int
+) -> NDArray[np.int64]:
+    """(J,) nodes of each job: its least, its most, or ``gang`` within these bounds, ``(J,)`` each.
+
+    A job that may be narrower is not wider than ``most_nodes``: the nodes that there are of the largest type.
+    """
+    most = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
+    if gang == "min":
+        return min_nodes.copy()
+    return most if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most)
+
+
+def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(J, T) samples/s of each job on ``width (J,)`` nodes of each type of the state, in the order of its types."""
+    by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
+    found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width]
+    return found
+
 
 PUBLISHED_RESET_S = 1920.0
 """Least time between two recomputations of shares in the published program."""

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.gavel.clock import US_PER_S, seconds_after
-from bfreplay.policies.gavel.gangs import gangs, rates
-from bfreplay.policies.gavel.gavel_options import GavelOptions
-from bfreplay.policies.gavel.known_jobs import KnownJobs
-from bfreplay.policies.gavel.pair_rates import PairRates
-from bfreplay.policies.gavel.placed_round import PlacedRound, busy_node_s, seen
-from bfreplay.policies.gavel.rounds.assignment import NOBODY, Assignment
-from bfreplay.policies.gavel.rounds.crediting import credit
+from bfreplay.policies.gavel.gavel_options import GavelOptions, gangs, rates
+from bfreplay.policies.gavel.known_jobs import KnownJobs, PairRates
+from bfreplay.policies.gavel.placed_round import US_PER_S, PlacedRound, busy_node_s, seconds_after, seen
 from bfreplay.policies.gavel.rounds.next_round import next_round, refill
-from bfreplay.policies.gavel.rounds.resets import forget_last_reset, reset, reset_is_due
+from bfreplay.policies.gavel.rounds.received import credit, forget_last_reset, reset, reset_is_due
 from bfreplay.policies.gavel.rounds.state import (
+    NOBODY,
+    Assignment,
     RoundState,
     add_jobs,
     first_state,
@@ -30,8 +27,8 @@ from bfreplay.policies.gavel.rounds.state import (
     note_change,
     remove_jobs,
 )
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import SharePolicy
+from bfreplay.policies.gavel.shares.allox import require_single_nodes
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.policies.policy import (
     LONG_AGO_US,
     NO_DEADLINE_US,
@@ -112,8 +109,11 @@ class GavelPolicy(Policy):
         self.assignment: Assignment | None = None
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse jobs without end if the policy goes by the work that is left."""
+        """Refuse jobs without end if the policy goes by the work that is left, and jobs on several nodes for AlloX."""
         self._refuse_endless(np.array([job.work_samples for job in jobs]))
+        if self.shares.takes_single_nodes:
+            least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+            require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
 
     def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
         if self.shares.looks_at_work and np.isinf(steps_left).any():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.policies.learning.believed_tables import BelievedTables, Share
+from bfreplay.policies.learning.belief import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
 from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyState
 from bfreplay.workload import ElasticJob

@@ -9,9 +9,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.pool_sizes import PoolSizes
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.look_ahead.decider import Decider
-from bfreplay.policies.look_ahead.futures import Futures
-from bfreplay.policies.look_ahead.last_pool import last_pool_s
+from bfreplay.policies.look_ahead.decider import Decider, Futures, last_pool_s
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
 
 

@@ -7,9 +7,7 @@ import numpy as np
 from bfreplay import checks, defaults
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.look_ahead.decider import Decider
-from bfreplay.policies.look_ahead.futures import Futures
-from bfreplay.policies.look_ahead.last_pool import last_pool_s
+from bfreplay.policies.look_ahead.decider import Decider, Futures, last_pool_s
 from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyCapabilities, PolicyState
 
 

@@ -6,13 +6,10 @@ import inspect
 from typing import Any
 
 from bfreplay.errors import InputError
+from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.own import OWN, OwnObjective
-from bfreplay.policies.objectives.parameters import T_FWD_S, parameters_of, settings_of
-from bfreplay.policies.objectives.separable import SeparableObjective
-from bfreplay.policies.objectives.spec import TermSpec, parsed
-from bfreplay.policies.objectives.terms import Term
-from bfreplay.policies.objectives.whole import WholeObjective
+from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
+from bfreplay.policies.objectives.spec import T_FWD_S, TermSpec, parameters_of, parsed, settings_of
 from bfreplay.registry import Registry, made, one_line
 
 _HERE = "bfreplay.policies.objectives"
@@ -22,15 +19,15 @@ OBJECTIVES = Registry(
     group="bfreplay.objectives",
     needs=("problem",),
     built_in={
-        OWN: f"{_HERE}.own:own",
-        "throughput": f"{_HERE}.throughput:throughput",
-        "speed-up": f"{_HERE}.speed_up:speed_up",
-        "priority": f"{_HERE}.priority:priority",
-        "proportional-fairness": f"{_HERE}.proportional_fairness:proportional_fairness",
+        OWN: f"{_HERE}.built_in:own",
+        "throughput": f"{_HERE}.built_in:throughput",
+        "speed-up": f"{_HERE}.built_in:speed_up",
+        "priority": f"{_HERE}.built_in:priority",
+        "proportional-fairness": f"{_HERE}.built_in:proportional_fairness",
         "max-min": f"{_HERE}.max_min:MaxMin",
-        "deadline": f"{_HERE}.deadline:deadline",
-        "cost": f"{_HERE}.cost:cost",
-        "energy": f"{_HERE}.energy:energy",
+        "deadline": f"{_HERE}.built_in:deadline",
+        "cost": f"{_HERE}.built_in:cost",
+        "energy": f"{_HERE}.built_in:energy",
     },
     takes_functions=True,
 )

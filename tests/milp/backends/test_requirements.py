@@ -9,7 +9,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
-from bfreplay.milp.backends import requirements as module
+from bfreplay.milp.backends import backend as module
 
 
 def install(monkeypatch, **versions: str) -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay.milp.exact.core import _completion, better_answer, undecided_counts
-from bfreplay.milp.exact.dynamic_program import optimum_by_dynamic_program
-from bfreplay.milp.exact.optimum import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_by_dynamic_program
 
 CORE = 3  # the stage of optimal_counts in which the core was searched
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.milp.exact.every_capacity import hull_counts, node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import hull_counts, node_prices, relaxed_optima
 
 INF = np.inf
 

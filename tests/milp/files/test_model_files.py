@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from bfreplay.milp.files.lp import lp_text, write_lp
-from bfreplay.milp.files.mps import mps_text, write_mps
+from bfreplay.milp.files.models import lp_text, mps_text, write_lp, write_mps
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.model import LinearModel, SpecialOrderedSet
 from bfreplay.milp.problem import AllocationProblem

@@ -6,7 +6,7 @@ import numpy as np
 
 from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.formulations import formulation_of
-from bfreplay.milp.formulations.node_map import map_violation
+from bfreplay.milp.formulations.formulation import map_violation
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.milp.formulations.kinks import kinks
-from bfreplay.milp.formulations.node_map import held_nodes, map_violation
+from bfreplay.milp.formulations.entries import kinks
+from bfreplay.milp.formulations.formulation import held_nodes, map_violation
 from tests.milp.small_problems import problem_of_two
 
 

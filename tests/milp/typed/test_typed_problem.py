@@ -9,10 +9,8 @@ from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
 from bfreplay.milp.typed import NO_TYPE
-from bfreplay.milp.typed.choices import choices_of
-from bfreplay.milp.typed.incumbent import mended
-from bfreplay.milp.typed.prices import best_choices, node_prices
-from bfreplay.milp.typed.verify import objective_of, violation
+from bfreplay.milp.typed.prices import best_choices, choices_of, mended, node_prices
+from bfreplay.milp.typed.problem import objective_of, violation
 from tests.milp.typed.small_typed_problems import choices_by_hand, drawn, two_jobs, typed_problems, worth_by_hand
 
 

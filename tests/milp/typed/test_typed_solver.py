@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import Quality, SolverStatus
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem, optimum, solver, undecided
-from bfreplay.milp.typed.optimum import optimum_of
-from bfreplay.milp.typed.verify import objective_of, violation
+from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem, solver
+from bfreplay.milp.typed.problem import objective_of, violation
+from bfreplay.milp.typed.solver import optimum_of
 from tests.milp.small_problems import problems
 from tests.milp.typed.small_typed_problems import (
     drawn,
@@ -92,7 +92,7 @@ def test_decisions_of_realistic_shape_agree_with_cbc(elastic):
 
 
 def test_gavels_cluster_is_decided_without_a_milp_solver(monkeypatch):
-    monkeypatch.setattr(optimum, "settle", None)  # to be called would fail
+    monkeypatch.setattr(solver, "settle", None)  # to be called would fail
     for seed in range(5):
         for problem in (
             drawn(seed, 50, [36, 36, 36], elastic=False),
@@ -106,7 +106,8 @@ def test_gavels_cluster_is_decided_without_a_milp_solver(monkeypatch):
 
 def test_many_types_are_decided_by_highs_and_proven(monkeypatch):
     asked = []
-    monkeypatch.setattr(optimum, "settle", lambda *a: asked.append(1) or undecided.settle(*a))
+    settle = solver.settle
+    monkeypatch.setattr(solver, "settle", lambda *a: asked.append(1) or settle(*a))
     problem = drawn(3, 25, [6] * 6, elastic=False)
     found = TypedExactSolver(most_states=500).solve(problem).solution
     assert asked
@@ -120,7 +121,7 @@ def test_without_highs_the_answer_is_feasible_and_bounded(monkeypatch):
 
     problem = drawn(3, 25, [6] * 6, elastic=False)
     best = TypedExactSolver().solve(problem).solution
-    monkeypatch.setattr(undecided, "import_module", missing)
+    monkeypatch.setattr(solver, "import_module", missing)
     found = TypedExactSolver(most_states=500).solve(problem).solution
     assert (found.solver_status, found.quality) == (SolverStatus.FEASIBLE, Quality.FEASIBLE)
     assert "No module named 'highspy'" in found.message

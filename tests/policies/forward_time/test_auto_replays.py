@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeEvents
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.policies.forward_time.auto import CANDIDATES_S
+from bfreplay.policies.forward_time import CANDIDATES_S
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.recorded import recorded_decisions

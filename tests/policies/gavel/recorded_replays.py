@@ -13,9 +13,8 @@ from bfreplay.datasets.gavel.throughputs import read_throughputs
 from bfreplay.datasets.gavel.trace import read_trace
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.gavel_policy import GavelPolicy
-from bfreplay.policies.gavel.rounds.assignment import NOBODY
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import SharePolicy, TimeShares
+from bfreplay.policies.gavel.rounds.state import NOBODY
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.policies.policy import Decision, PolicyState
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 
@@ -27,7 +26,7 @@ SCENARIOS = tuple(
 _DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")
 
 
-class RecordedShares:
+class RecordedShares(SharePolicy):
     """Answers with the shares of a record, one recomputation after the other."""
 
     def __init__(self, policy: str, events: list[dict[str, Any]]) -> None:

@@ -15,13 +15,7 @@ from bfreplay.policies import Trigger
 from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.policies.gavel.gavel_options import GavelOptions
 from bfreplay.policies.gavel.known_jobs import KnownJobs
-from bfreplay.policies.gavel.named import (
-    AlloXPolicy,
-    FifoPerfPolicy,
-    HierarchicalPerf,
-    MaxMinFairnessPacked,
-    MaxMinFairnessPerf,
-)
+from bfreplay.policies.gavel.named import gavel_policy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, ElasticJob, JobSet
@@ -85,7 +79,7 @@ def test_every_policy_runs_all_jobs_to_their_end_and_the_same_way_twice(name):
 
 def test_a_job_alone_runs_whole_rounds_of_whole_steps_on_the_fastest_type():
     """3.7 steps/s: 1,332 whole steps take 360 s. Two full rounds, and 336 steps."""
-    result = run(fixed_cluster("a=1,b=1"), [job("one", 3_000, {"a": 3.7, "b": 1.0})], FifoPerfPolicy())
+    result = run(fixed_cluster("a=1,b=1"), [job("one", 3_000, {"a": 3.7, "b": 1.0})], gavel_policy("fifo_perf")())
     assert finished_s(result) == [round(3_000 / 3.7, 3)]
     assert result.summary["policy"]["n_rounds"] == 3
     assert {kind for _, kind, *_ in allocations(result)} == {"a"}
@@ -94,7 +88,7 @@ def test_a_job_alone_runs_whole_rounds_of_whole_steps_on_the_fastest_type():
 def test_steps_that_do_not_fill_a_round_are_waited_for_and_booked_as_stalled():
     """1.505 steps/s: 541 steps a round take 359.468 s; the other job's round is full, so that is waited for."""
     jobs = [job("one", 1_082, {"a": 1.505}), job("two", 720, {"a": 1.0})]
-    result = run(fixed_cluster("a=2"), jobs, FifoPerfPolicy())
+    result = run(fixed_cluster("a=2"), jobs, gavel_policy("fifo_perf")())
     assert finished_s(result) == [round(360 + 541 / 1.505, 3), 720]
     waited_s = 360 - 541 / 1.505
     assert result.summary["ledger"]["stalled_node_us"] == pytest.approx(waited_s * S, abs=2)
@@ -106,13 +100,13 @@ def test_one_that_arrives_in_mid_round_waits_for_the_next_and_one_that_finds_nob
         job("two", 10, {"a": 1.0}, submit_s=100),
         job("late", 5, {"a": 1.0}, submit_s=9_000),
     ]
-    result = run(fixed_cluster("a=2"), jobs, FifoPerfPolicy())
+    result = run(fixed_cluster("a=2"), jobs, gavel_policy("fifo_perf")())
     assert finished_s(result) == [500, 270, 5]
 
 
 def test_time_is_shared_between_two_jobs_on_one_node():
     jobs = [job("one", 1_440, {"a": 1.0}), job("two", 1_440, {"a": 1.0})]
-    result = run(fixed_cluster("a=1"), jobs, MaxMinFairnessPerf())
+    result = run(fixed_cluster("a=1"), jobs, gavel_policy("max_min_fairness_perf")())
     rounds = [(name, start) for name, _, _, start, _ in allocations(result)]
     assert [name for name, _ in rounds] == ["one", "two"] * 4
     assert finished_s(result) == [2_520, 2_880]
@@ -120,11 +114,11 @@ def test_time_is_shared_between_two_jobs_on_one_node():
 
 def test_a_restart_costs_its_seconds_whenever_a_job_has_other_nodes_than_before():
     jobs = [job("one", 600, {"a": 1.0}), job("two", 600, {"a": 1.0})]
-    result = run(fixed_cluster("a=1"), jobs, MaxMinFairnessPerf(GavelOptions(restart_s=60.0)))
+    result = run(fixed_cluster("a=1"), jobs, gavel_policy("max_min_fairness_perf")(GavelOptions(restart_s=60.0)))
     # 300 steps a round, one after the other: each starts twice
     assert finished_s(result) == [1_080, 1_440]
     assert result.summary["ledger"]["rescaling_node_us"] == 4 * 60 * S
-    alone = run(fixed_cluster("a=1"), jobs[:1], MaxMinFairnessPerf(GavelOptions(restart_s=60.0)))
+    alone = run(fixed_cluster("a=1"), jobs[:1], gavel_policy("max_min_fairness_perf")(GavelOptions(restart_s=60.0)))
     assert finished_s(alone) == [660]
 
 
@@ -132,7 +126,7 @@ def test_packed_jobs_share_the_node_and_half_of_its_time_each():
     jobs = JobSet(
         [job("one", 3_600, {"a": 10.0}), job("two", 1_800, {"a": 4.0})], submit_is_relative=True, colocation=TOGETHER
     )  # fmt: skip
-    result = run(fixed_cluster("a=1"), jobs, MaxMinFairnessPacked())
+    result = run(fixed_cluster("a=1"), jobs, gavel_policy("max_min_fairness_packed")())
     assert set(result.allocations["sharing"]) == {1, 2}
     useful = result.jobs["useful_node_us"].tolist()
     assert sum(useful) == result.summary["ledger"]["useful_node_us"]
@@ -154,11 +148,11 @@ def idle_log(events: Sequence[tuple[float, int, NodeState]], n_nodes: int, end_s
 def test_a_gang_that_loses_a_node_moves_to_free_ones_at_once_where_nodes_are_refilled():
     log = idle_log([(100, 0, NodeState.BUSY)], 3, 5_000)
     jobs = [job("one", 2_000, {"a": 2.0}, gang=2)]
-    at_once = run(log, jobs, FifoPerfPolicy())
+    at_once = run(log, jobs, gavel_policy("fifo_perf")())
     assert finished_s(at_once) == [1_000]
     table = at_once.frame("nodes")
     assert set(table["node"]) == {"n0", "n1", "n2"}
-    waits = run(log, jobs, FifoPerfPolicy(GavelOptions(refill=False)))
+    waits = run(log, jobs, gavel_policy("fifo_perf")(GavelOptions(refill=False)))
     assert finished_s(waits) == [1_260]  # stalled from 100 to the end of the round
     assert waits.summary["ledger"]["stalled_node_us"] == 260 * S
 
@@ -166,7 +160,7 @@ def test_a_gang_that_loses_a_node_moves_to_free_ones_at_once_where_nodes_are_ref
 def test_nodes_that_come_in_mid_round_are_used_at_once_and_others_go_on_undisturbed():
     log = idle_log([(0, 1, NodeState.BUSY), (100, 1, NodeState.IDLE)], 2, 5_000)
     jobs = [job("one", 360, {"a": 1.0}), job("two", 260, {"a": 1.0})]
-    result = run(log, jobs, MaxMinFairnessPerf())
+    result = run(log, jobs, gavel_policy("max_min_fairness_perf")())
     assert finished_s(result) == [360, 360]
     assert result.summary["policy"]["n_rounds"] == 1
     assert result.summary["ledger"]["stalled_node_us"] == 0
@@ -176,7 +170,7 @@ def test_what_a_round_had_left_is_left_after_nodes_came_in_its_middle():
     """A limit of 541 steps a round stays one of 541: nodes that come do not start the count anew."""
     log = idle_log([(0, 1, NodeState.BUSY), (100, 1, NodeState.IDLE)], 2, 5_000)
     jobs = [job("one", 1_082, {"a": 1.505}), job("two", 10_000, {"a": 1.0})]
-    result = run(log, jobs, MaxMinFairnessPerf(), until_done=False)
+    result = run(log, jobs, gavel_policy("max_min_fairness_perf")(), until_done=False)
     assert finished_s(result)[0] == pytest.approx(2 * 541 / 1.505, abs=2e-3)
     two = result.jobs.iloc[1]
     assert two["done_samples"] == pytest.approx(5_000 - 100, abs=20)  # whole steps, and waits for the other's rounds
@@ -184,7 +178,7 @@ def test_what_a_round_had_left_is_left_after_nodes_came_in_its_middle():
 
 def test_without_any_node_left_everything_waits_and_goes_on_when_one_comes():
     log = idle_log([(50, 0, NodeState.BUSY), (1_000, 0, NodeState.IDLE)], 1, 5_000)
-    result = run(log, [job("one", 400, {"a": 1.0})], FifoPerfPolicy())
+    result = run(log, [job("one", 400, {"a": 1.0})], gavel_policy("fifo_perf")())
     assert finished_s(result) == [1_350]
 
 
@@ -193,7 +187,7 @@ def test_a_round_of_a_job_that_has_to_make_up_for_a_stop_lasts_until_it_has():
     curve = TabulatedCurve([0, 1], [0, 1.0])
     jobs = [ElasticJob(name, 0, 1, 1, 0, 20.0, 361.0, curve) for name in ("one", "two")]
     log = idle_log([], 1, 5_000)
-    result = run(log, jobs, MaxMinFairnessPerf())
+    result = run(log, jobs, gavel_policy("max_min_fairness_perf")())
     assert result.summary["policy"]["n_rounds"] <= 6
     assert result.summary["jobs"]["finished"] == 2
     assert result.summary["ledger"]["rescaling_node_us"] >= 20 * S
@@ -204,7 +198,7 @@ def test_one_that_starts_in_mid_round_with_a_debt_does_not_hold_up_the_others():
     curve = TabulatedCurve([0, 1], [0, 1.0])
     jobs = [ElasticJob(name, 0, 1, 1, 0, cost, 720.0, curve) for name, cost in (("one", 0.0), ("two", 200.0))]
     log = idle_log([(50, 1, NodeState.BUSY), (100, 1, NodeState.IDLE)], 2, 5_000)
-    result = run(log, jobs, MaxMinFairnessPerf())
+    result = run(log, jobs, gavel_policy("max_min_fairness_perf")())
     assert finished_s(result)[0] == 720
     assert result.summary["ledger"]["preempted_node_us"] == 200 * S
 
@@ -214,24 +208,24 @@ def test_elastic_jobs_use_one_width():
     elastic = ElasticJob("one", 0, 1, 8, 0, 0, 720, curve)
     for gang, expected in (("min", 720), ("max", 180), (2, 360), (4, 180)):  # there are four nodes
         log = idle_log([], 4, 5_000)
-        result = run(log, [elastic], FifoPerfPolicy(GavelOptions(gang=gang)))
+        result = run(log, [elastic], gavel_policy("fifo_perf")(GavelOptions(gang=gang)))
         assert finished_s(result) == [expected], gang
 
 
 def test_priorities_are_entities_of_the_hierarchy():
     """Two jobs of weight 1 together get what one of weight 1 would: a third, beside weight 2."""
     jobs = [job(name, 4_000, {"a": 1.0}, weight=weight) for name, weight in (("x", 1.0), ("y", 1.0), ("z", 2.0))]
-    result = run(fixed_cluster("a=1"), jobs, HierarchicalPerf())
+    result = run(fixed_cluster("a=1"), jobs, gavel_policy("hierarchical_perf")())
     assert finished_s(result)[2] == pytest.approx(6_000, abs=720)
-    plain = run(fixed_cluster("a=1"), jobs, MaxMinFairnessPerf())
+    plain = run(fixed_cluster("a=1"), jobs, gavel_policy("max_min_fairness_perf")())
     assert finished_s(plain)[2] == pytest.approx(8_000, abs=720)  # half of the time, were all jobs weighed together
-    fifo = run(fixed_cluster("a=1"), jobs, HierarchicalPerf(GavelOptions(inner="fifo")))
+    fifo = run(fixed_cluster("a=1"), jobs, gavel_policy("hierarchical_perf")(GavelOptions(inner="fifo")))
     assert finished_s(fifo)[0] < finished_s(result)[0] - 1_000
     assert finished_s(fifo)[0] < finished_s(fifo)[1]
 
 
 def test_types_are_filled_in_the_order_in_which_they_were_listed_unless_it_is_set():
-    shares = FifoPerfPolicy.make_shares(GavelOptions())
+    shares = gavel_policy("fifo_perf").make_shares(GavelOptions())
     for types, expected in (((), (1, 0)), (("a", "b"), (0, 1))):
         assert GavelOptions(types=types).rules(("b", "a"), ("a", "b"), shares).type_order == expected
 
@@ -242,7 +236,7 @@ def test_options_that_make_no_sense_are_refused():
         with pytest.raises(InputError):
             GavelOptions(**{field: value})
     with pytest.raises(InputError, match="does not name each of them once"):
-        run(fixed_cluster("a=1,b=1"), [job("one", 10, FAST)], FifoPerfPolicy(GavelOptions(types=("a",))))
+        run(fixed_cluster("a=1,b=1"), [job("one", 10, FAST)], gavel_policy("fifo_perf")(GavelOptions(types=("a",))))
 
 
 def test_as_published_means_its_throttle_and_its_defects():
@@ -256,7 +250,7 @@ def test_as_published_means_its_throttle_and_its_defects():
 
 
 def test_as_published_types_are_filled_in_its_order_however_they_are_listed():
-    shares = FifoPerfPolicy.make_shares(GavelOptions())
+    shares = gavel_policy("fifo_perf").make_shares(GavelOptions())
     listed, alphabet = ("k80", "a100", "v100"), ("a100", "k80", "v100")
     assert GavelOptions(published=True).rules(listed, alphabet, shares).type_order == (2, 1, 0)
     assert GavelOptions().rules(listed, alphabet, shares).type_order == (1, 0, 2)
@@ -277,15 +271,15 @@ def test_a_job_whose_nodes_were_gone_while_nobody_was_asked_starts_anew(refill, 
     """Nodes go at 100 s and come back at 200 s, within the round: the job restarts, on one node or the other."""
     changes = [(100, k, NodeState.BUSY) for k in gone] + [(200, k, NodeState.IDLE) for k in gone]
     log = idle_log(changes, len(gone), 2_000)
-    policy = MaxMinFairnessPerf(GavelOptions(restart_s=50.0, refill=refill))
+    policy = gavel_policy("max_min_fairness_perf")(GavelOptions(restart_s=50.0, refill=refill))
     result = run(log, [job("one", 1_000, {"a": 1.0}, gang=1)], policy, until_done=False)
     # one second of two is worked off at one sample/s: 50 s each time
     assert result.summary["ledger"]["rescaling_node_us"] == 2 * 50 * S
 
 
 def test_a_policy_that_does_not_refill_sleeps_through_nodes_that_come():
-    assert FifoPerfPolicy().wakes_on == Trigger.ROUND | Trigger.POOL
-    assert FifoPerfPolicy(GavelOptions(refill=False)).wakes_on == Trigger.ROUND
+    assert gavel_policy("fifo_perf")().wakes_on == Trigger.ROUND | Trigger.POOL
+    assert gavel_policy("fifo_perf")(GavelOptions(refill=False)).wakes_on == Trigger.ROUND
 
 
 def test_known_jobs_number_each_arrival_anew_and_drop_those_that_are_gone():
@@ -326,7 +320,7 @@ def _never_asked(policy, monkeypatch):
 @pytest.mark.parametrize("gang", ["max", 2])
 def test_allox_refuses_jobs_on_several_nodes_before_the_first_decision(gang, monkeypatch):
     jobs = [job("narrow", 4_000, FAST), _wide(submit_s=1_000)]
-    policy = AlloXPolicy(GavelOptions(gang=gang))
+    policy = gavel_policy("allox")(GavelOptions(gang=gang))
     asked = _never_asked(policy, monkeypatch)
     with pytest.raises(InputError, match="AlloX cannot schedule job 'wide', which needs 2 nodes at once"):
         run(fixed_cluster("a=2,b=2"), jobs, policy)
@@ -334,12 +328,12 @@ def test_allox_refuses_jobs_on_several_nodes_before_the_first_decision(gang, mon
 
 
 def test_allox_takes_elastic_jobs_on_one_node_each():
-    policy = AlloXPolicy(GavelOptions(gang="min"))
+    policy = gavel_policy("allox")(GavelOptions(gang="min"))
     assert run(fixed_cluster("a=2,b=2"), [_wide()], policy).summary["jobs"]["finished"] == 1
 
 
 def test_a_job_without_end_is_refused_before_the_first_decision(monkeypatch):
-    policy = AlloXPolicy()
+    policy = gavel_policy("allox")()
     asked = _never_asked(policy, monkeypatch)
     with pytest.raises(InputError, match="goes by the work that is left"):
         run(idle_log([], 1, 3_600), [job("one", 4_000, FAST), job("two", math.inf, SLOW, submit_s=1_000)], policy)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.policies.look_ahead.value_ahead import values_ahead
+from bfreplay.policies.look_ahead.decider import values_ahead
 
 
 def _worth(rates, price, seconds, *, min_nodes=None, max_nodes=None, up_s=0.0, down_s=0.0):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.rounds.assignment import Assignment
-from bfreplay.policies.gavel.rounds.micro_tasks import micro_tasks, same_nodes
-from bfreplay.policies.gavel.rounds.placement import count_free, placed
-from bfreplay.policies.gavel.rounds.priorities import priorities
-from bfreplay.policies.gavel.rounds.queues import chosen_entries
+from bfreplay.policies.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
+from bfreplay.policies.gavel.rounds.queues import chosen_entries, priorities
 from bfreplay.policies.gavel.rounds.rules import RoundRules
-from bfreplay.policies.gavel.rounds.state import RoundState
+from bfreplay.policies.gavel.rounds.state import Assignment, RoundState
 
 
 def next_round(

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from bfreplay.errors import InputError
-from bfreplay.policies.gavel.shares.held_slots import shares_of_slots, still_held
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.shares.fifo import shares_of_slots, still_held
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 
 _NEARLY_NO_RATE = 1e-10
 """Steps/s that the original counts where a job cannot run."""
 
 
-class AlloX:
+class AlloX(SharePolicy):
     """``allox`` of Gavel: jobs in the order that completes them soonest on average; who runs, runs to its end.
 
     A job that waits may become the k-th from the end on a node that is free: then its processing time there counts
@@ -44,10 +43,8 @@ class AlloX:
         If ``alpha`` is not above 0 and at most 1.
     """
 
-    uses_pairs = False
-    runs_only_its_own = False
     looks_at_work = True
-    shuffles_types = False
+    takes_single_nodes = True
 
     def __init__(self, *, alpha: float = 1.0, counts_zero_rates: bool = False) -> None:
         if not 0 < alpha <= 1:

@@ -3,13 +3,54 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.shares.held_slots import shares_of_slots, still_held
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.shares.share_problem import PairRows, SharePolicy, ShareProblem, TimeShares, relative_rates
+
+
+def still_held(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int, int], NDArray[np.int64]]:
+    """Slots that are left of those held before, and the nodes that no slot takes.
+
+    Where a type has fewer nodes than its slots take (idle nodes come and go), the latest arrivals lose theirs, one
+    by one until the rest fits. A cluster of constant size never takes a slot back.
+
+    Parameters
+    ----------
+    held
+        Position of the node type in ``problem.type_names``, by the job's number. Jobs may have left since.
+
+    Returns
+    -------
+    kept
+        As ``held``, in order of arrival.
+    free : (n,) int64
+        Nodes of each type that are not in ``kept``.
+    """
+    free = problem.n_nodes.astype(np.int64)
+    too_small = np.zeros(problem.n_types, dtype=np.bool_)
+    kept: dict[int, int] = {}
+    for number, gang in zip(problem.job.tolist(), problem.gang.tolist(), strict=True):
+        j = held.get(number)
+        if j is None:
+            continue
+        too_small[j] |= gang > free[j]
+        if not too_small[j]:
+            kept[number] = j
+            free[j] -= gang
+    return kept, free
+
+
+def shares_of_slots(held: Mapping[int, int], problem: ShareProblem) -> NDArray[np.float64]:
+    """(m, n): all of a job's time on the type of its slot."""
+    share = np.zeros((problem.n_jobs, problem.n_types))
+    for i, number in enumerate(problem.job.tolist()):
+        j = held.get(number)
+        if j is not None:
+            share[i, j] = 1.0
+    return share
 
 
 def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
@@ -40,13 +81,10 @@ def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
     return placed, []
 
 
-class FifoPerf:
+class FifoPerf(SharePolicy):
     """``fifo_perf`` of Gavel: each time anew, each job in order of arrival takes the fastest type with room."""
 
-    uses_pairs = False
     runs_only_its_own = True
-    looks_at_work = False
-    shuffles_types = False
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Shares of 1; see ``first_come``."""
@@ -55,11 +93,8 @@ class FifoPerf:
         share[list(placed), list(placed.values())] = 1.0
         return TimeShares(share, np.zeros((problem.n_pairs, problem.n_types)))
 
-    def forget(self) -> None:
-        """Nothing is remembered."""
 
-
-class Fifo:
+class Fifo(SharePolicy):
     """``fifo`` of Gavel: a job takes a random type with room and keeps it until it ends.
 
     The slot of a job that ended goes to the head of the queue, if the head's gang fits there and can run there. Then
@@ -79,9 +114,7 @@ class Fifo:
         comparison with published figures.
     """
 
-    uses_pairs = False
     runs_only_its_own = True
-    looks_at_work = False
     shuffles_types = True
 
     def __init__(self, *, seed: int = 0, over_allocates: bool = False) -> None:
@@ -159,3 +192,45 @@ def _over_allocated(problem: ShareProblem, held: dict[int, int], draws: random.R
             if free[last] == 0:
                 del open_types[drawn]
     return slots
+
+
+class FifoPacked(SharePolicy):
+    """``fifo_packed`` of Gavel: ``fifo_perf``, then each waiting job joins a placed one if together they gain enough.
+
+    A waiting job joins the job, placed and not yet in a pair, for which the sum of both rates together, each as a
+    fraction of the rate alone on that type, is largest (the earlier one if equal) and above ``threshold``. The first
+    that finds none ends the pass. The job that found no room in the first pass joins no one, see ``first_come``.
+
+    Parameters
+    ----------
+    threshold
+        Of the sum; 1 is what two jobs that take turns would get.
+    """
+
+    uses_pairs = True
+    runs_only_its_own = True
+
+    def __init__(self, *, threshold: float = 1.5) -> None:
+        self.threshold = threshold
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Shares of 1."""
+        placed, waiting = first_come(problem)
+        alone = np.array(list(placed), dtype=np.int64)
+        type_of = np.array(list(placed.values()), dtype=np.int64)
+        share = np.zeros((problem.n_jobs, problem.n_types))
+        pair_share = np.zeros((problem.n_pairs, problem.n_types))
+        share[alone, type_of] = 1.0
+        pair_rows = PairRows(problem)
+        for i in waiting:
+            row = pair_rows.of(alone, i)
+            known = row >= 0
+            gain = np.zeros(len(alone))
+            gain[known] = relative_rates(problem, row[known])[np.arange(known.sum()), type_of[known]].sum(axis=1)
+            best = int(np.argmax(gain)) if len(gain) else -1
+            if best < 0 or not gain[best] > self.threshold:
+                break
+            share[alone[best]] = 0.0
+            pair_share[row[best], type_of[best]] = 1.0
+            alone, type_of = np.delete(alone, best), np.delete(type_of, best)
+        return TimeShares(share, pair_share)

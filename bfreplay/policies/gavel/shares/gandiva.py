@@ -7,14 +7,12 @@ import random
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.shares.pair_rows import PairRows, relative_rates
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.shares.share_problem import PairRows, SharePolicy, ShareProblem, TimeShares, relative_rates
 
 WORTH_SHARING = 1.0
 
 
-class Gandiva:
+class Gandiva(SharePolicy):
     """``gandiva`` of Gavel: every job or pair gets an equal part of the cluster, of each type the same.
 
     While all gangs together need no more nodes than there are, all jobs run alone. Otherwise two of the jobs without
@@ -34,9 +32,6 @@ class Gandiva:
     """
 
     uses_pairs = True
-    runs_only_its_own = False
-    looks_at_work = False
-    shuffles_types = False
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed

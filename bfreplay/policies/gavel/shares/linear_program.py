@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, SolverUnavailableError
+from bfreplay.milp.backends.backend import OR_TOOLS, refuse_beside
 from bfreplay.milp.backends.highs import Highs, start_threads
-from bfreplay.milp.backends.requirements import OR_TOOLS, refuse_beside
 
 TOLERANCE = 1e-9
 """Of rows, bounds and reduced costs. HiGHS's own 1e-7 is too coarse for shares that are compared to 1e-7."""
@@ -61,7 +61,7 @@ class LinearAnswer:
 class LinearProgram:
     """Maximise or minimise ``cost @ x`` over ``lower <= x <= upper`` and rows ``row_lower <= A x <= row_upper``.
 
-    One thread: the same calls give the same answer. Rows, costs and coefficients may be changed between solves; for a
+    One thread: the same calls give the same answer. Rows, bounds and coefficients may be changed between solves; for a
     vertex, each solve but the first begins at the basis in which the last one ended.
 
     Parameters
@@ -113,16 +113,6 @@ class LinearProgram:
             )
         )
 
-    @property
-    def n_columns(self) -> int:
-        """Columns (n)."""
-        return self._n_columns
-
-    @property
-    def n_rows(self) -> int:
-        """Rows added so far (r)."""
-        return self._n_rows
-
     def add_rows(self, matrix: csr_array, lower: ArrayLike, upper: ArrayLike) -> int:
         """Add rows and return the number of the first.
 
@@ -159,11 +149,6 @@ class LinearProgram:
                 _spread(upper, n_changed),
             )
         )
-
-    def change_cost(self, cost: ArrayLike) -> None:
-        """Give all columns other coefficients (n,) in the objective."""
-        columns = np.arange(self._n_columns, dtype=np.int32)
-        self._accepted(self._highs.changeColsCost(self._n_columns, columns, _spread(cost, self._n_columns)))
 
     def change_bounds(self, lower: ArrayLike, upper: ArrayLike) -> None:
         """Give all columns other bounds: (n,) each, or one number for all."""

@@ -1,19 +1,148 @@
-"""Max-min fairness: the job that gets least, relative to an equal split of the cluster, gets as much as can be."""
+"""Max-min fairness and makespan: the level that every job reaches, as high as can be."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, hstack
 
-from bfreplay.policies.gavel.shares.common_level import highest_common_level
-from bfreplay.policies.gavel.shares.linear_program import Optimum
-from bfreplay.policies.gavel.shares.normalised import proportional_throughput
-from bfreplay.policies.gavel.shares.pooled_types import pooled, spread
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
-from bfreplay.policies.gavel.shares.variants import Variant, knowledge
+from bfreplay.policies.gavel.shares.feasible_set import FeasibleSet, feasible_set, throughput_matrix
+from bfreplay.policies.gavel.shares.linear_program import LinearProgram, Optimum
+from bfreplay.policies.gavel.shares.rule_shares import proportional_throughput
+from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
+from bfreplay.policies.gavel.shares.variants import Variant, VariantPolicy, reference_rate
 
 
-class MaxMinFairness:
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeJobs:
+    """g kinds of jobs.
+
+    Parameters
+    ----------
+    problem
+        With one job of each kind, and no pairs.
+    unit : (g,) float64
+        Of each kind.
+    n_of_kind : (g,) int64
+        How many jobs are of each kind.
+    kind : (m,) int64
+        Of each job.
+    """
+
+    problem: ShareProblem
+    unit: NDArray[np.float64]
+    n_of_kind: NDArray[np.int64]
+    kind: NDArray[np.int64]
+
+
+def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
+    """Put jobs of the same gang, rates and ``unit`` (m,) into one kind.
+
+    If some shares are best by the least of ``th_i / unit_i``, so are those in which each job gets the mean of its kind:
+    they take as many nodes, and nobody gets less than before the one of its kind that got least. So a program over
+    kinds has the same optimum. In a cluster of many jobs it is far smaller, and jobs that are alike fare alike. Kinds
+    are in the order of what they are, not of who came first: nobody's number makes a difference.
+    """
+    told_by = np.column_stack([problem.gang, unit, problem.rate])
+    _, first, kind, n_of_kind = np.unique(told_by, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    one_of_each = replace(
+        problem,
+        **{name: getattr(problem, name)[first] for name in ("job", "gang", "rate", "weight", "steps_left", "age_s")},
+        to_deadline_s=problem.to_deadline_s[first],
+        pair=NO_PAIRS,
+        pair_rate=np.zeros((0, problem.n_types, 2)),
+    )
+    return AlikeJobs(one_of_each, unit[first], n_of_kind, kind.ravel())
+
+
+NOTICEABLE = 1e-6
+"""What a job may lack of the level, in parts of it, before it is given the rest."""
+
+
+def highest_common_level(
+    problem: ShareProblem, unit: NDArray[np.float64], *, with_pairs: bool, optimum: Optimum
+) -> TimeShares:
+    """Maximise z subject to ``th_i(X) >= z * unit_i`` for all i, X in the feasible set.
+
+    Parameters
+    ----------
+    problem
+        Rates and nodes.
+    unit : (m,) float64
+        Steps/s of each job at level 1. Jobs of unit 0, and jobs that can run nowhere, are left out: they hold back
+        nobody.
+    with_pairs
+        Jobs may share nodes. (Without, jobs that are alike get the same shares.)
+    optimum
+        Which of equally good shares.
+
+    Returns
+    -------
+    TimeShares
+        With z as its objective; infinite where all jobs are left out.
+    """
+    if with_pairs and problem.n_pairs:
+        feasible = feasible_set(problem, with_pairs=True)
+        x, level = _raised(feasible, throughput_matrix(problem, with_pairs=True), unit, optimum)
+        return feasible.time_shares(x, level)
+    alike = alike_jobs(problem, unit)
+    feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
+    x, level = _raised(feasible, throughput_matrix(alike.problem, with_pairs=False), alike.unit, optimum)
+    of_kind = feasible.time_shares(x).share
+    return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
+
+
+def _raised(
+    feasible: FeasibleSet, throughput: csr_array, unit: NDArray[np.float64], optimum: Optimum
+) -> tuple[NDArray[np.float64], float]:
+    """Return columns of the highest level, and the level."""
+    best = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
+    counts = np.flatnonzero((best > 0) & (unit > 0))
+    if counts.size == 0:
+        return np.zeros(feasible.n_columns), np.inf
+    # the solver's tolerances are absolute: rows in parts of the job's best rate, the level in those of the neediest job
+    need = unit[counts] / best[counts]
+    most = need.max()
+    relative = csr_array(diags_array(1 / best[counts]) @ throughput[counts])
+    program = LinearProgram(
+        feasible.n_columns + 1,
+        np.append(np.zeros(feasible.n_columns), 1.0),
+        0.0,
+        np.append(feasible.upper, np.inf),
+        maximise=True,
+        optimum=optimum,
+    )
+    feasible.add_to(program)
+    program.add_rows(hstack([relative, csr_array(-need[:, None] / most)], format="csr"), 0.0, np.inf)
+    answer = program.solve().x
+    x, level = answer[:-1], answer[-1] / most
+    _give_what_tolerance_withholds(x, feasible, counts, relative, level * need)
+    return x, float(level)
+
+
+def _give_what_tolerance_withholds(
+    x: NDArray[np.float64],
+    feasible: FeasibleSet,
+    job: NDArray[np.int64],
+    relative: csr_array,
+    needed: NDArray[np.float64],
+) -> None:
+    """Add to ``x`` what jobs lack whose whole need is of the size of the solver's tolerance.
+
+    Such a job is all but done beside others that need a million times its time. With a share of 0 it would wait for
+    nodes that nobody wants.
+    """
+    lacking = needed - relative @ x
+    for k in np.flatnonzero(lacking > NOTICEABLE * needed):
+        alone = slice(job[k] * feasible.n_types, (job[k] + 1) * feasible.n_types)
+        rate = relative[[k], alone].toarray().ravel() * feasible.upper[alone]
+        if rate.max() > 0:
+            x[job[k] * feasible.n_types + rate.argmax()] += lacking[k] / rate.max()
+
+
+class MaxMinFairness(VariantPolicy):
     """Maximise ``min_i (s_i / w_i) th_i(X) / p_i`` (Gavel, OSDI'20, section 4.1; least attained service, LAS).
 
     ``p_i`` is the throughput of job i alone with its time split over types like the cluster. The agnostic variant takes
@@ -29,24 +158,48 @@ class MaxMinFairness:
         Which of equally good shares, see ``Optimum``.
     """
 
-    runs_only_its_own = False
-    looks_at_work = False
-
     def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
-        known = knowledge(variant)
-        self.uses_pairs = known.uses_pairs
-        self.shuffles_types = known.shuffles_types
+        super().__init__(variant)
         self._optimum: Optimum = optimum
-
-    def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares with the highest minimum, which is the objective."""
-        if self.shuffles_types:
-            return spread(self._shares(pooled(problem, np.ones(problem.n_jobs))), problem)
-        return self._shares(problem)
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
         unit = problem.weight / problem.gang * proportional_throughput(problem)
         return highest_common_level(problem, unit, with_pairs=self.uses_pairs, optimum=self._optimum)
 
-    def forget(self) -> None:
-        """Nothing is remembered."""
+
+class Makespan(VariantPolicy):
+    """Minimise ``max_i N_i / th_i(X)``, in seconds (Gavel, OSDI'20, section 4.2; min_total_duration).
+
+    Its inverse, the largest z with ``th_i(X) >= z N_i`` for all i, is a linear program, solved once and exactly. (Gavel
+    bisects for the makespan, to 5 %.)
+
+    The agnostic variant splits a job's time over types like the cluster.
+
+    A job that can run nowhere never ends: it is left out, and gets nothing. Where this is so of all jobs the objective
+    is 0: nothing that can be done is left to do.
+
+    Parameters
+    ----------
+    variant
+        ``agnostic``, ``perf`` or ``packed``.
+    reference_type
+        Whose rates the agnostic variant takes for all types, see ``reference_rate``.
+    optimum
+        Which of equally good shares, see ``Optimum``.
+    """
+
+    looks_at_work = True
+
+    def __init__(
+        self, variant: Variant = "perf", reference_type: str | None = None, optimum: Optimum = "central"
+    ) -> None:
+        super().__init__(variant)
+        self._optimum: Optimum = optimum
+        self._reference_type = reference_type
+
+    def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
+        return reference_rate(problem, self._reference_type)
+
+    def _shares(self, problem: ShareProblem) -> TimeShares:
+        found = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)
+        return replace(found, objective=1 / found.objective)

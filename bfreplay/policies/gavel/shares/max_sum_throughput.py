@@ -11,11 +11,10 @@ from scipy.sparse import csr_array, diags_array
 from bfreplay.errors import InputError
 from bfreplay.policies.gavel.shares.feasible_set import FeasibleSet, feasible_set, throughput_matrix
 from bfreplay.policies.gavel.shares.linear_program import LinearAnswer, LinearProgram, Optimum
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 
 
-class MaxSumThroughput:
+class MaxSumThroughput(SharePolicy):
     """Maximise ``sum_ij T_ij X_ij``, of each type divided by its price if ``by_cost`` (Gavel, OSDI'20, section 4.2).
 
     Steps of all jobs count alike, as in Gavel: a job of short steps gets its way. With ``deadlines`` each job that has
@@ -33,10 +32,6 @@ class MaxSumThroughput:
     optimum
         Which of equally good shares, see ``Optimum``.
     """
-
-    runs_only_its_own = False
-    looks_at_work = False
-    shuffles_types = False
 
     def __init__(
         self, *, by_cost: bool = False, deadlines: bool = False, packs: bool = False, optimum: Optimum = "central"
@@ -66,9 +61,6 @@ class MaxSumThroughput:
         if cannot_be_met:
             answer = _greatest_sum(feasible, gain, throughput, np.zeros(problem.n_jobs), self._optimum)
         return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=cannot_be_met)
-
-    def forget(self) -> None:
-        """Nothing is remembered."""
 
 
 def _check_prices(problem: ShareProblem) -> None:

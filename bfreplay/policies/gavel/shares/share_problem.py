@@ -1,7 +1,8 @@
-"""One recomputation of Gavel's policies: jobs, node types, and how fast each job is on each type."""
+"""What Gavel's policies are asked and what they answer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,3 +70,90 @@ class ShareProblem:
     def n_pairs(self) -> int:
         """How many pairs: p."""
         return int(self.pair.shape[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeShares:
+    """Shares of wall-clock time (``X``) until the next recomputation.
+
+    Parameters
+    ----------
+    share : (m, n) float64
+        Of each job alone on each node type, within [0, 1].
+    pair_share : (p, n) float64
+        Of each pair of the problem.
+    objective
+        What the policy optimised, at this answer; NaN for one that follows a rule.
+    deadlines_dropped
+        Deadlines were to count and could not all be met, so none did.
+    """
+
+    share: NDArray[np.float64]
+    pair_share: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    objective: float = float("nan")
+    deadlines_dropped: bool = False
+
+    def throughput(self, problem: ShareProblem) -> NDArray[np.float64]:
+        """(m,) steps/s of each job under these shares, alone and in pairs together (``th_i``)."""
+        total: NDArray[np.float64] = (problem.rate * self.share).sum(axis=1)
+        for member in (0, 1):
+            if problem.n_pairs:
+                gained = (problem.pair_rate[:, :, member] * self.pair_share).sum(axis=1)
+                np.add.at(total, problem.pair[:, member], gained)
+        return total
+
+
+class SharePolicy(ABC):
+    """Gives shares of time; one object lives through a replay and may remember what it answered before."""
+
+    uses_pairs: bool = False
+    """Jobs may share nodes: it wants ``pair`` and ``pair_rate`` in its problems."""
+
+    runs_only_its_own: bool = False
+    """Nothing runs that has no share, even on nodes that would stay empty (the FIFO policies)."""
+
+    looks_at_work: bool = False
+    """It depends on the steps that are left: there must be no jobs without end."""
+
+    shuffles_types: bool = False
+    """It does not know node types apart: rounds walk through them in random order."""
+
+    takes_single_nodes: bool = False
+    """Every job must run on one node."""
+
+    @abstractmethod
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Shares for the jobs of ``problem``, of which there is at least one."""
+
+    def forget(self) -> None:  # noqa: B027
+        """A new replay begins; by default nothing is remembered."""
+
+
+class PairRows:
+    """Rows of ``problem.pair``, found by its two jobs.
+
+    Parameters
+    ----------
+    problem
+        Its pairs are sorted, as a problem says.
+    """
+
+    def __init__(self, problem: ShareProblem) -> None:
+        self._n_jobs = problem.n_jobs
+        self._key = problem.pair[:, 0] * self._n_jobs + problem.pair[:, 1]
+
+    def of(self, first: NDArray[np.int64] | int, second: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """Row of each pair of positions, in whichever order they come; -1 where the problem has no such pair."""
+        key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
+        if not len(self._key):
+            return np.full(np.shape(key), -1, dtype=np.int64)
+        row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
+        found: NDArray[np.int64] = np.where(self._key[row] == key, row, -1).astype(np.int64)
+        return found
+
+
+def relative_rates(problem: ShareProblem, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(r, n, 2): rate of each member of these pairs as a fraction of its rate alone; 0 where it cannot run alone."""
+    alone = problem.rate[problem.pair[rows]].transpose(0, 2, 1)
+    relative: NDArray[np.float64] = np.divide(problem.pair_rate[rows], alone, out=np.zeros_like(alone), where=alone > 0)
+    return relative

@@ -14,15 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.rounds.assignment import NOBODY, Assignment
-from bfreplay.policies.gavel.rounds.crediting import credit
 from bfreplay.policies.gavel.rounds.next_round import next_round
-from bfreplay.policies.gavel.rounds.quirks import Quirks
-from bfreplay.policies.gavel.rounds.resets import forget_last_reset, reset, reset_is_due
-from bfreplay.policies.gavel.rounds.rules import RoundRules
-from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs, first_state, remove_jobs
-from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.rounds.received import credit, forget_last_reset, reset, reset_is_due
+from bfreplay.policies.gavel.rounds.rules import Quirks, RoundRules
+from bfreplay.policies.gavel.rounds.state import NOBODY, Assignment, RoundState, add_jobs, first_state, remove_jobs
+from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 from tests.policies.gavel.recorded_replays import SCENARIOS as SCENARIOS
 
 FASTEST_FIRST = ("v100", "p100", "k80")

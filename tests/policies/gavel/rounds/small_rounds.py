@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.rounds.assignment import NOBODY, Assignment
 from bfreplay.policies.gavel.rounds.next_round import next_round
-from bfreplay.policies.gavel.rounds.resets import reset
+from bfreplay.policies.gavel.rounds.received import reset
 from bfreplay.policies.gavel.rounds.rules import RoundRules
-from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs, first_state
-from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.rounds.state import NOBODY, Assignment, RoundState, add_jobs, first_state
+from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 
 PLENTY = 1e9
 

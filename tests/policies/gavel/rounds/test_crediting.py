@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bfreplay.policies.gavel.rounds.crediting import FAILURES_ALLOWED, credit
-from bfreplay.policies.gavel.rounds.quirks import Quirks
+from bfreplay.policies.gavel.rounds.received import FAILURES_ALLOWED, credit
+from bfreplay.policies.gavel.rounds.rules import Quirks
 from bfreplay.policies.gavel.rounds.state import remove_jobs
 from tests.policies.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bfreplay.policies.gavel.rounds.crediting import credit
-from bfreplay.policies.gavel.rounds.priorities import NEVER_RAN, priorities
+from bfreplay.policies.gavel.rounds.queues import NEVER_RAN, priorities
+from bfreplay.policies.gavel.rounds.received import credit
 from bfreplay.policies.gavel.rounds.state import add_jobs
 from tests.policies.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bfreplay.policies.gavel.rounds.quirks import Quirks
+from bfreplay.policies.gavel.rounds.rules import Quirks
 from bfreplay.policies.gavel.rounds.state import add_jobs
 from tests.policies.gavel.rounds.recorded_simulation import Outcome, Scenario, rules_of, scenario, shares_of, simulate
 from tests.policies.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay.policies.gavel.rounds.assignment import NOBODY
+from bfreplay.policies.gavel.rounds.state import NOBODY
 from tests.policies.gavel.rounds.recorded_simulation import (
     SCENARIOS,
     Outcome,

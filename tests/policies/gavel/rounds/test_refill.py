@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from bfreplay.policies.gavel.rounds.assignment import Assignment
-from bfreplay.policies.gavel.rounds.crediting import credit
 from bfreplay.policies.gavel.rounds.next_round import refill
+from bfreplay.policies.gavel.rounds.received import credit
 from bfreplay.policies.gavel.rounds.rules import RoundRules
-from bfreplay.policies.gavel.rounds.state import RoundState, add_jobs
+from bfreplay.policies.gavel.rounds.state import Assignment, RoundState, add_jobs
 from tests.policies.gavel.rounds.small_rounds import PLENTY, available, give, rules, run_round, who, with_jobs
 
 

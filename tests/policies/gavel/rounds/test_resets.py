@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from bfreplay.policies.gavel.rounds.crediting import credit
-from bfreplay.policies.gavel.rounds.quirks import Quirks
-from bfreplay.policies.gavel.rounds.resets import forget_last_reset, reset_is_due
+from bfreplay.policies.gavel.rounds.received import credit, forget_last_reset, reset_is_due
+from bfreplay.policies.gavel.rounds.rules import Quirks
 from bfreplay.policies.gavel.rounds.state import add_jobs, note_change, remove_jobs
 from tests.policies.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 

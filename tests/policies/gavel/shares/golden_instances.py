@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import TimeShares
+from bfreplay.policies.gavel.shares.share_problem import ShareProblem, TimeShares
 
 
 @dataclass(frozen=True)

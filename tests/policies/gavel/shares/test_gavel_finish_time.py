@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.policies.gavel.shares.finish_time_fairness import FinishTimeFairness
-from bfreplay.policies.gavel.shares.normalised import isolated_throughput
+from bfreplay.policies.gavel.shares.rule_shares import isolated_throughput
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
 from tests.policies.gavel.shares.golden_instances import assert_feasible, instances_of
 

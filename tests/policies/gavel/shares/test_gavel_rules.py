@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
 from bfreplay.policies.gavel.shares.allox import AlloX, first_on_each_node
-from bfreplay.policies.gavel.shares.fifo import Fifo, FifoPerf
-from bfreplay.policies.gavel.shares.fifo_packed import FifoPacked
+from bfreplay.policies.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
 from bfreplay.policies.gavel.shares.gandiva import Gandiva
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.time_shares import SharePolicy, TimeShares
+from bfreplay.policies.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from tests.policies.gavel.shares.golden_instances import assert_feasible, instances_of, problem_of, shares_of
 
 NAMES = ("fifo", "fifo_perf", "fifo_packed", "gandiva", "allox")

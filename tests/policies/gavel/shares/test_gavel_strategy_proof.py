@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from bfreplay.errors import BfreplayError
-from bfreplay.policies.gavel.shares import proportional_fairness
-from bfreplay.policies.gavel.shares.proportional_fairness import largest_product
+from bfreplay.policies.gavel.shares import strategy_proof
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.strategy_proof import StrategyProof, discounted_shares
+from bfreplay.policies.gavel.shares.strategy_proof import StrategyProof, discounted_shares, largest_product
 from tests.policies.gavel.shares.golden_instances import assert_feasible, instances_of
 
 POLICY = "max_min_fairness_strategy_proof_perf"
@@ -169,7 +168,7 @@ def test_the_gap_is_closed_for_few_and_for_hundreds_of_jobs(seed):
 
 
 def test_a_product_that_is_not_the_largest_is_not_taken_for_it(monkeypatch):
-    monkeypatch.setattr(proportional_fairness, "MOST_STEPS", 2)
+    monkeypatch.setattr(strategy_proof, "MOST_STEPS", 2)
     with pytest.raises(BfreplayError, match="no nearer than"):
         StrategyProof().shares(random_problem(0, 5))
 

@@ -9,11 +9,9 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
-from bfreplay.policies.gavel.shares.best_rate import best_throughput
-from bfreplay.policies.gavel.shares.hierarchical import Entity, Hierarchy
-from bfreplay.policies.gavel.shares.normalised import proportional_throughput
+from bfreplay.policies.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.policies.gavel.shares.water_filling import WaterFilling
+from bfreplay.policies.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
 from tests.policies.gavel.shares.golden_instances import assert_feasible, instances, instances_of, problem_of
 
 VARIANTS = {
