@@ -13,8 +13,7 @@ from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.making.made_up import NamedCurve, drawn_curves, family_curves
 from bfreplay.checks import near_name, whole
-from bfreplay.datasets.job_files.curve_points import inline_text, points_of
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
 from bfreplay.documents import Cell, parse_toml

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.sources import EventSource, RowChunk
+from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.log.validation import UNSET, VALID, apply_events, refuse_event, time_runs_backwards
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError

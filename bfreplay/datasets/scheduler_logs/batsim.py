@@ -11,8 +11,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.json_stream import top_level_number
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 

@@ -12,8 +12,7 @@ from bfreplay.datasets.scheduler_logs.flux_resources import looks_like_events, r
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError

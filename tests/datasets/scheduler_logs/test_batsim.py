@@ -14,7 +14,7 @@ from bfreplay.datasets.scheduler_logs.batsim import (
     resources,
 )
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 
 JOBS = "job_id,workload_name,requested_time,starting_time,finish_time,allocated_resources,metadata"

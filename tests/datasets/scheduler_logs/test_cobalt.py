@@ -16,14 +16,13 @@ from bfreplay.datasets.scheduler_logs.cobalt.jobs import (
     LOCATION_UNREADABLE,
     OTHER_MACHINE,
     TOO_LARGE,
+    location_of,
 )
-from bfreplay.datasets.scheduler_logs.cobalt.kinds import RAW_JOB_COLUMNS
-from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
+from bfreplay.datasets.scheduler_logs.cobalt.reader import RAW_JOB_COLUMNS
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import ZONE_UNLIKELY
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
-from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
+from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, SEVERAL_TASKS, UNREADABLE
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.what_was_read import balances, dropped, intervals, record_of

@@ -13,7 +13,7 @@ from bfreplay.datasets.scheduler_logs.flux import LONG_CLEANUP, NO_INACTIVE, PER
 from bfreplay.datasets.scheduler_logs.flux_resources import NO_NAMES
 from bfreplay.datasets.scheduler_logs.flux_resources import UNREADABLE as UNREADABLE_EVENTS
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 
 T = 1_700_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
 from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm.psv import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS

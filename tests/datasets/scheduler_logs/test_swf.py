@@ -7,7 +7,7 @@ import pytest
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.log import IN_PIECES, NO_START, UNREADABLE, WAIT_IS_ZERO
 from bfreplay.datasets.scheduler_logs.swf.machine import NOT_WHOLE, PARTLY_FILLED, most_at_once
 from bfreplay.datasets.scheduler_logs.swf.reader import CLEANED, SwfReader

@@ -8,12 +8,12 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.table import TableReader
 from bfreplay.datasets.scheduler_logs.table.csv_rows import rows_of
-from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.jobs import (
     ELAPSED_DIFFERS,
     LISTS_UNREADABLE,
     NO_JOB,
     OVER_WITHOUT_END,
+    SEVERAL_TASKS,
     UNREADABLE,
 )
 from bfreplay.datasets.scheduler_logs.table.times import AMBIGUOUS_CHOSEN, ZONE_WRONG

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
+from bfreplay.datasets.scheduler_logs.cobalt.jobs import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
 from bfreplay.datasets.scheduler_logs.table.cells import count_in
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.scheduler_logs.cobalt.machines import SITE_ZONE
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.cells import is_missing
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall
 
@@ -18,6 +17,19 @@ _US = 1_000_000
 _HOUR_US = 3_600 * _US
 _FEWEST = 20
 _CLEARER = 1.1
+
+MACHINE_SIZES = {
+    "mira": 49_152,
+    "theta": 4_392,
+    "cooley": 126,
+    "thetagpu": 24,
+    "polaris": 560,
+    "aurora": 10_624,
+}
+"""Nodes of each machine, as ALCF gives them, by its name in the tables in lower case."""
+
+SITE_ZONE = "America/Chicago"
+"""The zone in which ALCF's people work, and maintenance begins at the same hour all year."""
 
 
 class Stamps:

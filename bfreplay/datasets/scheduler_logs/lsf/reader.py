@@ -22,8 +22,7 @@ from bfreplay.datasets.scheduler_logs.lsf.records import (
     host_control_of,
     record_texts,
 )
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.errors import InputError
 
 EXPORT = (

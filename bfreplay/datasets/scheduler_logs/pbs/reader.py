@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.pbs import reservations
-from bfreplay.datasets.scheduler_logs.pbs.days import FileDays
 from bfreplay.datasets.scheduler_logs.pbs.lines import (
     RECORD_START,
     SERVER_LOG_START,
     US,
+    FileDays,
     Line,
+    attributes,
+    epoch_us,
     is_job,
     parsed_line,
     stamp_of,
+    vnode_hosts,
 )
-from bfreplay.datasets.scheduler_logs.pbs.reservations import Reservations
 from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, UNREADABLE_DOUBT, Runs
-from bfreplay.datasets.scheduler_logs.pbs.stamps import StampClock
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.errors import InputError
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
@@ -51,6 +56,11 @@ _OUTAGES = (
     "not in accounting logs: nodes that were down or drained look idle; give them with --outages FILE"
     " (columns node, start, end, state)"
 )
+
+RESERVATION_KINDS = "BFUYKk"
+_REASON = "reservation"
+_UNREADABLE = "a reservation that cannot be read"
+_UNREADABLE_DOUBT = "reservations that cannot be read were left out: their nodes look usable"
 
 
 class PbsReader:
@@ -155,7 +165,7 @@ def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:
         lint.drop(without_run, line.file, line.number, line.job)
-    elif kind in reservations.KINDS:
+    elif kind in RESERVATION_KINDS:
         reserved.take(line)
     elif kind not in "SERADCTcsue":
         lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
@@ -232,3 +242,67 @@ def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
         expected="S and E records with start=, end= and exec_host=",
         fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    start_us: int
+    end_us: int
+    nodes: NDArray[np.int32]
+    line: Line
+
+
+class Reservations:
+    """Makes ``RESERVED`` outages of reservations that have begun, if they are to take nodes away; drops them if not."""
+
+    def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
+        self._record = record
+        self._clock = clock
+        self._are_kept = are_kept
+        self._open: dict[str, _Reservation] = {}
+
+    def take(self, line: Line) -> None:
+        """Read one of the records of ``RESERVATION_KINDS``."""
+        lint = self._record.lint
+        if not self._are_kept:
+            lint.drop(_REASON, line.file, line.number, line.job)
+        elif line.kind == "B":
+            self._begin(line)
+        else:
+            lint.drop(_REASON, line.file, line.number, line.job)
+            reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
+            if reservation is not None:
+                self._clock.resolve(line, reservation.start_us, self._ending(reservation))
+
+    def finish(self) -> None:
+        """Those that were not ended early last as long as they were made for."""
+        for reservation in self._open.values():
+            self._add(reservation, reservation.end_us)
+        self._open.clear()
+
+    def _begin(self, line: Line) -> None:
+        lint = self._record.lint
+        try:
+            found = attributes(line.text)
+            start, end = epoch_us(found, "start"), epoch_us(found, "end")
+            if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
+                raise ValueError("no start and end")
+            nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
+        except ValueError as error:
+            lint.drop(_UNREADABLE, line.file, line.number, f"{line.job}: {error}")
+            lint.doubt(_UNREADABLE_DOUBT, line.file, line.number, f"{line.job}: {error}")
+            return
+        known = self._open.get(line.job)
+        if known is not None and known.start_us == start:
+            lint.drop(_REASON, known.line.file, known.line.number, line.job)
+        elif known is not None:
+            self._add(known, known.end_us)
+        self._open[line.job] = _Reservation(start, end, nodes, line)
+
+    def _ending(self, reservation: _Reservation) -> Callable[[int], None]:
+        return lambda moment_us: self._add(reservation, min(moment_us, reservation.end_us))
+
+    def _add(self, one: _Reservation, end_us: int) -> None:
+        self._record.add_outage(
+            NodeState.RESERVED, one.start_us, end_us, one.nodes, file=one.line.file, line=one.line.number
+        )

@@ -8,7 +8,7 @@ from collections import Counter
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, no_timezone, settled, wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.fields import ABSENT_TIMES
 from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, short
 from bfreplay.errors import InputError

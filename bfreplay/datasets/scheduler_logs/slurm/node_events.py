@@ -10,7 +10,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.fields import duration_us, has_strange_word, node_state
 from bfreplay.datasets.scheduler_logs.slurm.psv import (

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.slurm import headless, node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
+from bfreplay.datasets.scheduler_logs.slurm import node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
-from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, short
+from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, known_rows, short
 from bfreplay.errors import InputError
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
@@ -93,7 +92,7 @@ def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
         return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := headless.known_rows(file)) is not None:
+    if (known := known_rows(file)) is not None:
         return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
     return None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import (
     RELATIVE,
     Candidates,
@@ -26,24 +26,26 @@ from bfreplay.datasets.scheduler_logs.slurm.fields import (
     seconds_us,
     whole,
 )
-from bfreplay.datasets.scheduler_logs.slurm.headless import COLUMNS, XDMOD_COLUMNS, known_rows
 from bfreplay.datasets.scheduler_logs.slurm.jobs import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import (
     BEFORE_HEADER,
     DELIMITERS,
     HOW,
+    SACCT_COLUMNS,
     TOO_FEW_CELLS,
     TOO_MANY_CELLS,
+    XDMOD_COLUMNS,
     Layout,
     check_names_once,
     drop_unreadable,
     header_of,
+    known_rows,
     short,
     text_lines,
 )
 from bfreplay.errors import InputError
 
-COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(COLUMNS)} > jobs.psv"
+COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
 """What to run on the cluster."""
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
@@ -56,7 +58,7 @@ _NEEDED = (
     ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
 )
 _USED = tuple(name for _, names in _NEEDED for name in names)
-_OF_SACCT = frozenset(name.lower() for name in (*COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
+_OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
 _HEAD_ROWS = 200
 

@@ -7,7 +7,7 @@ from typing import Any
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import Candidates, SlurmClock, ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.fields import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRow, JobRows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,14 @@ from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.local_times import named_zone
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.swf.extended import add_listed, n_listed
-from bfreplay.datasets.scheduler_logs.swf.header import NODES, START, ZONE, Header
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.machine import (
+    NODES,
     NOT_WHOLE,
     PARTLY_FILLED,
+    START,
+    ZONE,
+    Header,
     Machine,
     idle_share,
     machine_of,
@@ -45,6 +48,8 @@ _TOO_MANY = "more processors than a machine has"
 _PIECES, _CANCELLED = (2, 3, 4), 5
 _FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
 _ENOUGH_UNREADABLE = 1_000
+
+ANOTHER_NUMBER = "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
 
 
 class SwfLog:
@@ -270,3 +275,33 @@ def not_swf(log: SwfLog) -> InputError:
         expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",
         fix="check what wrote the file; `bfreplay ingest --help` lists the formats that can be read",
     )
+
+
+@lru_cache(maxsize=65_536)
+def nodes_of_list(text: str) -> tuple[str, ...]:
+    """Return the nodes of a list, each once, in order, without leading zeros."""
+    return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
+
+
+def n_listed(rows: Rows) -> NDArray[np.int64]:
+    """Return how many processors each row lists, ``(R,)``."""
+    return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)
+
+
+def add_listed(
+    record: ScheduleRecord,
+    rows: Rows,
+    kept: NDArray[np.int64],
+    key: NDArray[np.int64],
+    start_us: NDArray[np.int64],
+    end_us: NDArray[np.int64],
+    file: str,
+) -> None:
+    """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
+    listed = n_listed(rows)
+    for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+        line, processors = int(rows.line[i]), int(rows.processors[i])
+        if processors != listed[i]:
+            record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
+        nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
+        record.add_job(job, start, end, nodes, file=file, line=line)

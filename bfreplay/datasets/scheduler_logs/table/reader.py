@@ -6,30 +6,27 @@ from collections.abc import Mapping, Sequence
 
 from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.table.columns import Columns, plain
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
+from bfreplay.datasets.scheduler_logs.table.columns import Columns, check_mapping, plain, split_units
 from bfreplay.datasets.scheduler_logs.table.csv_rows import delimiter_of, first_line, names_in
-from bfreplay.datasets.scheduler_logs.table.examples import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
-from bfreplay.datasets.scheduler_logs.table.identity import Identities
-from bfreplay.datasets.scheduler_logs.table.jobs import RELATIVE_BEFORE_US, UNREADABLE, JobRows
-from bfreplay.datasets.scheduler_logs.table.mapping import check_mapping, split_units
+from bfreplay.datasets.scheduler_logs.table.jobs import RELATIVE_BEFORE_US, UNREADABLE, Identities, JobRows
 from bfreplay.datasets.scheduler_logs.table.open_tables import (
+    ParquetTable,
     Table,
     first_cells,
+    is_parquet,
     looks_like_count,
     open_table,
     rows_by_role,
 )
+from bfreplay.datasets.scheduler_logs.table.outage_file import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
 from bfreplay.datasets.scheduler_logs.table.outages import (
     OUTAGES_UNREADABLE,
     OutageRows,
     outage_column,
     outage_state,
 )
-from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
-from bfreplay.datasets.scheduler_logs.table.time_formats import READABLE_TIMES, how_to_read
-from bfreplay.datasets.scheduler_logs.table.times import Clock
+from bfreplay.datasets.scheduler_logs.table.times import READABLE_TIMES, Clock, how_to_read
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
