@@ -72,34 +72,19 @@ def refuse_event(
     """
     at = iso_utc(time_us)
     if problem == TWICE:
-        raise InputError(
-            f"node {node!r} has two rows at {at}",
-            file=file,
-            row=row,
-            column="node",
-            value=node,
-            expected="one row for each node and time: the state after everything that happened then",
-            fix="keep the last of the two rows",
-        )
-    if problem == IDLE_ALREADY:
-        raise InputError(
-            f"node {node!r} becomes idle at {at} but is idle already",
-            file=file,
-            row=row,
-            column=column,
-            value=value,
-            expected="a row that takes the node back between two rows that free it",
-            fix="drop the repeated row, or restore the missing one before it",
-        )
-    raise InputError(
-        f"node {node!r} is reclaimed at {at} but was never idle",
-        file=file,
-        row=row,
-        column=column,
-        value=value,
-        expected="nodes busy before their first row, then idle and not idle in turn",
-        fix="add the row in which the node became idle, or drop this one",
-    )
+        column, value = "node", node
+        sentence = f"node {node!r} has two rows at {at}"
+        expected = "one row for each node and time: the state after everything that happened then"
+        fix = "keep the last of the two rows"
+    elif problem == IDLE_ALREADY:
+        sentence = f"node {node!r} becomes idle at {at} but is idle already"
+        expected = "a row that takes the node back between two rows that free it"
+        fix = "drop the repeated row, or restore the missing one before it"
+    else:
+        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
+        expected = "nodes busy before their first row, then idle and not idle in turn"
+        fix = "add the row in which the node became idle, or drop this one"
+    raise InputError(sentence, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: int) -> InputError:

@@ -159,7 +159,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
         raise InputError(
             f"no job in this log ever held a node ({reasons})",
             file=example.file if example else None,
-            row=f"line {example.line}" if example and example.line else None,
+            row=example.row if example else None,
             value=example.value if example else None,
             expected="jobs with a start, an end and nodes",
             fix=_UNIT

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.lint import UNREADABLE, Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.batsim import (
     OTHER_NODE_TIME,
     SWITCHED_OFF,
-    UNREADABLE,
     BatsimReader,
     resources,
 )

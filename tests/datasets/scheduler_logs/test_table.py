@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.table import TableReader
 from bfreplay.datasets.scheduler_logs.table.csv_rows import rows_of
@@ -14,7 +15,6 @@ from bfreplay.datasets.scheduler_logs.table.jobs import (
     NO_JOB,
     OVER_WITHOUT_END,
     SEVERAL_TASKS,
-    UNREADABLE,
 )
 from bfreplay.datasets.scheduler_logs.table.times import AMBIGUOUS_CHOSEN, ZONE_WRONG
 from bfreplay.errors import InputError

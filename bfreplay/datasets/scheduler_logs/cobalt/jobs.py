@@ -12,7 +12,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.table.cells import count_in, is_missing, limit_us, span_us
-from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE, Identities
+from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, Identities
 from bfreplay.datasets.scheduler_logs.table.times import is_interval
 
 CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
@@ -65,14 +65,13 @@ class CobaltJobs:
         """Make an interval of a row, or count why not."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            self._lint.drop("a job of another machine", file, line, machine)
-            self._lint.doubt(OTHER_MACHINE, file, line, machine)
+            self._lint.leave_out("a job of another machine", file, line, machine, doubt=OTHER_MACHINE)
             return
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start, end = self._stamps.read(cells["START_TIMESTAMP"]), self._stamps.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._unreadable("a time that cannot be read", file, line, shown)
+            return self._lint.leave_out("a time that cannot be read", file, line, shown)
         if start is None:
             self._lint.drop("never started", file, line, shown)
             return
@@ -80,7 +79,7 @@ class CobaltJobs:
             count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._unreadable("a number of nodes that cannot be read", file, line, number)
+            return self._lint.leave_out("a number of nodes that cannot be read", file, line, number)
         elapsed = _elapsed(cells)
         interval = self._stamps.interval(start, end, elapsed, file, line)
         if isinstance(interval, str):
@@ -139,8 +138,7 @@ class CobaltJobs:
             self._lint.drop("a job without nodes", file, line, job)
             return
         if self._size is not None and held > self._size:
-            self._lint.drop("more nodes than the machine has", file, line, f"{held} nodes")
-            self._lint.doubt(TOO_LARGE, file, line, f"{held} nodes")
+            self._lint.leave_out("more nodes than the machine has", file, line, f"{held} nodes", doubt=TOO_LARGE)
             return
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
@@ -153,10 +151,6 @@ class CobaltJobs:
             if known is not None and known <= start_us:
                 break
             self.next_start[i] = start_us
-
-    def _unreadable(self, reason: str, file: str, line: int, value: object) -> None:
-        self._lint.drop(reason, file, line, value)
-        self._lint.doubt(UNREADABLE, file, line, value)
 
 
 def _count(cells: Mapping[str, str]) -> int | None:

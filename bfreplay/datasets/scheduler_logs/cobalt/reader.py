@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.cobalt.jobs import NO_LOCATION, CobaltJobs
 from bfreplay.datasets.scheduler_logs.cobalt.outages import CobaltOutages
@@ -17,7 +18,7 @@ from bfreplay.datasets.scheduler_logs.local_times import wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.scheduler_logs.table.csv_rows import check_text, first_line, names_in, rows_of, split
-from bfreplay.datasets.scheduler_logs.table.jobs import UNREADABLE, Identities
+from bfreplay.datasets.scheduler_logs.table.jobs import Identities
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
 
@@ -130,7 +131,13 @@ class CobaltReader:
                     add = _adder(kind, outages, jobs)
                     _read_one(file, layout, add, record)
         if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
-            raise _nothing(files, record)
+            raise record.lint.nothing_usable(
+                "no job in these files can be used",
+                "there are no rows",
+                file=files[0].name,
+                expected="jobs with START_TIMESTAMP, END_TIMESTAMP and NODES_USED",
+                fix=f"{_HOW}, as it is",
+            )
         jobs.finish()
         outages.close(jobs.next_start)
         if outages.left_out_us:
@@ -205,26 +212,11 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
             continue
         lint.read()
         if row.cells is None:
-            lint.drop("a row with another number of columns", file.name, row.line, row.text)
-            lint.doubt(doubt, file.name, row.line, row.text)
+            lint.leave_out("a row with another number of columns", file.name, row.line, row.text, doubt=doubt)
         elif layout.has_header and row.text == header:
             lint.drop("the header again", file.name, row.line, row.text)
         else:
             add(dict(zip(layout.names, row.cells, strict=True)), file.name, row.line)
-
-
-def _nothing(files: Sequence[LogFile], record: ScheduleRecord) -> InputError:
-    dropped = sorted(record.lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))
-    reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped[:3])
-    example = next((tally.examples[0] for _, tally in dropped if tally.examples), None)
-    return InputError(
-        "no job in these files can be used" + (f": {reasons}" if reasons else ": there are no rows"),
-        file=example.file if example is not None and example.file else files[0].name,
-        row=None if example is None or example.line is None else f"line {example.line}",
-        value=example.value if example is not None else "",
-        expected="jobs with START_TIMESTAMP, END_TIMESTAMP and NODES_USED",
-        fix=f"{_HOW}, as it is",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ _OPEN, _CLOSE = 1, 2
 _EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
 _TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
 _OTHER_TYPE = "other record type"
-_UNREADABLE_DOUBT = "rows that cannot be read were left out: their nodes look idle"
 _UNKNOWN_DOUBT = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
 _RESIZE_DOUBT = "jobs were resized while they ran: here they hold from their start what they held at their end"
 _ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
@@ -113,7 +112,7 @@ class _Reading:
             match = RECORD_START.match(one.text)
             fields = fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
-                self._unreadable("no record, or a quote in it is not closed", file, one.number, one.text)
+                self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
@@ -127,7 +126,7 @@ class _Reading:
                 else:
                     self._other(kind, file, one.number)
             except ValueError as error:
-                self._unreadable("fields that cannot be read", file, one.number, f"{kind}: {error}")
+                self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
 
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
         job = finish_of(fields)
@@ -147,8 +146,7 @@ class _Reading:
 
     def _other(self, kind: str, file: LogFile, number: int) -> None:
         if kind == "JOB_RESIZE":
-            self._lint.drop("resize of a job", file.name, number)
-            self._lint.doubt(_RESIZE_DOUBT, file.name, number)
+            self._lint.leave_out("resize of a job", file.name, number, doubt=_RESIZE_DOUBT)
         elif kind == "EVENT_ADRSV_FINISH":
             self._lint.drop("advance reservation", file.name, number)
             if self._wants_reservations:
@@ -202,15 +200,10 @@ class _Reading:
         try:
             nodes = self._record.node_ids(_checked((host,)))
         except ValueError as error:
-            self._lint.drop("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
-            self._lint.doubt(_UNREADABLE_DOUBT, file, number, f"HOST_CTRL: {error}")
+            self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
             return
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
-
-    def _unreadable(self, reason: str, file: LogFile, number: int, text: str) -> None:
-        self._lint.drop(reason, file.name, number, text)
-        self._lint.doubt(_UNREADABLE_DOUBT, file.name, number, text)
 
 
 def _checked(hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -240,8 +233,9 @@ def _other_file(file: LogFile) -> InputError:
 
 
 def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    largest = sorted(lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:4]
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "records of hosts only"
+    found = (
+        "; ".join(f"{reason}: {tally.count:,}" for reason, tally in lint.largest_drops(4)) or "records of hosts only"
+    )
     return InputError(
         "no run of a job can be made of this log",
         file=file.name,

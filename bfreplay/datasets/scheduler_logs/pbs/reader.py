@@ -26,7 +26,7 @@ from bfreplay.datasets.scheduler_logs.pbs.lines import (
     stamp_of,
     vnode_hosts,
 )
-from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, UNREADABLE_DOUBT, Runs
+from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, Runs
 from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
 from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.errors import InputError
@@ -125,7 +125,7 @@ def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, la
             lint.doubt(CUT_END_DOUBT, file.name, number, text)
         line = parsed_line(_complete(text) if is_cut else text, file.name, number)
         if line is None or not line.job.strip():
-            _unreadable(lint, _NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
             lint.doubt(ORDER_DOUBT, file.name, number, text[:19])
@@ -170,7 +170,7 @@ def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
     elif kind not in "SERADCTcsue":
         lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
     elif not is_job(line.job):
-        _unreadable(lint, _NO_JOB, line.file, line.number, f"{kind};{line.job}")
+        lint.leave_out(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
     elif "[]" in line.job:
         lint.drop("array parent", line.file, line.number, line.job)
     elif kind == "S":
@@ -183,11 +183,6 @@ def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
         runs.checkpoint(line)
     else:
         runs.give_back(line)
-
-
-def _unreadable(lint: Lint, reason: str, file: str, number: int, text: str) -> None:
-    lint.drop(reason, file, number, text)
-    lint.doubt(UNREADABLE_DOUBT, file, number, text)
 
 
 def _first_stamp(file: LogFile) -> int:
@@ -233,8 +228,7 @@ def _intervals(lint: Lint) -> int:
 
 
 def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    largest = sorted(lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:4]
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in lint.largest_drops(4))
     return InputError(
         "no run of a job can be made of this log",
         file=file.name,
@@ -289,8 +283,7 @@ class Reservations:
                 raise ValueError("no start and end")
             nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
         except ValueError as error:
-            lint.drop(_UNREADABLE, line.file, line.number, f"{line.job}: {error}")
-            lint.doubt(_UNREADABLE_DOUBT, line.file, line.number, f"{line.job}: {error}")
+            lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
             return
         known = self._open.get(line.job)
         if known is not None and known.start_us == start:

@@ -110,8 +110,7 @@ class StampClock:
         for one in waiting:
             moment = self._settled_moment(one, offset_us, after_us)
             if moment is None:
-                self._lint.drop(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job)
-                self._lint.doubt(_IMPOSSIBLE_DOUBT, one.line.file, one.line.number, one.line.job)
+                self._lint.leave_out(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job, doubt=_IMPOSSIBLE_DOUBT)
             else:
                 self._settled += 1
                 one.then(moment)

@@ -144,8 +144,7 @@ class SlurmClock:
             Several are possible, and ``dst_fold`` is ``"reject"``.
         """
         if not start or (end is not None and not end):
-            lint.drop(SKIPPED, self._file.name, line, shown)
-            lint.doubt(ZONE_DOUBT, self._file.name, line, shown)
+            lint.leave_out(SKIPPED, self._file.name, line, shown, doubt=ZONE_DOUBT)
             return None
         if len(start) == 1 and (end is None or len(end) == 1):
             return start[0], None if end is None else end[0]

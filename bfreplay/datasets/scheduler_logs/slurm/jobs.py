@@ -20,7 +20,6 @@ from bfreplay.datasets.scheduler_logs.slurm.fields import (
     WAITING_STATES,
     is_known_state,
 )
-from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
 from bfreplay.datasets.times import iso_utc
 
 NO_END = "finished jobs without an end were left out: their nodes look idle"
@@ -120,8 +119,7 @@ class JobRows:
             if is_waiting:
                 lint.drop("pending", file.name, line, row.shown)
             elif not has_no_nodes and nodes_text:
-                lint.drop("nodes, but no start", file.name, line, row.shown)
-                lint.doubt(NO_START, file.name, line, row.shown)
+                lint.leave_out("nodes, but no start", file.name, line, row.shown, doubt=NO_START)
             else:
                 lint.drop("never started", file.name, line, row.shown)
             return
@@ -132,8 +130,7 @@ class JobRows:
             elif row.end is None and row.state == "CONFIGURING":
                 lint.drop("its nodes are not assigned yet", file.name, line, row.shown)
             else:
-                lint.drop("ran, but without nodes", file.name, line, row.shown)
-                lint.doubt(NO_NODES, file.name, line, row.shown)
+                lint.leave_out("ran, but without nodes", file.name, line, row.shown, doubt=NO_NODES)
             return
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
@@ -143,12 +140,11 @@ class JobRows:
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                lint.drop("finished, but no end", file.name, line, row.shown)
-                lint.doubt(NO_END, file.name, line, row.shown)
+                lint.leave_out("finished, but no end", file.name, line, row.shown, doubt=NO_END)
                 return
         nodes = self._listed(row, file)
         if nodes is None and row.count is None:
-            drop_unreadable(lint, "neither a list nor a number of nodes", file, line, row.shown)
+            lint.leave_out("neither a list nor a number of nodes", file.name, line, row.shown)
             return
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
         settled = clock.settle(row.start, row.end, span_us, lint, line, row.shown)

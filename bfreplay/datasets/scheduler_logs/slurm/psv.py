@@ -10,7 +10,6 @@ from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.slurm.fields import (
     ABSENT_TIMES,
-    UNREADABLE,
     JobStepError,
     duration_us,
     is_known_state,
@@ -166,12 +165,6 @@ def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
 def short(text: str) -> str:
     """Return the beginning of a row, for messages."""
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
-
-
-def drop_unreadable(lint: Lint, reason: str, file: LogFile, line: int | None, value: object) -> None:
-    """Count a malformed row, which is a doubt too."""
-    lint.drop(reason, file.name, line, value)
-    lint.doubt(UNREADABLE, file.name, line, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     return InputError(
         f"no row of this log can be used ({found})",
         file=example.file if example is not None and example.file else file.name,
-        row=None if example is None or example.line is None else f"line {example.line}",
+        row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
         fix=_again(command),

@@ -37,7 +37,6 @@ from bfreplay.datasets.scheduler_logs.slurm.psv import (
     XDMOD_COLUMNS,
     Layout,
     check_names_once,
-    drop_unreadable,
     header_of,
     known_rows,
     short,
@@ -201,7 +200,7 @@ def _rows(
             lint.drop(BEFORE_HEADER, file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
-            drop_unreadable(lint, TOO_MANY_CELLS if many else TOO_FEW_CELLS, file, number, line)
+            lint.leave_out(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
         else:
             yield number, line, cells, columns
 
@@ -231,17 +230,17 @@ class _Columns:
             lint.drop("job step", file.name, line, text)
             return None
         except ValueError:
-            drop_unreadable(lint, "unreadable JobID", file, line, text)
+            lint.leave_out("unreadable JobID", file.name, line, text)
             return None
         times: list[Candidates | None] = []
         for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
             try:
                 times.append(clock.read(cells[index]) if index >= 0 else None)
             except RelativeTimeError:
-                drop_unreadable(lint, RELATIVE, file, line, text)
+                lint.leave_out(RELATIVE, file.name, line, text)
                 return None
             except ValueError:
-                drop_unreadable(lint, reason, file, line, text)
+                lint.leave_out(reason, file.name, line, text)
                 return None
         if times[0] is None and is_pending_array(job_id):
             lint.drop("pending array", file.name, line, text)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
@@ -30,7 +31,6 @@ from bfreplay.datasets.scheduler_logs.swf.rows import MOST_PROCESSORS, UNKNOWN, 
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
 WAIT_IS_ZERO = "jobs without a waiting time were taken to have started when they were submitted"
 IN_PIECES = (
@@ -141,8 +141,7 @@ class SwfLog:
         self.lint.read(len(block.unreadable))
         for line, reason in block.unreadable:
             text = block.text(line)
-            self.lint.drop(reason, self.file.name, line, text)
-            self.lint.doubt(UNREADABLE, self.file.name, line, text)
+            self.lint.leave_out(reason, self.file.name, line, text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -270,7 +269,7 @@ def not_swf(log: SwfLog) -> InputError:
     return InputError(
         "there is no row of the Standard Workload Format in this file",
         file=log.file.name,
-        row=None if example is None else f"line {example.line}",
+        row=example.row if example else None,
         value=None if example is None else example.value,
         expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",
         fix="check what wrote the file; `bfreplay ingest --help` lists the formats that can be read",

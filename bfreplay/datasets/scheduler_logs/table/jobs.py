@@ -29,7 +29,6 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes: which nodes is a rule's choice"
 ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are believed"
 ELAPSED_UNREADABLE = "running times that cannot be read: nothing confirms the start and the end beside them"
@@ -119,18 +118,22 @@ class JobRows:
         state = first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._left_out("job step", line, job)
+            return self._lint.drop("job step", self._file, line, job)
         if state in PENDING:
-            return self._left_out("never started (pending)", line, job)
+            return self._lint.drop("never started (pending)", self._file, line, job)
         try:
             start = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            return self._unreadable("a time that cannot be read", line, f"{shown(cells, 'start', 'end')}: {error}")
+            return self._lint.leave_out(
+                "a time that cannot be read", self._file, line, f"{shown(cells, 'start', 'end')}: {error}"
+            )
         try:
             elapsed = self._elapsed(cells, end, line)
         except (ValueError, OverflowError) as error:
-            return self._unreadable("a running time that cannot be read", line, f"{shown(cells, 'elapsed')}: {error}")
+            return self._lint.leave_out(
+                "a running time that cannot be read", self._file, line, f"{shown(cells, 'elapsed')}: {error}"
+            )
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
@@ -142,17 +145,20 @@ class JobRows:
                 and not state.startswith("cancel")
             ):
                 self._lint.doubt(NO_START, self._file, line, f"{job} {shown(cells, 'start', 'end')}")
-            return self._left_out("never started", line, job)
+            return self._lint.drop("never started", self._file, line, job)
         try:
             count = self._count(cells)
         except ValueError:
-            return self._unreadable(
-                "a number of nodes that cannot be read", line, shown(cells, "nodes", "node_count", "processors")
+            return self._lint.leave_out(
+                "a number of nodes that cannot be read",
+                self._file,
+                line,
+                shown(cells, "nodes", "node_count", "processors"),
             )
         slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, self._file, line, slack)
         if isinstance(interval, str):
-            return self._left_out(interval, line, shown(cells, "start", "end"))
+            return self._lint.drop(interval, self._file, line, shown(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, line)
         if state and is_node_word(state):
             self._lint.doubt(NODE_STATES, self._file, line, state)
@@ -169,11 +175,13 @@ class JobRows:
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:
-                    return self._unreadable("a list of nodes that cannot be read", line, f"{value}: {error}")
+                    return self._lint.leave_out(
+                        "a list of nodes that cannot be read", self._file, line, f"{value}: {error}"
+                    )
                 self._lint.doubt(LISTS_UNREADABLE, self._file, line, value)
         if not count and not text:
             self._lint.doubt(NO_NODES, self._file, line, job)
-            return self._left_out("a job without nodes", line, job)
+            return self._lint.drop("a job without nodes", self._file, line, job)
         if not job and "job" in self._has:
             self._lint.doubt(NO_JOB, self._file, line)
         self._clock.count(start, is_number(cells["start"]))
@@ -280,13 +288,6 @@ class JobRows:
         if match is None:
             return False
         return not match[2].isdigit() or match[1] == self._parent
-
-    def _left_out(self, reason: str, line: int, value: object) -> None:
-        self._lint.drop(reason, self._file, line, value)
-
-    def _unreadable(self, reason: str, line: int, value: object) -> None:
-        self._lint.drop(reason, self._file, line, value)
-        self._lint.doubt(UNREADABLE, self._file, line, value)
 
 
 def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:

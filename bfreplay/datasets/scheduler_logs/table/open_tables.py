@@ -169,8 +169,9 @@ def rows_by_role(
     for row in table.rows():
         lint.read()
         if row.cells is None:
-            lint.drop("a row with another number of columns", table.file.name, row.line, row.text)
-            lint.doubt(unreadable, table.file.name, row.line, row.text)
+            lint.leave_out(
+                "a row with another number of columns", table.file.name, row.line, row.text, doubt=unreadable
+            )
         elif table.is_header(row):
             lint.drop("the header again", table.file.name, row.line, row.text)
         elif table.is_padded:

@@ -118,7 +118,7 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
     return InputError(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         file=file.name,
-        row=None if example is None or example.line is None else f"line {example.line}",
+        row=example.row if example else None,
         value="" if example is None else example.value,
         expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
         fix=fix,
