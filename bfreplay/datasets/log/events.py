@@ -46,18 +46,6 @@ class NodeEvents:
         The files that are read on each pass, with their digests, for the record of a run.
     """
 
-    __slots__ = (
-        "_log_end_us",
-        "_log_start_us",
-        "_source",
-        "metadata",
-        "node_types",
-        "nodes",
-        "sources",
-        "window_end_us",
-        "window_start_us",
-    )
-
     def __init__(
         self,
         nodes: Sequence[str],
@@ -211,9 +199,7 @@ class NodeEvents:
                 expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
                 fix="choose a window inside the log",
             )
-        part = NodeEvents.__new__(NodeEvents)
-        for name in NodeEvents.__slots__:
-            setattr(part, name, getattr(self, name))
+        part = copy.copy(self)
         part.window_start_us, part.window_end_us = start_us, end_us
         return part
 

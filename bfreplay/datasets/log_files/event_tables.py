@@ -16,9 +16,9 @@ from bfreplay.datasets.arrow_columns import Column
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.passes import UNSET, time_runs_backwards
 from bfreplay.datasets.log.sources import RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
-from bfreplay.datasets.log.validation import UNSET, time_runs_backwards
 from bfreplay.datasets.times import iso_utc, parse_time_us
 from bfreplay.documents import Json, parse_json
 from bfreplay.errors import InputError

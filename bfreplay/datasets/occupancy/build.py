@@ -32,6 +32,7 @@ from bfreplay.datasets.occupancy.sweep import Outages, Plan
 from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, printable
+from bfreplay.wording import aligned
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
@@ -250,11 +251,5 @@ def spread_text(rows: Sequence[Spread]) -> str:
     for row in rows:
         lengths = ("-" if length is None else f"{length:,.0f}" for length in row.hole_length_s.values())
         cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.holes:,}", *lengths))
-    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
-    lines = [
-        line[0].ljust(widths[0])
-        + "".join(f"  {cell:>{width}}" for cell, width in zip(line[1:], widths[1:], strict=True))
-        for line in cells
-    ]
     title = "the same log under each rule: how much is idle is the same, how long holes are is not"
-    return "\n".join([title, *lines]) + "\n"
+    return "\n".join([title, *aligned(cells)]) + "\n"

@@ -119,6 +119,17 @@ class LogFile:
             if rest:
                 yield rest
 
+    def lines_with_ends(self) -> Iterator[tuple[int, str, bool]]:
+        """As ``lines``, only faster, and whether each line has its end: the last one may have been cut."""
+        number = 0
+        for block in self.blocks():
+            *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
+            for text in lines:
+                number += 1
+                yield number, text.rstrip("\r"), True
+            if rest:
+                yield number + 1, rest.rstrip("\r"), False
+
     def _opened(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
         start = raw.peek(8)

@@ -81,7 +81,7 @@ class CobaltJobs:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
             return self._lint.leave_out("a number of nodes that cannot be read", file, line, number)
         elapsed = _elapsed(cells)
-        interval = self._stamps.interval(start, end, elapsed, file, line)
+        interval = self._stamps.clock.interval(start, end, elapsed, file, line)
         if isinstance(interval, str):
             self._lint.drop(interval, file, line, shown)
             return

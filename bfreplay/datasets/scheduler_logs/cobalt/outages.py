@@ -115,7 +115,7 @@ class CobaltOutages:
         except ValueError:
             self._unreadable(f"{start} to {end}", file, line)
             return None
-        interval = self._stamps.interval(first, last, None, file, line)
+        interval = self._stamps.clock.interval(first, last, None, file, line)
         if isinstance(interval, str):
             self._lint.drop(interval, file, line, f"{start} to {end}")
             return None

@@ -29,18 +29,12 @@ _HOW = f"take ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz from {_ADDRESS}"
 class Kind(Enum):
     """What the rows of a file are."""
 
-    JOBS = "jobs"
-    STATUS = "machine status"
-    RESERVATIONS = "reservations"
+    JOBS = "alcf jobs"
+    STATUS = "alcf machine status"
+    RESERVATIONS = "cobalt reservations"
     MAINTENANCE = "maintenance periods"
 
 
-_FORMATS = {
-    Kind.JOBS: "alcf jobs",
-    Kind.STATUS: "alcf machine status",
-    Kind.RESERVATIONS: "cobalt reservations",
-    Kind.MAINTENANCE: "maintenance periods",
-}
 _OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
 _ROLE = "MACHINE_NAME"
 
@@ -94,14 +88,14 @@ class CobaltReader:
             layout = layout_of(file)
         except InputError:  # damaged: what it is cannot be seen
             return None
-        return None if layout is None else f"{_FORMATS[layout.kind]}: {layout.why}"
+        return None if layout is None else f"{layout.kind.value}: {layout.why}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read jobs, and what goes with them, of one machine."""
         layouts = [(file, _layout(file, options)) for file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
             raise InputError(
-                "there are no jobs in what was given: " + ", ".join(_FORMATS[layout.kind] for _, layout in layouts),
+                "there are no jobs in what was given: " + ", ".join(layout.kind.value for _, layout in layouts),
                 file=files[0].name,
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
@@ -117,19 +111,24 @@ class CobaltReader:
         record.timezone = stamps.zone
         outages = CobaltOutages(record, stamps, machine, size, options.reservations)
         identities = Identities(record.lint)
+        adders: dict[Kind, Add] = {
+            Kind.STATUS: outages.add_status,
+            Kind.MAINTENANCE: outages.add_maintenance,
+            Kind.RESERVATIONS: outages.add_reservation,
+        }
         jobs: CobaltJobs | None = None
         intervals = 0
         for kind in _OUTAGES_FIRST:
             if kind is Kind.JOBS:
                 open_starts = [start_us for start_us, _, _ in sorted(outages.open_ended)]
                 jobs = CobaltJobs(record, stamps, identities, machine, size, open_starts)
+                adders[kind] = jobs.add
                 intervals = record.lint.kept.get("job intervals", 0)
             for file, layout in layouts:
                 if layout.kind is kind:
                     identities.next_file()
-                    record.add_format(_FORMATS[kind])
-                    add = _adder(kind, outages, jobs)
-                    _read_one(file, layout, add, record)
+                    record.add_format(kind.value)
+                    _read_one(file, layout, adders[kind], record)
         if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
             raise record.lint.nothing_usable(
                 "no job in these files can be used",
@@ -144,17 +143,6 @@ class CobaltReader:
             hours = outages.left_out_us / 3_600_000_000
             record.lint.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
         record.lint.facts["time zone"] = stamps.evidence()
-
-
-def _adder(kind: Kind, outages: CobaltOutages, jobs: CobaltJobs | None) -> Add:
-    if kind is Kind.JOBS and jobs is not None:
-        return jobs.add
-    by_kind: Mapping[Kind, Add] = {
-        Kind.STATUS: outages.add_status,
-        Kind.MAINTENANCE: outages.add_maintenance,
-        Kind.RESERVATIONS: outages.add_reservation,
-    }
-    return by_kind[kind]
 
 
 def _layout(file: LogFile, options: ReadOptions) -> Layout:

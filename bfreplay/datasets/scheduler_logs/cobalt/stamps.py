@@ -40,7 +40,7 @@ class Stamps:
         self._is_given = options.timezone is not None
         self._lint = lint
         in_zone = ReadOptions(timezone=self.zone, dst_fold=options.dst_fold)
-        self._clock = Clock(in_zone, lint, export)
+        self.clock = Clock(in_zone, lint, export)
         self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
 
     def read(self, text: str) -> Wall | None:
@@ -53,16 +53,10 @@ class Stamps:
         """
         if is_missing(text):
             return None
-        time = self._clock.read(text)
+        time = self.clock.read(text)
         if not isinstance(time, Wall):
             raise ValueError("no stamp such as 2014-12-31 23:26:29")
         return time
-
-    def interval(
-        self, start: Wall, end: Wall | None, elapsed_us: int | None, file: str, line: int
-    ) -> tuple[int, int | None] | str:
-        """Start and end in UTC microseconds, or why there are none. ``InputError`` as of ``Clock.interval``."""
-        return self._clock.interval(start, end, elapsed_us, file, line)
 
     def saw_maintenance(self, start: Wall) -> None:
         """Remember when a maintenance period began, as evidence."""

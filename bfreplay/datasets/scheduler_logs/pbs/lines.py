@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from itertools import pairwise
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.hostlists import NO_NODES, expand_nodes
-from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.datasets.scheduler_logs.local_times import wall_clock_us
+from bfreplay.datasets.times import EPOCH
 
 US = 1_000_000
 _DAY_US = 86_400 * US
 
-_STAMP = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d", re.ASCII)
+_STAMP_LENGTH = len("MM/DD/YYYY HH:MM:SS")
 RECORD_START = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d;[A-Za-z];[^;]*(?:;|$)", re.ASCII)
 SERVER_LOG_START = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[0-9a-f]{4};", re.ASCII)
 _JOB = re.compile(r"\d+(?:\[\d*\]|-\d+)?(?:\.[\w.\-@:]+)?", re.ASCII)
@@ -64,22 +64,9 @@ def parsed_line(text: str, file: str, number: int) -> Line | None:
 
 def stamp_of(text: str) -> int | None:
     """Microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; ``None`` if it is not that."""
-    if not _STAMP.fullmatch(text):
+    if len(text) != _STAMP_LENGTH or text[2] != "/" or text[5] != "/" or text[10] != " ":
         return None
-    day, hour = _day_us(text[:10]), int(text[11:13])
-    if day is None or hour > 23:
-        return None
-    second = int(text[17:])
-    return None if second > 60 else day + (hour * 3600 + int(text[14:16]) * 60 + second) * US
-
-
-@lru_cache(maxsize=4_096)
-def _day_us(text: str) -> int | None:
-    try:
-        moment = datetime(int(text[6:]), int(text[:2]), int(text[3:5]), tzinfo=EPOCH.tzinfo)
-    except ValueError:
-        return None
-    return (moment - EPOCH) // MICROSECOND
+    return wall_clock_us(f"{text[6:10]}-{text[:2]}-{text[3:5]}{text[10:]}")
 
 
 def is_job(text: str) -> bool:

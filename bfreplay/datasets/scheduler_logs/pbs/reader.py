@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,13 +117,13 @@ class PbsReader:
 
 def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
     """Return the last text stamp, on the server's clock."""
-    for number, text, is_cut in _lines(file):
+    for number, text, is_whole in file.lines_with_ends():
         if not text.strip():
             continue
         lint.read()
-        if is_cut:
+        if not is_whole:
             lint.doubt(CUT_END_DOUBT, file.name, number, text)
-        line = parsed_line(_complete(text) if is_cut else text, file.name, number)
+        line = parsed_line(text if is_whole else _complete(text), file.name, number)
         if line is None or not line.job.strip():
             lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
@@ -132,18 +132,6 @@ def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, la
         last_us = line.stamp_us
         _take(line, lint, runs, reserved)
     return last_us
-
-
-def _lines(file: LogFile) -> Iterator[tuple[int, str, bool]]:
-    """Number from 1 and text of each line, and whether its end is missing."""
-    number = 0
-    for block in file.blocks():
-        *lines, rest = block.split(b"\n")
-        for line in lines:
-            number += 1
-            yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape"), False
-        if rest:
-            yield number + 1, rest.decode("utf-8", "surrogateescape"), True
 
 
 def _complete(text: str) -> str:

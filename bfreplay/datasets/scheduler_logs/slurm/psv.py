@@ -148,18 +148,11 @@ def check_names_once(layout: Layout, used: Sequence[str], file: LogFile) -> None
 
 def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
     """Number from 1 and text of each line that is not blank; a last line without its end is doubted."""
-    number, block = 0, b"\n"
-    for block in file.blocks():
-        lines = block.decode("utf-8", "surrogateescape").split("\n")
-        if not lines[-1]:
-            lines.pop()
-        for line in lines:
-            number += 1
-            text = line.rstrip("\r")
-            if text and not text.isspace():
-                yield number, text
-    if not block.endswith(b"\n"):
-        lint.doubt(CUT_END, file.name, number)
+    for number, text, is_whole in file.lines_with_ends():
+        if text and not text.isspace():
+            yield number, text
+        if not is_whole:
+            lint.doubt(CUT_END, file.name, number)
 
 
 def short(text: str) -> str:
@@ -222,7 +215,8 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
         pass
     except ValueError:
         return False
-    return all(check(found[name]) for name, check in _CHECKS.items() if name in found)
+    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    return all(value is not None and value is not False for value in values)
 
 
 def _is_time(text: str) -> bool:
@@ -232,21 +226,13 @@ def _is_time(text: str) -> bool:
     )
 
 
-def _is_whole(text: str) -> bool:
-    return whole(text) is not None
-
-
-def _is_duration(text: str) -> bool:
-    return duration_us(text) is not None
-
-
 def _is_state(text: str) -> bool:
     return is_known_state(job_state(text))
 
 
-_CHECKS: dict[str, Callable[[str], bool]] = {
+_CHECKS: dict[str, Callable[[str], int | None]] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
-    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), _is_whole),
-    **dict.fromkeys(("elapsed", "suspended"), _is_duration),
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
+    **dict.fromkeys(("elapsed", "suspended"), duration_us),
     "state": _is_state,
 }

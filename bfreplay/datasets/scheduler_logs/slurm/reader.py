@@ -161,22 +161,18 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
 
 
 def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
-    command = next(
-        text
-        for kind, text in (
-            ("sacct", sacct.COMMAND),
-            ("json", sacct_json.COMMAND),
-            ("events", node_events.EVENT_COMMAND),
-            ("sinfo", sinfo.COMMAND),
-        )
-        if kinds[kind]
-    )
+    commands = {
+        "sacct": sacct.COMMAND,
+        "json": sacct_json.COMMAND,
+        "events": node_events.EVENT_COMMAND,
+        "sinfo": sinfo.COMMAND,
+    }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
         return _no_jobs(file, n_rows)
+    command = next(text for kind, text in commands.items() if kinds[kind])
+    fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
-        return InputError(
-            "the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=_again(command)
-        )
+        return InputError("the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
     found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
@@ -186,7 +182,7 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
-        fix=_again(command),
+        fix=fix,
     )
 
 
@@ -198,10 +194,6 @@ def _no_jobs(file: LogFile, n_rows: int) -> InputError:
         expected="jobs too: outages alone say nothing about idle nodes",
         fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
     )
-
-
-def _again(command: str) -> str:
-    return f"check the period and the columns; run this on your cluster: {command}"
 
 
 def _shown(names: Sequence[str]) -> str:

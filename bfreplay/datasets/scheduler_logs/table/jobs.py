@@ -22,8 +22,7 @@ from bfreplay.datasets.scheduler_logs.table.cells import (
     span_us,
     unit_in_name,
 )
-from bfreplay.datasets.scheduler_logs.table.node_lists import NodeLists
-from bfreplay.datasets.scheduler_logs.table.outages import is_node_word
+from bfreplay.datasets.scheduler_logs.table.outages import NodeLists, is_node_word
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall, is_interval, is_number
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Cell
