@@ -78,8 +78,6 @@ class CurveShelf:
         Whether laws in the files may be code to import, ``package.module:Class``.
     """
 
-    __slots__ = ("_curves", "_laws", "allow_code")
-
     def __init__(self, *, allow_code: bool = False) -> None:
         self.allow_code = allow_code
         self._laws: dict[tuple[type[Law], tuple[float, ...], tuple[int, int] | None], Law | MeasuredLaw] = {}

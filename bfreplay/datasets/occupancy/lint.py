@@ -144,6 +144,12 @@ class Lint:
             fix=fix,
         )
 
+    def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
+        """Return the error for a log without any run of a job."""
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops(4))
+        problem = "no run of a job can be made of this log"
+        return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
+
     def refuse_doubts(self) -> None:
         """Raise ``InputError`` if there are doubts (``--strict``)."""
         if not self.doubts:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -117,10 +117,9 @@ def read_log(
         record.give_inventory(read_inventory(inventory), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
-    with (
-        OpenedLog([Path(path) for path in paths], count) as opened,
-        _opened_if_any([Path(path) for path in outages], count) as outage_files,
-    ):
+    with OpenedLog([Path(path) for path in paths], count) as opened, ExitStack() as stack:
+        outage_paths = [Path(path) for path in outages]
+        outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
         total = opened.n_bytes + sum(file.size for file in outage_files)
         for file in opened.files:
             refuse_events(file)
@@ -143,18 +142,9 @@ def read_log(
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.lint.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
-    beside = [Path(path) for path in outages] + ([] if inventory is None else [inventory])
+    beside = outage_paths + ([] if inventory is None else [inventory])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, chosen.name, sources, tuple(why))
-
-
-@contextmanager
-def _opened_if_any(paths: Sequence[Path], count: Callable[[int], None]) -> Iterator[list[LogFile]]:
-    if not paths:
-        yield []
-        return
-    with OpenedLog(paths, count) as opened:
-        yield opened.files
 
 
 def ingest(

@@ -90,7 +90,6 @@ class LogReader(Protocol):
 
         Looks at ``file.head()`` only. Never raises for content that is something else.
         """
-        ...
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read ``files`` (one or several, of any kinds that the scheduler writes, in any order) into ``record``.
@@ -102,4 +101,3 @@ class LogReader(Protocol):
         InputError
             The files cannot be used, naming file and line, what was expected, and how to go on.
         """
-        ...

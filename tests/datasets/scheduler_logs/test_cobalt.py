@@ -10,7 +10,6 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import MISMATCH
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.cobalt import CobaltReader
 from bfreplay.datasets.scheduler_logs.cobalt.jobs import (
     BLOCK_DIFFERS,
     CUT,
@@ -20,7 +19,7 @@ from bfreplay.datasets.scheduler_logs.cobalt.jobs import (
     location_of,
 )
 from bfreplay.datasets.scheduler_logs.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
-from bfreplay.datasets.scheduler_logs.cobalt.reader import RAW_JOB_COLUMNS
+from bfreplay.datasets.scheduler_logs.cobalt.reader import RAW_JOB_COLUMNS, CobaltReader
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import ZONE_UNLIKELY
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, SEVERAL_TASKS

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
@@ -76,13 +75,26 @@ class LsfReader:
         """
         for file in files:
             if not _types_in_head(file):
-                raise _other_file(file)
+                raise InputError(
+                    "this is neither LSF's lsb.acct nor its lsb.events",
+                    file=file.name,
+                    row="line 1",
+                    value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+                    expected=_EXPECTED,
+                    fix=f"leave this file out, or run this on your cluster: {EXPORT}",
+                )
         reading = _Reading(record, options)
         kept = record.lint.kept.get("job intervals", 0)
         for file in files:
             reading.read(file)
         if record.lint.kept.get("job intervals", 0) == kept:
-            raise _nothing_usable(files[0], record.lint)
+            raise record.lint.no_runs(
+                "records of hosts only",
+                file=files[0].name,
+                expected=_EXPECTED,
+                fix="lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: "
+                f"{EXPORT}",
+            )
         has_control = reading.close_hosts()
         record.add_format("lsf lsb.acct")
         if has_control:
@@ -218,28 +230,3 @@ def _types_in_head(file: LogFile) -> list[str]:
     matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []
-
-
-def _other_file(file: LogFile) -> InputError:
-    line = next((line for line in file.head_lines() if line.strip()), "")
-    return InputError(
-        "this is neither LSF's lsb.acct nor its lsb.events",
-        file=file.name,
-        row="line 1",
-        value=line[:120],
-        expected=_EXPECTED,
-        fix=f"leave this file out, or run this on your cluster: {EXPORT}",
-    )
-
-
-def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    found = (
-        "; ".join(f"{reason}: {tally.count:,}" for reason, tally in lint.largest_drops(4)) or "records of hosts only"
-    )
-    return InputError(
-        "no run of a job can be made of this log",
-        file=file.name,
-        value=found,
-        expected=_EXPECTED,
-        fix=f"lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: {EXPORT}",
-    )

@@ -108,7 +108,12 @@ class PbsReader:
         if last_us is not None:
             _stamp_end(record, clock, last_us)
         if _intervals(lint) == kept:
-            raise _nothing_usable(files[order[0]], lint)
+            raise lint.no_runs(
+                "",
+                file=files[order[0]].name,
+                expected="S and E records with start=, end= and exec_host=",
+                fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+            )
         record.add_format("pbs accounting")
         if options.timezone is not None:
             record.timezone = options.timezone
@@ -213,17 +218,6 @@ def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
 
 def _intervals(lint: Lint) -> int:
     return lint.kept.get("job intervals", 0)
-
-
-def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in lint.largest_drops(4))
-    return InputError(
-        "no run of a job can be made of this log",
-        file=file.name,
-        value=found,
-        expected="S and E records with start=, end= and exec_host=",
-        fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
-    )
 
 
 @dataclass(frozen=True, slots=True)

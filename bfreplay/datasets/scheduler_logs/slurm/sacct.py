@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -255,9 +255,9 @@ class _Columns:
             job_state(cells[self.state]),
             times[0],
             times[1],
-            self._elapsed_us(cells),
+            self._span_us(cells, self.elapsed_raw, seconds_us, self.elapsed),
             duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
-            self._limit_us(cells),
+            self._span_us(cells, self.limit_raw, minutes_us, self.limit),
             count,
             nodes,
             cells[self.cluster] if self.cluster >= 0 else None,
@@ -269,14 +269,7 @@ class _Columns:
             self.end >= 0,
         )
 
-    def _elapsed_us(self, cells: list[str]) -> int | None:
-        elapsed_us = seconds_us(cells[self.elapsed_raw]) if self.elapsed_raw >= 0 else None
-        if elapsed_us is None and self.elapsed >= 0:
-            elapsed_us = duration_us(cells[self.elapsed])
-        return elapsed_us
-
-    def _limit_us(self, cells: list[str]) -> int | None:
-        limit_us = minutes_us(cells[self.limit_raw]) if self.limit_raw >= 0 else None
-        if limit_us is None and self.limit >= 0:
-            limit_us = duration_us(cells[self.limit])
-        return limit_us
+    def _span_us(self, cells: list[str], raw: int, read: Callable[[str], int | None], other: int) -> int | None:
+        """Microseconds in the cell ``raw``, as ``read`` has it, or else in the cell ``other``."""
+        span_us = read(cells[raw]) if raw >= 0 else None
+        return duration_us(cells[other]) if span_us is None and other >= 0 else span_us

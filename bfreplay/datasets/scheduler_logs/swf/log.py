@@ -45,6 +45,7 @@ EPOCHS_FROM_S = 500_000_000
 _US = 1_000_000
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
+_Ints = NDArray[np.int64]
 _PIECES, _CANCELLED = (2, 3, 4), 5
 _FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
 _ENOUGH_UNREADABLE = 1_000
@@ -185,7 +186,7 @@ class SwfLog:
         self.n_kept += len(kept)
         key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if rows.node_lists:
-            add_listed(self.record, rows, kept, key[kept], start_us[kept], end_us[kept], self.file.name)
+            self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
             self.record.add_format("swf with node lists")
             n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
             if n_nodes:
@@ -197,7 +198,17 @@ class SwfLog:
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
-    def _processors(self, rows: Rows) -> NDArray[np.int64]:
+    def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
+        """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
+        record, listed, file = self.record, n_listed(rows), self.file.name
+        for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+            line, processors = int(rows.line[i]), int(rows.processors[i])
+            if processors != listed[i]:
+                record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
+            nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
+            record.add_job(job, start, end, nodes, file=file, line=line)
+
+    def _processors(self, rows: Rows) -> _Ints:
         """Processors held; those requested where the log has none for a job that was not cancelled."""
         if rows.node_lists:
             return n_listed(rows)
@@ -282,25 +293,6 @@ def nodes_of_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
 
 
-def n_listed(rows: Rows) -> NDArray[np.int64]:
+def n_listed(rows: Rows) -> _Ints:
     """Return how many processors each row lists, ``(R,)``."""
     return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)
-
-
-def add_listed(
-    record: ScheduleRecord,
-    rows: Rows,
-    kept: NDArray[np.int64],
-    key: NDArray[np.int64],
-    start_us: NDArray[np.int64],
-    end_us: NDArray[np.int64],
-    file: str,
-) -> None:
-    """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
-    listed = n_listed(rows)
-    for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
-        line, processors = int(rows.line[i]), int(rows.processors[i])
-        if processors != listed[i]:
-            record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
-        nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
-        record.add_job(job, start, end, nodes, file=file, line=line)
