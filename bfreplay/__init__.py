@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
     from bfreplay.datasets.occupancy.rules import OccupancyRules
     from bfreplay.datasets.scheduler_logs.ingest import ingest
-    from bfreplay.datasets.scheduler_logs.options import ReadOptions
+    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
     from bfreplay.experiments.regret import regret
     from bfreplay.experiments.run_comparison import compare_runs
@@ -107,7 +107,7 @@ _MODULE_OF = {
     "OutputExistsError": "bfreplay.errors",
     "Policy": "bfreplay.policies",
     "PolicyState": "bfreplay.policies",
-    "ReadOptions": "bfreplay.datasets.scheduler_logs.options",
+    "ReadOptions": "bfreplay.datasets.scheduler_logs.reader",
     "ReplaySettings": "bfreplay.replay",
     "RunOptions": "bfreplay.experiments.run_options",
     "RunResult": "bfreplay.replay",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bfreplay import checks
 from bfreplay.campaigns.campaign import KINDS, NAS, TrialModel
 from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import CurveShelf
 from bfreplay.datasets.job_files.rows import JobRows
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.documents import Cell

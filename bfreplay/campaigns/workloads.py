@@ -17,7 +17,7 @@ _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a dri
 
 _GENERATOR = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?P<call>\([^()]*\)?)?\s*")
 
-JOB_GENERATORS: Mapping[str, str] = {"gavel": "bfreplay.datasets.gavel.named:jobs_named"}
+JOB_GENERATORS: Mapping[str, str] = {"gavel": "bfreplay.datasets.gavel.made_up:jobs_named"}
 """Name of a generated job set -> ``"module:function"`` that makes it of its text, ``gavel(n=1000)``, and the curves."""
 
 JOB_SOURCES = Registry(
@@ -39,7 +39,7 @@ def load_workload(
     jobs
         A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table),
         ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
-        ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.datasets.gavel.named``).
+        ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.datasets.gavel.made_up``).
     curves
         Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel,
         ``sample`` for made-up ones.

@@ -125,7 +125,7 @@ def _write(built: list[Any], outputs: list[Path], force: bool) -> None:
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
-    from bfreplay.datasets.occupancy.spread import measured
+    from bfreplay.datasets.occupancy.build import measured
 
     document: dict[str, Any] = {
         **built[0].events.metadata.notes["ingest"],
@@ -138,8 +138,8 @@ def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[st
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
+    from bfreplay.datasets.occupancy.build import measured, spread_text
     from bfreplay.datasets.occupancy.report_text import render
-    from bfreplay.datasets.occupancy.spread import measured, spread_text
 
     text = render(built[0], reader)
     if is_spread:

@@ -111,7 +111,7 @@ rule_options = adding(_RULES)
 
 def read_options(given: dict[str, Any]) -> Any:
     """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
-    from bfreplay.datasets.scheduler_logs.options import ReadOptions
+    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 
     columns, mapping = given.pop("columns"), {}
     for text in given.pop("mapping"):

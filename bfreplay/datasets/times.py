@@ -116,36 +116,19 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
 
 def time_error(value: Any, reason: str, *, file: Any, row: int | str | None, column: str) -> InputError:
     """Return the error for a time that cannot be read."""
+    expected = EXPECTED_TIME
     if "finer" in reason:
-        return InputError(
-            "a time is finer than a microsecond",
-            file=file,
-            row=row,
-            column=column,
-            value=value,
-            expected="times that are whole microseconds",
-            fix="round the times to microseconds",
+        problem = "a time is finer than a microsecond"
+        expected, fix = "times that are whole microseconds", "round the times to microseconds"
+    elif reason == _NOT_A_NUMBER:
+        problem = (
+            "a time is nan, which is no number: it is missing, or something that made the table could not compute it"
         )
-    if reason == _NOT_A_NUMBER:
-        return InputError(
-            "a time is nan, which is no number: it is missing, or something that made the table could not compute it",
-            file=file,
-            row=row,
-            column=column,
-            value=value,
-            expected=EXPECTED_TIME,
-            fix="fill in the time, or drop the row",
-        )
-    unit = _unit_hint(value)
-    return InputError(
-        f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}",
-        file=file,
-        row=row,
-        column=column,
-        value=value,
-        expected=EXPECTED_TIME,
-        fix="correct the value, or convert the column to UTC times" if unit is None else unit,
-    )
+        fix = "fill in the time, or drop the row"
+    else:
+        problem = f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}"
+        fix = _unit_hint(value) or "correct the value, or convert the column to UTC times"
+    return InputError(problem, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def _unit_hint(value: Any) -> str | None:

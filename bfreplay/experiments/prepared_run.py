@@ -12,7 +12,7 @@ from bfreplay import defaults
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.log.with_types import with_node_types
+from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import parsed_prices

@@ -9,8 +9,8 @@ from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workl
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
 from bfreplay.datasets.located import located
+from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.log.with_types import with_node_types
 from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfreplay.bounds import Kind, reason_without_bound, upper_bound
-from bfreplay.datasets.log.with_types import with_node_types
+from bfreplay.datasets.log.events import with_node_types
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import regret
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Policy, Round, Trigger

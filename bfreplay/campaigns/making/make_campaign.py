@@ -14,8 +14,7 @@ from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.checks import near_name, whole
-from bfreplay.datasets.job_files.curve_points import inline_text, points_of
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
 from bfreplay.datasets.synthetic.jobs import FAMILIES, rate_samples_per_s

@@ -2,10 +2,8 @@
 
 from bfreplay.datasets.gavel.generated import generated_jobs
 from bfreplay.datasets.gavel.made_up import sample_throughputs
-from bfreplay.datasets.gavel.throughputs import ThroughputTable, read_throughputs
-from bfreplay.datasets.gavel.throughputs_writer import write_throughputs
-from bfreplay.datasets.gavel.trace import read_trace
-from bfreplay.datasets.gavel.trace_writer import write_trace
+from bfreplay.datasets.gavel.throughputs import ThroughputTable, read_throughputs, write_throughputs
+from bfreplay.datasets.gavel.trace import read_trace, write_trace
 
 __all__ = [
     "ThroughputTable",

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import dataclass
 from random import Random
 
 from bfreplay import checks
-from bfreplay.datasets.gavel.job_types import JOB_TYPES, JobType
 from bfreplay.datasets.gavel.throughputs import ThroughputTable
 from bfreplay.datasets.gavel.typed_curves import TypedCurves
 from bfreplay.workload import JobSet
+
+
+@dataclass(frozen=True, slots=True)
+class JobType:
+    """What is trained, and whether it can run on several nodes at once."""
+
+    name: str
+    is_distributed: bool
+
+
+# model, batch sizes (none: the name has none), is it distributed; the order decides what a seed draws
+_MODELS: tuple[tuple[str, tuple[int, ...], bool], ...] = (
+    ("ResNet-18", (16, 32, 64, 128, 256), True),
+    ("ResNet-50", (16, 32, 64, 128), True),
+    ("Transformer", (16, 32, 64, 128, 256), True),
+    ("LM", (5, 10, 20, 40, 80), True),
+    ("Recommendation", (512, 1024, 2048, 4096, 8192), False),
+    ("A3C", (), False),
+    ("CycleGAN", (), False),
+)
+
+JOB_TYPES: tuple[JobType, ...] = tuple(
+    JobType(f"{model} (batch size {batch_size})" if batch_size else model, is_distributed)
+    for model, batch_sizes, is_distributed in _MODELS
+    for batch_size in (batch_sizes or (0,))
+)
+"""All 26."""
+
 
 # each kind of chance has a generator of its own, seeded beside the others; two more are the scheduler's
 _JOB_SEED, _ARRIVAL_SEED, _SLO_SEED = 2, 3, 6

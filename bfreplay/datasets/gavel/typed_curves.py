@@ -44,8 +44,6 @@ class TypedCurves:
         Jobs run on any number of nodes between the least and the most that was measured, instead of on their own.
     """
 
-    __slots__ = ("_elastic", "_known", "_table")
-
     def __init__(self, table: ThroughputTable, *, elastic: bool) -> None:
         self._table = table
         self._elastic = elastic

@@ -9,11 +9,10 @@ import numpy as np
 from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.holes import CensoredHoles, hole_bins, hole_spectrum, longer_holes
-from bfreplay.datasets.idleness.longest import longest_holes
-from bfreplay.datasets.idleness.observe import Observed, observe
+from bfreplay.datasets.idleness.observe import Observed, longest_holes, observe
+from bfreplay.datasets.idleness.pool import widths
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
-from bfreplay.datasets.idleness.widths import widths
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.holes import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
-from bfreplay.datasets.idleness.longest import LongestHole
-from bfreplay.datasets.idleness.pool import Timeline
+from bfreplay.datasets.idleness.observe import LongestHole
+from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, named
 from bfreplay.datasets.idleness.week import Week
-from bfreplay.datasets.idleness.widths import Width
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Json, picked

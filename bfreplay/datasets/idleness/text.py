@@ -8,17 +8,25 @@ from itertools import pairwise
 
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
-from bfreplay.datasets.idleness.quantiles import PERCENTS
-from bfreplay.datasets.idleness.sentences import cell, days, hours, sentences, span
+from bfreplay.datasets.idleness.holes import LongerHoles
+from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
-from bfreplay.wording import count
+from bfreplay.wording import aligned, amount, count
 
 WIDTH = 100
 """Columns that no line exceeds, unless a name of the log's own is longer."""
 
 _BAR_WIDTH = 24
 _NAMES_WIDTH = 74
+
+HEADLINE_S = 600
+"""The first length of a hole that the paragraph speaks of; the second is an hour."""
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_DAY_NAMES = dict(
+    zip(WEEKDAYS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), strict=True)
+)
 
 
 def render(idleness: Idleness) -> str:
@@ -79,30 +87,34 @@ def _throughout(it: Idleness) -> str:
 def _longest_table(it: Idleness) -> list[list[str]]:
     """Of nodes that are not idle all the time; no table where there is no hole."""
     holes = [each for each in it.longest_holes if each.cut != "both"]
-    rows = [("longest holes, one a node", ["from", "to", "length", "cut by the window"])]
+    rows: list[tuple[str, ...]] = [("longest holes, one a node", "from", "to", "length", "cut by the window")]
     for each in holes:
         edges = [iso_utc(each.start_us), iso_utc(each.end_us)]
-        rows.append((each.node, [*edges, span(each.length_s), "-" if each.cut is None else f"at its {each.cut}"]))
-    return [_aligned(rows)] if holes else []
+        rows.append((each.node, *edges, span(each.length_s), "-" if each.cut is None else f"at its {each.cut}"))
+    return [aligned(rows)] if holes else []
 
 
 def _longer_table(it: Idleness) -> list[str]:
-    rows = [("holes longer than", ["count", "node-hours", "share of idle", "mean nodes", "share in cut holes"])]
+    rows: list[tuple[str, ...]] = [
+        ("holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes")
+    ]
     for each in it.longer_holes:
         cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
-        rows.append((each.label, [*cells, cell(each.mean_nodes), f"{each.cut_share:.1%}"]))
-    return _aligned(rows)
+        rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.cut_share:.1%}"))
+    return aligned(rows)
 
 
 def _width_table(it: Idleness) -> list[str]:
-    rows = [("idle at once", ["share of time", "stretches", "mean", "median", "longest", "cut by the window"])]
+    rows: list[tuple[str, ...]] = [
+        ("idle at once", "share of time", "stretches", "mean", "median", "longest", "cut by the window")
+    ]
     for each in it.widths:
         lengths = ["-", "-", "-"]
         if each.mean_s is not None and each.median_s is not None:
             lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
         name = f"at least {each.nodes:,}"
-        rows.append((name, [f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.cut)]))
-    return _aligned(rows)
+        rows.append((name, f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.cut)))
+    return aligned(rows)
 
 
 def _hour_table(it: Idleness) -> list[str]:
@@ -111,14 +123,14 @@ def _hour_table(it: Idleness) -> list[str]:
     head = f"mean idle nodes by hour of the day and weekday ({_zone(it.week)})"
     in_window = [[mean is not None for mean in means] for means in (it.week.by_weekday, it.week.by_hour)]
     days_in, hours_in = ([k for k, covered in enumerate(each) if covered] for each in in_window)
-    rows = [("", [*(WEEKDAYS[day] for day in days_in), "all days"])]
+    rows = [("", *(WEEKDAYS[day] for day in days_in), "all days")]
     for hour in hours_in:
         cells = [*(it.week.mean[day][hour] for day in days_in), it.week.by_hour[hour]]
-        rows.append((_hours(hour, hour + 1), [cell(n) for n in cells]))
-    rows.append(("all hours", [cell(n) for n in (*(it.week.by_weekday[day] for day in days_in), it.mean_idle_nodes)]))
+        rows.append((_hours(hour, hour + 1), *map(cell, cells)))
+    rows.append(("all hours", *(cell(it.week.by_weekday[day]) for day in days_in), cell(it.mean_idle_nodes)))
     missing = [WEEKDAYS[day] for day in range(7) if day not in days_in]
     missing += [_hours(first, last) for first, last in _gaps(hours_in)]
-    return [head, *_aligned(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
+    return [head, *aligned(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
 
 
 def _hours(first: int, last: int) -> str:
@@ -138,12 +150,12 @@ def _zone(week: Week) -> str:
 
 def _burst_table(it: Idleness) -> list[str]:
     shares = [f"{above}/{below}" for above, below in BURST_SHARES]
-    rows = [("changes a day", ["all", *(f">= {share} of the idle" for share in shares)])]
+    rows = [("changes a day", "all", *(f">= {share} of the idle" for share in shares))]
     per_day = 86_400 / it.duration_s
     for what, of in (("reclaims", it.reclaim_bursts), ("joins", it.join_bursts)):
-        rows.append((what, [cell(of.count * per_day), *(cell(each.per_day) for each in of.large)]))
-        rows.append((f"  mean nodes of {what}", [cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)]))
-    return _aligned(rows)
+        rows.append((what, cell(of.count * per_day), *(cell(each.per_day) for each in of.large)))
+        rows.append((f"  mean nodes of {what}", cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)))
+    return aligned(rows)
 
 
 def _quantile_table(it: Idleness) -> list[str]:
@@ -159,25 +171,172 @@ def _quantile_table(it: Idleness) -> list[str]:
         bursts("nodes joining", it.join_bursts),
         bursts("nodes reclaimed", it.reclaim_bursts),
     ]
-    return _aligned([("quantiles", [f"{p} %" for p in PERCENTS]), *((name, v or ["-"] * 7) for name, v in rows)])
+    head = ("quantiles", *(f"{p} %" for p in PERCENTS))
+    return aligned([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
 
 
 def _hole_table(it: Idleness) -> list[str]:
     node_us = sum(b.node_us for b in it.hole_bins)
-    rows: list[tuple[str, list[str]]] = [("complete holes", ["count", "", "node-hours", ""])]
+    rows: list[tuple[str, ...]] = [("complete holes", "count", "", "node-hours", "")]
     bars = ["share of node-hours"]
     for b in it.hole_bins:
         share = b.node_us / node_us if node_us else 0.0
         count_share = b.count / it.holes if it.holes else 0.0
-        rows.append((b.label, [f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}"]))
+        rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}"))
         bars.append("#" * round(share * _BAR_WIDTH))
-    return [f"{line}  {bar}".rstrip() for line, bar in zip(_aligned(rows), bars, strict=True)]
+    return [f"{line}  {bar}".rstrip() for line, bar in zip(aligned(rows), bars, strict=True)]
 
 
-def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    name_width = max(len(name) for name, _ in rows)
-    widths = [max(len(cell) for cell in column) for column in zip(*(cells for _, cells in rows), strict=True)]
-    return [
-        f"{name:<{name_width}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for name, cells in rows
+def sentences(it: Idleness) -> list[str]:
+    """How much is idle, in how long holes, how wide, how bursty, and when."""
+    if not it.idle_node_us:
+        nodes = (
+            "The only node is never idle" if it.n_nodes == 1 else f"None of {it.n_nodes:,} nodes is idle at any time"
+        )
+        return [f"{nodes} in {days(it.duration_s)}."]
+    mean = few(it.mean_idle_nodes)
+    said = [
+        f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
+        f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
+        *_oversubscribed(it),
+        _length(it),
+        _breadth(it),
     ]
+    if it.reclaims:
+        said.append(_reclaims(it))
+    when = _when(it)
+    return [*said, when] if when else said
+
+
+def _oversubscribed(it: Idleness) -> list[str]:
+    """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
+    hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]
+    if not hours_by_rule:
+        return []
+    least, most = (few(value * _HOUR_S / it.duration_s) for value in (min(hours_by_rule), max(hours_by_rule)))
+    if least == most:
+        return []
+    return [
+        "Depending on how jobs that need more nodes than are free are treated (--over-capacity), "
+        f"{least} to {most} nodes are idle."
+    ]
+
+
+def _length(it: Idleness) -> str:
+    by_length = {each.over_s: each for each in it.longer_holes}
+    short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
+    these = "this" if hours(it.idle_node_hours) == "1" else "these"
+    text = (
+        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in holes longer than "
+        f"{short.label}, as if {_nodes(short)} dedicated; {long.share:.1%} are in holes longer than {long.label}, "
+        f"as if {_nodes(long)}."
+    )
+    if f"{short.cut_share:.1%}" != "0.0%":
+        text += (
+            f" ({short.cut_share:.1%} are in holes cut by an edge of the window, which count with the length seen, "
+            "a lower bound.)"
+        )
+    return text
+
+
+def _idle_node_hours(it: Idleness) -> str:
+    said = hours(it.idle_node_hours)
+    return f"{said} idle node-hour{'' if said == '1' else 's'}"
+
+
+def _nodes(holes: LongerHoles) -> str:
+    nodes = few(holes.mean_nodes)
+    return f"{nodes} node{' was' if nodes == '1' else 's were'}"
+
+
+def _breadth(it: Idleness) -> str:
+    """Of the most nodes that are idle at least half of the time; of one node where not even that is."""
+    wide = [each for each in it.widths if each.share_of_time >= 0.5]
+    width = wide[-1] if wide else it.widths[0]
+    text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
+    if width.mean_s is None or width.median_s is None:  # no: some node is idle at some time
+        raise AssertionError("idle node-time without a stretch of it")
+    text += f"{width.share_of_time:.1%} of the time, for {span(width.mean_s)} at a stretch on average "
+    return text + f"(median {span(width.median_s)}, longest {span(width.length_s[-1])})."
+
+
+def _reclaims(it: Idleness) -> str:
+    of = it.reclaim_bursts
+    half = of.large[-1].count
+    at_once = f"go at once {_often(half, it)}" if half else "never go at once"
+    return (
+        f"Nodes are taken back {_often(of.count, it)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
+        f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
+    )
+
+
+def _often(times: int, it: Idleness) -> str:
+    per_day = times * _DAY_S / it.duration_s
+    number, span_of_time = (few(per_day), "a day") if per_day >= 1 else (f"{times:,}", f"in {days(it.duration_s)}")
+    words = {"1": "once", "2": "twice"}
+    return f"{words.get(number, f'{number} times')} {span_of_time}"
+
+
+def _when(it: Idleness) -> str:
+    """Speak of hours only where all are covered, of weekdays likewise."""
+    if it.week is None:
+        return "The times of the log are relative, so it has no hour of the day."
+    by_hour, by_day = _all(it.week.by_hour), _all(it.week.by_weekday)
+    if not by_hour or max(by_hour) == min(by_hour):
+        return ""
+    most, least = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
+    text = (
+        f"Over the day ({it.week.time_zone}), most are idle from {_hour(most)} ({few(by_hour[most])}), fewest "
+        f"from {_hour(least)} ({few(by_hour[least])})"
+    )
+    if by_day and max(by_day) > min(by_day):
+        top, bottom = by_day.index(max(by_day)), by_day.index(min(by_day))
+        names = [_DAY_NAMES[WEEKDAYS[day]] for day in (top, bottom)]
+        text += (
+            f"; over the week, most on {names[0]} ({few(by_day[top])}), fewest on {names[1]} ({few(by_day[bottom])})"
+        )
+    return text + "."
+
+
+def _hour(hour: int) -> str:
+    return f"{hour:02}:00 to {hour + 1:02}:00"
+
+
+def _all(means: Sequence[float | None]) -> list[float]:
+    """The means where none is missing, else nothing."""
+    known = [mean for mean in means if mean is not None]
+    return known if len(known) == len(means) else []
+
+
+def few(value: float | None) -> str:
+    """``-`` for nothing; whole from 100 on, else as ``amount``."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else amount(value)
+
+
+def cell(value: float | None) -> str:
+    """``-`` for nothing; whole from 100 on, else with one decimal, so that a column can be read down."""
+    if value is None or value >= 100:
+        return few(value)
+    return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
+
+
+def hours(node_hours: float) -> str:
+    """Node-hours, whole from 100 on."""
+    return few(node_hours)
+
+
+def days(seconds: float) -> str:
+    """Days with three decimals, but ``1 day``; less than a day in its natural unit."""
+    if seconds == _DAY_S:
+        return "1 day"
+    return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)
+
+
+def span(seconds: float) -> str:
+    """Write a length of time in its natural unit, to about three digits."""
+    for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{cell(seconds / length)} {unit}"
+    return f"{seconds:,.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.3g} s"

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from bfreplay.checks import near_name
-from bfreplay.datasets.job_files.numbers import number_of
 from bfreplay.errors import InputError
 from bfreplay.scalability import Law, MeasuredLaw, law_named, name_of
 
@@ -125,3 +124,21 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
             )
         given[key] = value
     return name, given
+
+
+def number_of(value: Any, column: str) -> float:
+    """Return the number given as number or text; InputError for anything else."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError
+        return float(value)
+    except (ValueError, OverflowError):
+        raise InputError(
+            "this is no number", column=column, value=value, expected="a number", fix=_number_fix(value)
+        ) from None
+
+
+def _number_fix(value: Any) -> str:
+    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
+        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+    return "write it in digits with a decimal point, such as 18.5"

@@ -7,8 +7,7 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 
-from bfreplay.datasets.job_files.curve_points import inline_text
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import located

@@ -10,7 +10,7 @@ from typing import Any
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import did_you_mean, kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE
-from bfreplay.datasets.job_files.numbers import number_of
+from bfreplay.datasets.job_files.law_cells import number_of
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for

@@ -9,10 +9,8 @@ from typing import Any
 
 from bfreplay.checks import is_name, near_name
 from bfreplay.datasets.hints import kind_of_table
-from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
-from bfreplay.datasets.job_files.law_cells import is_law, law_of
-from bfreplay.datasets.job_files.numbers import number_of
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, CurveShelf, points_of
+from bfreplay.datasets.job_files.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.job_files.tables import JobTable
 from bfreplay.datasets.located import located
 from bfreplay.datasets.times import (

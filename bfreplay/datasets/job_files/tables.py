@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
-from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, points_of
-from bfreplay.datasets.job_files.curve_shelf import CurveShelf
+from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.job_files.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import located
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for

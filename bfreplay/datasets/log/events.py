@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bfreplay import checks
-from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
-from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.log.states import EventBatch, NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
@@ -45,18 +45,6 @@ class NodeEvents:
     sources
         The files that are read on each pass, with their digests, for the record of a run.
     """
-
-    __slots__ = (
-        "_log_end_us",
-        "_log_start_us",
-        "_source",
-        "metadata",
-        "node_types",
-        "nodes",
-        "sources",
-        "window_end_us",
-        "window_start_us",
-    )
 
     def __init__(
         self,
@@ -211,9 +199,7 @@ class NodeEvents:
                 expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
                 fix="choose a window inside the log",
             )
-        part = NodeEvents.__new__(NodeEvents)
-        for name in NodeEvents.__slots__:
-            setattr(part, name, getattr(self, name))
+        part = copy.copy(self)
         part.window_start_us, part.window_end_us = start_us, end_us
         return part
 
@@ -288,3 +274,29 @@ def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -
             expected=f"0 to {limit - 1}",
         )
     return array
+
+
+def with_node_types(log: NodeEvents, by_type: Mapping[str, Sequence[str]]) -> NodeEvents:
+    """Return the same log with types of its nodes.
+
+    Parameters
+    ----------
+    log
+        One that tells no types apart.
+    by_type
+        Names of the nodes of each type, each node once.
+
+    Raises
+    ------
+    InputError
+        The log has types already, or a node has none or two.
+    """
+    if log.node_types.is_told_apart:
+        raise InputError(
+            "the log says itself of which types its nodes are", column="node_types", value=", ".join(by_type),
+            expected=", ".join(log.node_types.names), fix="leave --node-type out",
+        )  # fmt: skip
+    typed = copy.copy(log)
+    typed.metadata = replace(log.metadata, node_types={name: list(nodes) for name, nodes in by_type.items()})
+    typed.node_types = NodeTypes.of(log.nodes, typed.metadata.node_types)
+    return typed

@@ -35,29 +35,23 @@ class EventSource(Protocol):
     @property
     def file(self) -> Path | None:
         """File that messages name; ``None`` for a log in memory."""
-        ...
 
     @property
     def metadata_file(self) -> Path | None:
         """File beside it that gave nodes and window, for messages; ``None`` where there is none."""
-        ...
 
     @property
     def alternating(self) -> bool:
         """Whether the form has two states only, so that a state cannot follow itself."""
-        ...
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """State of each node before the first row, shape ``(N,)``; -1 where the first rows must give it."""
-        ...
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """One pass over the rows, in pieces of about ``rows``."""
-        ...
 
     def written(self, state: int) -> object:
         """Return a state as the source writes it, for messages."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
-"""The states a node can be in."""
+"""The states a node can be in, and batches of changes of them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class NodeState(IntEnum):
@@ -18,3 +22,19 @@ class NodeState(IntEnum):
 
 
 STATE_WORDS: tuple[str, ...] = tuple(state.name.lower() for state in NodeState)
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """A run of consecutive events, sorted by (time, node); no time stamp is split over two batches.
+
+    E events: ``time_us (E,) int64`` (UTC), ``node (E,) int32`` (index into ``NodeEvents.nodes``),
+    ``state (E,) int8`` (``NodeState`` after the event).
+    """
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    state: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.time_us)

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS
-from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
-from bfreplay.datasets.log_files.header import LogHeader, sidecar_path
+from bfreplay.datasets.log_files.event_tables import (
+    NEUTRAL_COLUMNS,
+    TWO_STATE_COLUMNS,
+    LogHeader,
+    empty_log,
+    sidecar_path,
+    table_events,
+)
 from bfreplay.documents import endless_line, not_utf8, text_lines
 from bfreplay.errors import InputError
 

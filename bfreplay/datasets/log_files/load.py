@@ -89,7 +89,7 @@ def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:
 
 def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
     from bfreplay.datasets.log_files.csv_events import write_csv, write_sidecar
-    from bfreplay.datasets.log_files.header import sidecar_path
+    from bfreplay.datasets.log_files.event_tables import sidecar_path
 
     with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
         write_sidecar(events, sidecar)

@@ -12,11 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
-from bfreplay.datasets.log.batch import EventBatch
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
-from bfreplay.datasets.log.states import STATE_WORDS
-from bfreplay.datasets.log_files.event_tables import NEUTRAL_COLUMNS, TWO_STATE_COLUMNS, empty_log, table_events
-from bfreplay.datasets.log_files.header import PARQUET_KEY, LogHeader
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.datasets.log_files.event_tables import (
+    NEUTRAL_COLUMNS,
+    PARQUET_KEY,
+    TWO_STATE_COLUMNS,
+    LogHeader,
+    empty_log,
+    table_events,
+)
 from bfreplay.errors import InputError
 
 CAUSES = ("window_begin",)

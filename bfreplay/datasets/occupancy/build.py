@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,10 @@ from bfreplay.datasets.occupancy.inventory import (
     doubt_spellings,
     doubt_unused_nodes,
     inventory_known,
+    node_use,
     positions,
 )
 from bfreplay.datasets.occupancy.lint import Lint, dropped_counts
-from bfreplay.datasets.occupancy.node_use import node_use
 from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_nodes
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.occupancy.source import OccupancySource, Survey
@@ -32,6 +32,7 @@ from bfreplay.datasets.occupancy.sweep import Outages, Plan
 from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, printable
+from bfreplay.wording import aligned
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
@@ -45,6 +46,8 @@ GAP = (
     "busy, all the time between (--window takes a part of the log)"
 )
 BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
+
+_QUANTILES = ("p25", "p50", "p75", "p95")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: Lint) -> 
         raise InputError(
             f"no job in this log ever held a node ({reasons})",
             file=example.file if example else None,
-            row=f"line {example.line}" if example and example.line else None,
+            row=example.row if example else None,
             value=example.value if example else None,
             expected="jobs with a start, an end and nodes",
             fix=_UNIT
@@ -209,3 +212,44 @@ def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> O
         np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in nodes], dtype=np.int64)]),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Figures of a log under one rule: mean idle nodes and transitions are the same under every rule, holes are not.
+
+    ``hole_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` where there is no hole.
+    """
+
+    assignment: str | None
+    mean_idle_nodes: float
+    transitions: int
+    holes: int
+    hole_length_s: Mapping[str, float | None]
+
+
+def measured(built: BuiltLog) -> Spread:
+    """Figures of the log that a rule made."""
+    from bfreplay.datasets.idleness import characterise
+    from bfreplay.datasets.idleness.quantiles import named
+
+    figures = characterise(built.events)
+    length_s = named(figures.hole_length_s)
+    return Spread(
+        built.events.metadata.assignment,
+        figures.mean_idle_nodes,
+        figures.transitions,
+        figures.holes,
+        {name: length_s.get(name) for name in _QUANTILES},
+    )
+
+
+def spread_text(rows: Sequence[Spread]) -> str:
+    """Lay out the figures under each rule as a table."""
+    head = ("assignment", "mean idle", "holes", *(f"{name[1:]} % s" for name in _QUANTILES))
+    cells = [head]
+    for row in rows:
+        lengths = ("-" if length is None else f"{length:,.0f}" for length in row.hole_length_s.values())
+        cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.holes:,}", *lengths))
+    title = "the same log under each rule: how much is idle is the same, how long holes are is not"
+    return "\n".join([title, *aligned(cells)]) + "\n"

@@ -10,6 +10,7 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
+UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 _LONGEST_VALUE = 160
 
 
@@ -20,6 +21,11 @@ class Example:
     file: str
     line: int | None
     value: str
+
+    @property
+    def row(self) -> str | None:
+        """``"line 7"``, for errors; ``None`` where there is no line."""
+        return f"line {self.line}" if self.line else None
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -107,10 +113,42 @@ class Lint:
         """
         _count(self.doubts, sentence, file, line, value, n, node_hours)
 
+    def leave_out(
+        self, reason: str, file: str = "", line: int | None = None, value: object = "", *, doubt: str = UNREADABLE
+    ) -> None:
+        """Count a row that is left out, which is a doubt too."""
+        self.drop(reason, file, line, value)
+        self.doubt(doubt, file, line, value)
+
     @property
     def rows_dropped(self) -> int:
         """All rows that were left out."""
         return sum(tally.count for tally in self.dropped.values())
+
+    def largest_drops(self, most: int = MOST_EXAMPLES) -> list[tuple[str, Tally]]:
+        """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
+        return sorted(self.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:most]
+
+    def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
+        """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
+        dropped = self.largest_drops()
+        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped)
+        all_dropped = self.largest_drops(len(self.dropped))
+        example = next((tally.examples[0] for _, tally in all_dropped if tally.examples), Example("", None, ""))
+        return InputError(
+            f"{problem}: {reasons or otherwise}",
+            file=example.file or file,
+            row=example.row,
+            value=example.value,
+            expected=expected,
+            fix=fix,
+        )
+
+    def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
+        """Return the error for a log without any run of a job."""
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops(4))
+        problem = "no run of a job can be made of this log"
+        return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
 
     def refuse_doubts(self) -> None:
         """Raise ``InputError`` if there are doubts (``--strict``)."""
@@ -121,7 +159,7 @@ class Lint:
         raise InputError(
             f"--strict: {len(shown)} doubt{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
             file=first.file if first and first.file else None,
-            row=None if first is None or first.line is None else f"line {first.line}",
+            row=first.row if first else None,
             **({"value": first.value} if first and first.value else {}),
             expected="a log without doubts",
             fix="mend the export, choose the option that settles the doubt, or import without --strict",

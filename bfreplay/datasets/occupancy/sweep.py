@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import free_nodes, machine
 from bfreplay.datasets.occupancy.free_nodes import RANDOM, add_free, no_nodes
-from bfreplay.datasets.occupancy.node_use import free_again_us
+from bfreplay.datasets.occupancy.inventory import free_again_us
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals

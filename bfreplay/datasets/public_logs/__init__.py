@@ -1,8 +1,7 @@
 """Public scheduler logs by name: what they are good for, and a hash-checked way to get them."""
 
-from bfreplay.datasets.public_logs.entries import LogFile, PublicLog, catalogue, public_log
+from bfreplay.datasets.public_logs.entries import DownloadError, LogFile, PublicLog, catalogue, public_log
 from bfreplay.datasets.public_logs.fetching import Progress, data_folder, fetch, fetch_all, fetched
-from bfreplay.datasets.public_logs.supplies import DownloadError
 
 __all__ = [
     "DownloadError",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bfreplay.datasets.public_logs.entries import QUALITIES, PublicLog
-from bfreplay.wording import count
+from bfreplay.wording import aligned, count
 
 _WIDTH = 110
 _INDENT = 13
@@ -36,15 +36,8 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
         cells.append(
             (log.name, log.format, _number(log.jobs), _number(log.nodes), window(log), quality, size(log.bytes), state)
         )
-    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
-    right = {head.index(name) for name in ("jobs", "nodes", "size")}
-    lines = [
-        "  ".join(
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    left = [k for k, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
+    lines = [line.rstrip() for line in aligned(cells, left)]
     return "\n".join([*lines, "", f"Data folder: {folder}"])
 
 

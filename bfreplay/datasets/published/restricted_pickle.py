@@ -21,7 +21,6 @@ from bfreplay.errors import InputError
 class Record:
     """Arguments and state that a pickle gave to something; nothing was called."""
 
-    __slots__ = ("arguments", "state")
     arguments: tuple[Any, ...]
     state: Any
 
@@ -39,103 +38,69 @@ class Record:
 class ArrayRecord(Record):
     """A NumPy array: ``_reconstruct`` with its bytes or objects as state."""
 
-    __slots__ = ()
-
 
 class BufferRecord(Record):
     """A NumPy array: ``_frombuffer(bytes, dtype, shape, order)``."""
-
-    __slots__ = ()
 
 
 class ScalarRecord(Record):
     """A NumPy scalar: ``scalar(dtype, bytes)``."""
 
-    __slots__ = ()
-
 
 class DtypeRecord(Record):
     """A NumPy dtype."""
-
-    __slots__ = ()
 
 
 class DatetimeRecord(Record):
     """pandas' wrapper around an array of times."""
 
-    __slots__ = ()
-
 
 class TextRecord(Record):
     """pandas' wrapper around an array of text."""
-
-    __slots__ = ()
 
 
 class ArrowArrayRecord(Record):
     """An Arrow array of text, as pandas 3 keeps column names."""
 
-    __slots__ = ()
-
 
 class ArrowBufferRecord(Record):
     """The bytes of an Arrow array."""
-
-    __slots__ = ()
 
 
 class ArrowTypeRecord(Record):
     """The name of an Arrow type."""
 
-    __slots__ = ()
-
 
 class IndexRecord(Record):
     """A pandas index: ``_new_Index(class, {...})``."""
-
-    __slots__ = ()
 
 
 class RangeIndexRecord(Record):
     """The class of an index that counts."""
 
-    __slots__ = ()
-
 
 class BlockRecord(Record):
     """Columns of one dtype: ``_unpickle_block(values, placement, ndim)``."""
-
-    __slots__ = ()
 
 
 class BytesRecord(Record):
     """Bytes as protocols below 5 keep them: ``bytearray(bytes)``, or below 3 ``encode(text, "latin1")``."""
 
-    __slots__ = ()
-
 
 class SliceRecord(Record):
     """A slice."""
-
-    __slots__ = ()
 
 
 class ManagerRecord(Record):
     """The blocks and axes of a DataFrame."""
 
-    __slots__ = ()
-
 
 class FrameRecord(Record):
     """A DataFrame."""
 
-    __slots__ = ()
-
 
 class NameRecord(Record):
     """A class that is only passed as an argument."""
-
-    __slots__ = ()
 
 
 ALLOWED: Mapping[tuple[str, str], type[Record]] = {

@@ -11,12 +11,10 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.json_stream import top_level_number
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 SWITCHED_OFF = (
     "machines slept or were switched on or off during the simulation; which ones is not written, so they look idle"
 )
@@ -188,12 +186,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[int, str, dic
         if len(fields) == len(columns):
             yield number, text, dict(zip(columns, fields, strict=True))
         else:
-            _left_out(record, "not as many fields as columns", file, number, text)
-
-
-def _left_out(record: ScheduleRecord, reason: str, file: LogFile, line: int, text: str) -> None:
-    record.lint.drop(reason, file.name, line, text)
-    record.lint.doubt(UNREADABLE, file.name, line, text)
+            record.lint.leave_out("not as many fields as columns", file.name, number, text)
 
 
 def _seconds_us(text: str) -> int | None:
@@ -231,7 +224,7 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
         for number, text, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                _left_out(record, "a count of machines is no number", file, number, text)
+                record.lint.leave_out("a count of machines is no number", file.name, number, text)
                 continue
             record.lint.drop("machine states: counts without names", file.name, number, text)
             totals.add(sum(map(int, counts)))
@@ -259,20 +252,20 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
         try:
             nodes, largest = _nodes(row["allocated_resources"])
         except ValueError:
-            _left_out(record, "the allocated resources cannot be read", file, number, text)
+            record.lint.leave_out("the allocated resources cannot be read", file.name, number, text)
             continue
         if start is None or (end is None and not is_running):
-            _left_out(record, "a time is no number", file, number, text)
+            record.lint.leave_out("a time is no number", file.name, number, text)
         elif not row["job_id"]:
-            _left_out(record, "no job_id", file, number, text)
+            record.lint.leave_out("no job_id", file.name, number, text)
         elif not nodes:
             # rejected jobs have no time either; one that has was somewhere
             if is_running or end == start:
                 record.lint.drop("no resources", file.name, number, text)
             else:
-                _left_out(record, "no resources for a job that ran", file, number, text)
+                record.lint.leave_out("no resources for a job that ran", file.name, number, text)
         elif n_machines is not None and largest >= n_machines:
-            _left_out(record, "a resource that the machine does not have", file, number, text)
+            record.lint.leave_out("a resource that the machine does not have", file.name, number, text)
         else:
             job = f"{row.get('workload_name', '')}!{row['job_id']}"
             limit = _seconds_us(row.get("requested_time", ""))

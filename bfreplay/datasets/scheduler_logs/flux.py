@@ -12,13 +12,11 @@ from bfreplay.datasets.scheduler_logs.flux_resources import looks_like_events, r
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 NO_INACTIVE = "jobs are inactive without t_inactive: their nodes were taken to be free at t_cleanup"
 OUT_OF_ORDER = "the times of a job are not in their order (submit, depend, run, cleanup, inactive): one is wrong"
 OTHER_RANKS = "the ranks of a job are not as many as its nodes, or cannot be read: the nodes are believed"
@@ -99,7 +97,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         record.lint.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            _left_out(record, "a job is no JSON object", file, number, job)
+            record.lint.leave_out("a job is no JSON object", file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
         n_started += _add(job, number, file, record)
@@ -128,7 +126,7 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
         if isinstance(time, int):
             record.stamp(time)
     if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        _left_out(record, "a time of a job is no number of seconds", file, number, shown)
+        record.lint.leave_out("a time of a job is no number of seconds", file.name, number, shown)
         return False
     if start is None:
         # rejected and cancelled jobs go from waiting to cleanup
@@ -136,24 +134,24 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
         return False
     identity = job.get("id")
     if not isinstance(identity, (int, str)) or isinstance(identity, bool) or identity == "":
-        _left_out(record, "a job without an id", file, number, shown)
+        record.lint.leave_out("a job without an id", file.name, number, shown)
         return True
     count = job.get("nnodes")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
         count = None
     held = _nodes(job.get("nodelist"), record)
     if held is None:
-        _left_out(record, "the nodelist of a job cannot be read", file, number, shown)
+        record.lint.leave_out("the nodelist of a job cannot be read", file.name, number, shown)
         return True
     if not len(held) and count is None:
-        _left_out(record, "a job that ran has neither nodelist nor nnodes", file, number, shown)
+        record.lint.leave_out("a job that ran has neither nodelist nor nnodes", file.name, number, shown)
         return True
     end = inactive
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
         record.lint.doubt(NO_INACTIVE, file.name, number, shown)
     if end is None and job.get("state") == "INACTIVE":
-        _left_out(record, "a job is over and has no end", file, number, shown)
+        record.lint.leave_out("a job is over and has no end", file.name, number, shown)
         return True
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
         record.lint.doubt(LONG_CLEANUP, file.name, number, shown)
@@ -205,8 +203,3 @@ def _time_us(value: object) -> int | str | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:
         return "no time"
     return seconds_to_us(value, exact=False) or None
-
-
-def _left_out(record: ScheduleRecord, reason: str, file: LogFile, number: int, shown: object) -> None:
-    record.lint.drop(reason, file.name, number, shown)
-    record.lint.doubt(UNREADABLE, file.name, number, shown)

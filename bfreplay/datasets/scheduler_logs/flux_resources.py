@@ -55,16 +55,23 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
-            state.leave_out("an event that is no JSON object with timestamp, name and context", number, text)
+            record.lint.leave_out(
+                "an event that is no JSON object with timestamp, name and context",
+                file.name,
+                number,
+                text,
+                doubt=UNREADABLE,
+            )
             continue
         record.stamp(time_us)
         try:
             state.take(name, time_us, context, number, text)
         except _NamelessError:
-            record.lint.drop("an event of ranks without names", file.name, number, text)
-            record.lint.doubt(NO_NAMES, file.name, number, text)
+            record.lint.leave_out("an event of ranks without names", file.name, number, text, doubt=NO_NAMES)
         except ValueError:
-            state.leave_out("an event whose nodes or ranks cannot be read", number, text)
+            record.lint.leave_out(
+                "an event whose nodes or ranks cannot be read", file.name, number, text, doubt=UNREADABLE
+            )
     state.finish()
 
 
@@ -95,10 +102,6 @@ class _Nodes:
             opened, what = False, "event of another kind"
         if not opened:
             self._record.lint.drop(what, self._file.name, line, text)
-
-    def leave_out(self, reason: str, line: int, text: str) -> None:
-        self._record.lint.drop(reason, self._file.name, line, text)
-        self._record.lint.doubt(UNREADABLE, self._file.name, line, text)
 
     def finish(self) -> None:
         """Nodes that did not come back are out to the end."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,16 +14,19 @@ from bfreplay.datasets.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
+from bfreplay.datasets.registry import check_is_file
 from bfreplay.datasets.scheduler_logs.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
-from bfreplay.datasets.scheduler_logs.inventory_file import read_inventory
+from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile, OpenedLog
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 
 NO_LOG_FILE = "a file in a folder or an archive is no log that this reader knows; it was left out"
 
 Progress = Callable[[int, int], None]
 """Told bytes read so far, and bytes in all."""
+
+_HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +117,9 @@ def read_log(
         record.give_inventory(read_inventory(inventory), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
-    with (
-        OpenedLog([Path(path) for path in paths], count) as opened,
-        _opened_if_any([Path(path) for path in outages], count) as outage_files,
-    ):
+    with OpenedLog([Path(path) for path in paths], count) as opened, ExitStack() as stack:
+        outage_paths = [Path(path) for path in outages]
+        outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
         total = opened.n_bytes + sum(file.size for file in outage_files)
         for file in opened.files:
             refuse_events(file)
@@ -140,18 +142,9 @@ def read_log(
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.lint.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
-    beside = [Path(path) for path in outages] + ([] if inventory is None else [inventory])
+    beside = outage_paths + ([] if inventory is None else [inventory])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, chosen.name, sources, tuple(why))
-
-
-@contextmanager
-def _opened_if_any(paths: Sequence[Path], count: Callable[[int], None]) -> Iterator[list[LogFile]]:
-    if not paths:
-        yield []
-        return
-    with OpenedLog(paths, count) as opened:
-        yield opened.files
 
 
 def ingest(
@@ -194,3 +187,36 @@ def ingest(
 def each_assignment(rules: OccupancyRules, names: Sequence[str]) -> list[OccupancyRules]:
     """Return the same rules with each rule of assignment."""
     return [replace(rules, assignment=name) for name in names]
+
+
+def read_inventory(path: Path) -> tuple[str, ...]:
+    """Names of all nodes: a name or a node list (``cn[001-128]``) a line; ``#`` begins a comment.
+
+    What ``sinfo -N -h -o %N``, ``scontrol show hostnames`` or a node list by hand gives. Repeated names count once.
+
+    Raises
+    ------
+    InputError
+        A line is no list of nodes, or there is none.
+    """
+    check_is_file(path)
+    names: dict[str, None] = {}
+    for number, line in LogFile(path).lines():
+        text = line.split("#", 1)[0].strip()
+        try:
+            if text.lower() in _HEADERS:
+                raise ValueError("it is the head of a column")
+            names.update(dict.fromkeys(expand_nodes(text)))
+        except ValueError as error:
+            raise InputError(
+                f"this is no node or list of nodes: {error}",
+                file=path,
+                row=f"line {number}",
+                value=text,
+                expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
+                fix="on the cluster: sinfo -N -h -o %N | sort -u > nodes.txt (Slurm); "
+                "pbsnodes -a -F dsv | cut -d'|' -f1 | sed 's/Name=//' > nodes.txt (PBS Pro)",
+            ) from None
+    if not names:
+        raise InputError("the file names no node", file=path, expected="names of nodes", fix="check the file")
+    return tuple(names)

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -119,6 +119,17 @@ class LogFile:
             if rest:
                 yield rest
 
+    def lines_with_ends(self) -> Iterator[tuple[int, str, bool]]:
+        """As ``lines``, only faster, and whether each line has its end: the last one may have been cut."""
+        number = 0
+        for block in self.blocks():
+            *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
+            for text in lines:
+                number += 1
+                yield number, text.rstrip("\r"), True
+            if rest:
+                yield number + 1, rest.rstrip("\r"), False
+
     def _opened(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
         start = raw.peek(8)
@@ -131,7 +142,7 @@ class LogFile:
         if start.startswith(_ZSTD):
             import pyarrow as pa
 
-            return cast(IO[bytes], BufferedReader(_ZstdStream(pa.CompressedInputStream(raw, "zstd")), _BUFFER))
+            return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
         return cast(IO[bytes], raw)
 
     def _guarded(self, read: Callable[[int], bytes], size: int) -> bytes:
@@ -149,44 +160,18 @@ class LogFile:
         )
 
 
-class _Counted(RawIOBase):
+class _Counted(FileIO):
     """A file that tells how much of it has been read."""
 
     def __init__(self, path: Path, progress: Progress | None) -> None:
-        self._stream = path.open("rb", buffering=0)
+        super().__init__(path)
         self._progress = progress
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: Any) -> int:
-        count = self._stream.readinto(buffer) or 0
+        count = super().readinto(buffer) or 0
         if self._progress is not None and count:
             self._progress(count)
         return count
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-class _ZstdStream(RawIOBase):
-    """An Arrow stream as a Python one."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 class _Guarded:

@@ -19,7 +19,6 @@ from bfreplay.errors import InputError
 DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
 """A Monday."""
 
-GENERATOR = "bfreplay.datasets.synthetic.synthetic_machine"
 _DAY_S = 86_400
 _WARM_UP_S = _DAY_S
 _US = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets.gavel import generated_jobs, read_throughputs
-from bfreplay.datasets.gavel.job_types import JOB_TYPES
+from bfreplay.datasets.gavel.generated import JOB_TYPES
 from bfreplay.errors import InputError
 from tests.datasets.gavel.small_table import published, table_file
 

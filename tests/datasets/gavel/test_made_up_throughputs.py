@@ -20,7 +20,7 @@ from bfreplay.datasets.gavel import (
     write_throughputs,
     write_trace,
 )
-from bfreplay.datasets.gavel.job_types import JOB_TYPES
+from bfreplay.datasets.gavel.generated import JOB_TYPES
 from bfreplay.datasets.gavel.made_up import NODE_MODELS, SHARING_TOLL
 from bfreplay.errors import InputError, OutputExistsError
 from tests.datasets.gavel.small_table import SMALL, published, small_table

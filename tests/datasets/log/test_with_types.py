@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.datasets import load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.log.with_types import with_node_types
+from bfreplay.datasets.log.events import with_node_types
 from bfreplay.errors import InputError
 
 EVENTS = """time,node,idle

@@ -9,7 +9,7 @@ import pytest
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import spool
 from bfreplay.datasets.occupancy.build import build_events
-from bfreplay.datasets.occupancy.node_use import node_use
+from bfreplay.datasets.occupancy.inventory import node_use
 from bfreplay.datasets.occupancy.record import MISMATCH, MOST_NODES, ScheduleRecord, job_key, machine_nodes
 from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.pbs.reader import PbsReader
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 
 T = 1_700_000_000  # 2023-11-14T22:13:20Z
 US = 1_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 
 HEADER = "JobIDRaw|JobID|State|Start|End|ElapsedRaw|TimelimitRaw|NNodes|NodeList"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from bfreplay.datasets.occupancy.rules import OccupancyRules
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 
 T = 1_717_200_000  # 2024-06-01 00:00 UTC
 NOW = 21_600

@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.lint import UNREADABLE, Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.batsim import (
     OTHER_NODE_TIME,
     SWITCHED_OFF,
-    UNREADABLE,
     BatsimReader,
     resources,
 )
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 
 JOBS = "job_id,workload_name,requested_time,starting_time,finish_time,allocated_resources,metadata"

@@ -7,23 +7,22 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import MISMATCH
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.cobalt import CobaltReader
 from bfreplay.datasets.scheduler_logs.cobalt.jobs import (
     BLOCK_DIFFERS,
     CUT,
     LOCATION_UNREADABLE,
     OTHER_MACHINE,
     TOO_LARGE,
+    location_of,
 )
-from bfreplay.datasets.scheduler_logs.cobalt.kinds import RAW_JOB_COLUMNS
-from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
+from bfreplay.datasets.scheduler_logs.cobalt.reader import RAW_JOB_COLUMNS, CobaltReader
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import ZONE_UNLIKELY
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
-from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
+from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.what_was_read import balances, dropped, intervals, record_of

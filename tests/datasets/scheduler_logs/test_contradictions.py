@@ -2,6 +2,7 @@
 
 import pytest
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.scheduler_logs import batsim, flux
 from bfreplay.datasets.scheduler_logs.cobalt import jobs as cobalt
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
@@ -33,11 +34,11 @@ def read(name, folder, old, new):
         ("node-events", "2024-06-01T01:06:40|DOWN*", "|DOWN*", node_events.BLANK_END),
         ("pbs-pro", "exec_host=cn1/0*4+cn2/0*4", "exec_host=cn1/0*4+cn9/0*4", pbs._VNODES_DOUBT),
         ("pbs-pro", f"start={T + 18_000} ", f"start={T + 18_060} ", pbs._OTHER_START_DOUBT),
-        ("pbs-pro", f"end={T + 12_000} ", f"end={T + 10_000} ", pbs.UNREADABLE_DOUBT),
-        ("torque", "exec_host=cn1/0-3+cn2/0-3", "exec_host=cn1/0-3+cn210-3", pbs.UNREADABLE_DOUBT),
+        ("pbs-pro", f"end={T + 12_000} ", f"end={T + 10_000} ", UNREADABLE),
+        ("torque", "exec_host=cn1/0-3+cn2/0-3", "exec_host=cn1/0-3+cn210-3", UNREADABLE),
         ("lsf", f"{T + 7_000} 0 0 {T + 7_300}", f"{T + 7_000} 0 0 {T + 300}", lsf._EARLY_DOUBT),
         ("lsf", f'"HOST_CTRL" "10.1" {T + 9_600}', '"HOST_CTRL" "10.1" 0', lsf._ORDER_DOUBT),
-        ("lsf", f'"HOST_CTRL" "10.1" {T + 600}', '"HOST_CTRL" "10.1" 0', lsf._UNREADABLE_DOUBT),
+        ("lsf", f'"HOST_CTRL" "10.1" {T + 600}', '"HOST_CTRL" "10.1" 0', UNREADABLE),
         ("alcf", "2024-06-01 03:20:00,18000.0", ",18000.0", cobalt.NO_END),
         ("alcf", '"x3005c0s2b0n0"', "", cobalt.WHERE_MISSING),
         ("table", "COMPLETED,2024-06-01T02:46:40Z,2024-06-01T03:20:00Z", "COMPLETED,2024-06-01T02:46:40Z,",
@@ -55,7 +56,7 @@ def read(name, folder, old, new):
         ("batsim", ",10000.000000,2000", ",10060.000000,2000", batsim.CONTRADICTING),
         ("batsim", ",3 4 5", ",3 4", batsim.OTHER_COUNT),
         ("batsim", "9700.000000,3,", "9700.000000,3 4,", batsim.OTHER_COUNT),
-        ("batsim", ",7300.000000,", ",7300.0６0000,", batsim.UNREADABLE),
+        ("batsim", ",7300.000000,", ",7300.0６0000,", UNREADABLE),
     ],
 )  # fmt: skip
 def test_what_contradicts_itself_is_doubted(name, old, new, sentence, tmp_path):

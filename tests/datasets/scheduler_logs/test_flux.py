@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.flux import LONG_CLEANUP, NO_INACTIVE, PERHAPS_CUT, UNREADABLE, FluxReader
+from bfreplay.datasets.scheduler_logs.flux import LONG_CLEANUP, NO_INACTIVE, PERHAPS_CUT, FluxReader
 from bfreplay.datasets.scheduler_logs.flux_resources import NO_NAMES
 from bfreplay.datasets.scheduler_logs.flux_resources import UNREADABLE as UNREADABLE_EVENTS
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 
 T = 1_700_000_000

@@ -98,7 +98,7 @@ def test_names_and_lists_of_megabytes_are_refused_in_few_words(tmp_path, text, w
     assert len(str(caught.value)) < 300
     path = tmp_path / "nodes.txt"
     path.write_text(text + "\n")
-    found = refusal_of("bfreplay.datasets.scheduler_logs.inventory_file:read_inventory", path)
+    found = refusal_of("bfreplay.datasets.scheduler_logs.ingest:read_inventory", path)
     assert (why in found.problem, found.row) == (True, "line 1")
 
 

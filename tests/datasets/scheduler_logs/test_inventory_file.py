@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from bfreplay.datasets.scheduler_logs.inventory_file import read_inventory
+from bfreplay.datasets.scheduler_logs.ingest import read_inventory
 from bfreplay.errors import InputError
 
 

@@ -11,7 +11,7 @@ from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.scheduler_logs.ingest import NO_LOG_FILE, read_log
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, settled, wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 from tests.test_documents import OTHER_KINDS
 

@@ -9,7 +9,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.lsf.reader import LsfReader
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.what_was_read import check_damaged
 

@@ -7,8 +7,8 @@ import pytest
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import MISMATCH, ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile, OpenedLog
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.pbs.reader import PbsReader
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.pbs_records import (
     BOTH,

@@ -4,9 +4,9 @@ import pytest
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.pbs.days import MISSING_DAYS_DOUBT
+from bfreplay.datasets.scheduler_logs.pbs.lines import MISSING_DAYS_DOUBT
 from bfreplay.datasets.scheduler_logs.pbs.reader import CUT_END_DOUBT, PbsReader
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from tests.datasets.scheduler_logs.pbs_records import (
     BOTH,
     UNREADABLE,

@@ -9,7 +9,7 @@ from bfreplay.datasets.occupancy.build import build_events
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.scheduler_logs.ingest import read_log
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.schedules import (
     NODES,

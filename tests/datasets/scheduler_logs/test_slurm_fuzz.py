@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.slurm_logs import files_of, jobs, outages, rows_balance

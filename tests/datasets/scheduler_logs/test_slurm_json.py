@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
-from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.slurm_logs import at, doubts, dropped, files_of, jobs, read, rows_balance

@@ -3,9 +3,10 @@
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm import node_events, sinfo
 from bfreplay.datasets.scheduler_logs.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
-from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE, node_state, stronger
+from bfreplay.datasets.scheduler_logs.slurm.fields import node_state, stronger
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.slurm_logs import (

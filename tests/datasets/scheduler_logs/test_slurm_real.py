@@ -4,7 +4,7 @@ import pytest
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.slurm_logs import at, doubts, dropped, jobs, rows_balance

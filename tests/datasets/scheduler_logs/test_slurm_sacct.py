@@ -4,11 +4,11 @@ import bz2
 
 import pytest
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
-from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.datasets.scheduler_logs.slurm.psv import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.scheduler_logs.slurm.reader import SlurmReader
 from bfreplay.datasets.scheduler_logs.slurm.sacct import COMMAND

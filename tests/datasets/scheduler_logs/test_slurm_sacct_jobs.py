@@ -2,10 +2,10 @@
 
 import pytest
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.slurm import clock
 from bfreplay.datasets.scheduler_logs.slurm import jobs as sentences
-from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.scheduler_logs.slurm_logs import (

@@ -5,10 +5,11 @@ import gzip
 import numpy as np
 import pytest
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.swf.log import IN_PIECES, NO_START, UNREADABLE, WAIT_IS_ZERO
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+from bfreplay.datasets.scheduler_logs.swf.log import IN_PIECES, NO_START, WAIT_IS_ZERO
 from bfreplay.datasets.scheduler_logs.swf.machine import NOT_WHOLE, PARTLY_FILLED, most_at_once
 from bfreplay.datasets.scheduler_logs.swf.reader import CLEANED, SwfReader
 from bfreplay.errors import InputError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.machine import most_at_once
 from bfreplay.datasets.scheduler_logs.swf.reader import SwfReader
 from bfreplay.datasets.scheduler_logs.swf.rows import Block, read_line

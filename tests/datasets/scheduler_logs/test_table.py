@@ -5,17 +5,17 @@ import gzip
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.table import TableReader
 from bfreplay.datasets.scheduler_logs.table.csv_rows import rows_of
-from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
 from bfreplay.datasets.scheduler_logs.table.jobs import (
     ELAPSED_DIFFERS,
     LISTS_UNREADABLE,
     NO_JOB,
     OVER_WITHOUT_END,
-    UNREADABLE,
+    SEVERAL_TASKS,
 )
+from bfreplay.datasets.scheduler_logs.table.reader import TableReader
 from bfreplay.datasets.scheduler_logs.table.times import AMBIGUOUS_CHOSEN, ZONE_WRONG
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs import what_was_read

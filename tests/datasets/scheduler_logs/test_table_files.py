@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.table import TableReader
-from bfreplay.datasets.scheduler_logs.table.identity import SEVERAL_TASKS
+from bfreplay.datasets.scheduler_logs.table.jobs import SEVERAL_TASKS
+from bfreplay.datasets.scheduler_logs.table.reader import TableReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs import what_was_read
 from tests.datasets.scheduler_logs.what_was_read import record_of

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.cobalt import CobaltReader
+from bfreplay.datasets.scheduler_logs.cobalt.reader import CobaltReader
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.table import TableReader
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+from bfreplay.datasets.scheduler_logs.table.reader import TableReader
 from bfreplay.errors import InputError
 
 JUNK = (

@@ -8,12 +8,12 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.table import TableReader
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.jobs import NODE_STATES
 from bfreplay.datasets.scheduler_logs.table.open_tables import CUT_END
 from bfreplay.datasets.scheduler_logs.table.outage_file import read_outages
 from bfreplay.datasets.scheduler_logs.table.outages import IN_USE, OUTAGES_BACKWARDS, OUTAGES_UNREADABLE
+from bfreplay.datasets.scheduler_logs.table.reader import TableReader
 from bfreplay.errors import InputError
 
 JOBS = "id,start,end,nodelist\n1,100,160,c[1-4]\n"

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.scheduler_logs.table import TableReader
-from bfreplay.datasets.scheduler_logs.table.examples import EXPORTS
+from bfreplay.datasets.scheduler_logs.table.cells import unit_in_name
 from bfreplay.datasets.scheduler_logs.table.jobs import (
     BACKWARDS,
     BACKWARDS_BY_LESS_THAN_AN_HOUR,
@@ -18,7 +17,8 @@ from bfreplay.datasets.scheduler_logs.table.jobs import (
     WHOLE_HOURS,
 )
 from bfreplay.datasets.scheduler_logs.table.open_tables import CUT_END
-from bfreplay.datasets.scheduler_logs.table.units import unit_in_name
+from bfreplay.datasets.scheduler_logs.table.outage_file import EXPORTS
+from bfreplay.datasets.scheduler_logs.table.reader import TableReader
 from bfreplay.errors import InputError
 from tests.datasets.scheduler_logs.what_was_read import record_of
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
+from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.table.cells import count_in, is_missing, limit_us, span_us
-from bfreplay.datasets.scheduler_logs.table.identity import Identities
-from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, UNREADABLE
+from bfreplay.datasets.scheduler_logs.table.jobs import ELAPSED_DIFFERS, Identities
 from bfreplay.datasets.scheduler_logs.table.times import is_interval
 
 CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
@@ -22,6 +23,14 @@ NO_LOCATION = "the table says nowhere on which nodes a job ran: they are placed 
 WHERE_MISSING = "jobs lack the location that others have: their nodes are placed by rule"
 NO_END = "jobs have a running time but no end: they are taken to have ended after it"
 TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
+
+_BLOCK = re.compile(r"[A-Z]{2,5}-[0-9A-F]{5}-[0-9A-F]{5}(?:-\d+)*-(\d{1,6})", re.ASCII)
+_XNAME = re.compile(r"x\d+c\d+s\d+b\d+n\d+", re.ASCII)
+_XNAMES = re.compile(r"x\d+c\d+s\d+b\d+n\d+(?:,x\d+c\d+s\d+b\d+n\d+)*", re.ASCII)
+_XNAME_BEGUN = re.compile(r"x(?:\d+(?:c(?:\d+(?:s(?:\d+(?:b(?:\d+n?)?)?)?)?)?)?)?", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\d", re.ASCII)
+_NOWHERE = frozenset({"", "none", "null", "nan", "unknown", "n/a", "-"})
 
 
 class CobaltJobs:
@@ -56,14 +65,13 @@ class CobaltJobs:
         """Make an interval of a row, or count why not."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            self._lint.drop("a job of another machine", file, line, machine)
-            self._lint.doubt(OTHER_MACHINE, file, line, machine)
+            self._lint.leave_out("a job of another machine", file, line, machine, doubt=OTHER_MACHINE)
             return
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start, end = self._stamps.read(cells["START_TIMESTAMP"]), self._stamps.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._unreadable("a time that cannot be read", file, line, shown)
+            return self._lint.leave_out("a time that cannot be read", file, line, shown)
         if start is None:
             self._lint.drop("never started", file, line, shown)
             return
@@ -71,9 +79,9 @@ class CobaltJobs:
             count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._unreadable("a number of nodes that cannot be read", file, line, number)
+            return self._lint.leave_out("a number of nodes that cannot be read", file, line, number)
         elapsed = _elapsed(cells)
-        interval = self._stamps.interval(start, end, elapsed, file, line)
+        interval = self._stamps.clock.interval(start, end, elapsed, file, line)
         if isinstance(interval, str):
             self._lint.drop(interval, file, line, shown)
             return
@@ -130,8 +138,7 @@ class CobaltJobs:
             self._lint.drop("a job without nodes", file, line, job)
             return
         if self._size is not None and held > self._size:
-            self._lint.drop("more nodes than the machine has", file, line, f"{held} nodes")
-            self._lint.doubt(TOO_LARGE, file, line, f"{held} nodes")
+            self._lint.leave_out("more nodes than the machine has", file, line, f"{held} nodes", doubt=TOO_LARGE)
             return
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
@@ -144,10 +151,6 @@ class CobaltJobs:
             if known is not None and known <= start_us:
                 break
             self.next_start[i] = start_us
-
-    def _unreadable(self, reason: str, file: str, line: int, value: object) -> None:
-        self._lint.drop(reason, file, line, value)
-        self._lint.doubt(UNREADABLE, file, line, value)
 
 
 def _count(cells: Mapping[str, str]) -> int | None:
@@ -169,3 +172,80 @@ def _job(cells: Mapping[str, str]) -> str:
     if is_missing(name) or name.split(".")[0] == number:
         return "" if is_missing(number) else number
     return name if is_missing(number) else f"{number} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Names of the nodes that are listed; whether the list was cut short; nodes in the block, if it names one."""
+
+    nodes: tuple[str, ...]
+    is_cut: bool
+    block_size: int | None
+
+
+def location_of(text: str, count: int | None) -> Location:
+    """Read a location.
+
+    Parameters
+    ----------
+    text
+        Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
+        them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
+    count
+        Nodes that the job used: a list with fewer was cut at the width of the column, and the name at the cut is a part
+        of one, left out unless it is whole.
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+    """
+    if _XNAMES.fullmatch(text):
+        nodes = dict.fromkeys(text.split(","))
+        return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+    if text.strip().lower() in _NOWHERE:
+        return Location((), False, None)
+    tokens = re.split(r"[,:]", text)
+    blocks = [_BLOCK.fullmatch(token) for token in tokens]
+    if any(blocks):
+        sizes = [int(match[1]) for match in blocks if match is not None]
+        if len(sizes) < len(tokens):
+            raise ValueError("a part of the list is no block")
+        return Location((), False, sum(sizes))
+    nodes = {}
+    last = len(tokens) - 1
+    for i, token in enumerate(tokens):
+        names = _names(token)
+        if names is None:
+            if i == last and last > 0 and count is not None and len(nodes) < count and _is_begun(token):
+                return Location(tuple(nodes), True, None)
+            raise ValueError(f"{token!r} is no node")
+        if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
+            return Location(tuple(nodes), True, None)
+        nodes.update(dict.fromkeys(names))
+        if len(nodes) > MOST_NODES:
+            raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+
+
+def _names(token: str) -> list[str] | None:
+    if _XNAME.fullmatch(token):
+        return [token]
+    numbers = _NUMBERS.fullmatch(token)
+    if numbers is not None:
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        return [f"nid{i:05d}" for i in range(first, last + 1)] if first <= last else None
+    return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
+
+
+def _is_begun(token: str) -> bool:
+    """Whether it can be the first letters of a node's name."""
+    return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
+
+
+def _is_whole(tokens: list[str]) -> bool:
+    """Whether the name at the cut is whole: a complete xname, or as long as every other name."""
+    last = tokens[-1]
+    if _XNAME.fullmatch(last):
+        return True
+    return not _NUMBERS.fullmatch(last) and {len(token) for token in tokens[:-1]} == {len(last)}

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.cobalt.locations import location_of
+from bfreplay.datasets.scheduler_logs.cobalt.jobs import location_of
 from bfreplay.datasets.scheduler_logs.cobalt.stamps import Stamps
 from bfreplay.datasets.scheduler_logs.table.cells import count_in
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE
 
 PART_UNKNOWN = "reservations for repairs on blocks whose nodes nobody published were left out: those nodes look idle"
 PART_DOWN = "outages of parts of the machine were left out, because the log does not say which: those nodes look idle"
+OTHER_MACHINE = "outages of another machine are in the log; only one machine is read"
 END_UNKNOWN = "outages of the whole machine without an end are taken to last until the next job starts"
 
 _YES = frozenset({"1", "1.0", "true", "t", "yes", "y"})
@@ -51,8 +52,8 @@ class CobaltOutages:
         if times is None:
             return
         if word in _NO:
-            self._lint.drop("an outage of a part of the machine", file, line, cells["START_TIMESTAMP"])
-            self._lint.doubt(PART_DOWN, file, line, cells["START_TIMESTAMP"])
+            start = cells["START_TIMESTAMP"]
+            self._lint.leave_out("an outage of a part of the machine", file, line, start, doubt=PART_DOWN)
         elif times[1] is None:
             self.open_ended.append((times[0], file, line))
         else:
@@ -114,7 +115,7 @@ class CobaltOutages:
         except ValueError:
             self._unreadable(f"{start} to {end}", file, line)
             return None
-        interval = self._stamps.interval(first, last, None, file, line)
+        interval = self._stamps.clock.interval(first, last, None, file, line)
         if isinstance(interval, str):
             self._lint.drop(interval, file, line, f"{start} to {end}")
             return None
@@ -126,10 +127,8 @@ class CobaltOutages:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is None or not machine or machine == self._machine:
             return False
-        self._lint.drop("an outage of another machine", file, line, machine)
-        self._lint.doubt("outages of another machine are in the log; only one machine is read", file, line, machine)
+        self._lint.leave_out("an outage of another machine", file, line, machine, doubt=OTHER_MACHINE)
         return True
 
     def _unreadable(self, value: str, file: str, line: int) -> None:
-        self._lint.drop("an outage that cannot be read", file, line, value)
-        self._lint.doubt(OUTAGES_UNREADABLE, file, line, value)
+        self._lint.leave_out("an outage that cannot be read", file, line, value, doubt=OUTAGES_UNREADABLE)

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.scheduler_logs.cobalt.machines import SITE_ZONE
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.cells import is_missing
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall
 
@@ -18,6 +17,19 @@ _US = 1_000_000
 _HOUR_US = 3_600 * _US
 _FEWEST = 20
 _CLEARER = 1.1
+
+MACHINE_SIZES = {
+    "mira": 49_152,
+    "theta": 4_392,
+    "cooley": 126,
+    "thetagpu": 24,
+    "polaris": 560,
+    "aurora": 10_624,
+}
+"""Nodes of each machine, as ALCF gives them, by its name in the tables in lower case."""
+
+SITE_ZONE = "America/Chicago"
+"""The zone in which ALCF's people work, and maintenance begins at the same hour all year."""
 
 
 class Stamps:
@@ -28,7 +40,7 @@ class Stamps:
         self._is_given = options.timezone is not None
         self._lint = lint
         in_zone = ReadOptions(timezone=self.zone, dst_fold=options.dst_fold)
-        self._clock = Clock(in_zone, lint, export)
+        self.clock = Clock(in_zone, lint, export)
         self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
 
     def read(self, text: str) -> Wall | None:
@@ -41,16 +53,10 @@ class Stamps:
         """
         if is_missing(text):
             return None
-        time = self._clock.read(text)
+        time = self.clock.read(text)
         if not isinstance(time, Wall):
             raise ValueError("no stamp such as 2014-12-31 23:26:29")
         return time
-
-    def interval(
-        self, start: Wall, end: Wall | None, elapsed_us: int | None, file: str, line: int
-    ) -> tuple[int, int | None] | str:
-        """Start and end in UTC microseconds, or why there are none. ``InputError`` as of ``Clock.interval``."""
-        return self._clock.interval(start, end, elapsed_us, file, line)
 
     def saw_maintenance(self, start: Wall) -> None:
         """Remember when a maintenance period began, as evidence."""

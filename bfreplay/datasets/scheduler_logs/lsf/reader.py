@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
@@ -22,8 +21,7 @@ from bfreplay.datasets.scheduler_logs.lsf.records import (
     host_control_of,
     record_texts,
 )
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.errors import InputError
 
 EXPORT = (
@@ -35,7 +33,6 @@ _OPEN, _CLOSE = 1, 2
 _EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
 _TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
 _OTHER_TYPE = "other record type"
-_UNREADABLE_DOUBT = "rows that cannot be read were left out: their nodes look idle"
 _UNKNOWN_DOUBT = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
 _RESIZE_DOUBT = "jobs were resized while they ran: here they hold from their start what they held at their end"
 _ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
@@ -78,13 +75,26 @@ class LsfReader:
         """
         for file in files:
             if not _types_in_head(file):
-                raise _other_file(file)
+                raise InputError(
+                    "this is neither LSF's lsb.acct nor its lsb.events",
+                    file=file.name,
+                    row="line 1",
+                    value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+                    expected=_EXPECTED,
+                    fix=f"leave this file out, or run this on your cluster: {EXPORT}",
+                )
         reading = _Reading(record, options)
         kept = record.lint.kept.get("job intervals", 0)
         for file in files:
             reading.read(file)
         if record.lint.kept.get("job intervals", 0) == kept:
-            raise _nothing_usable(files[0], record.lint)
+            raise record.lint.no_runs(
+                "records of hosts only",
+                file=files[0].name,
+                expected=_EXPECTED,
+                fix="lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: "
+                f"{EXPORT}",
+            )
         has_control = reading.close_hosts()
         record.add_format("lsf lsb.acct")
         if has_control:
@@ -114,7 +124,7 @@ class _Reading:
             match = RECORD_START.match(one.text)
             fields = fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
-                self._unreadable("no record, or a quote in it is not closed", file, one.number, one.text)
+                self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
@@ -128,7 +138,7 @@ class _Reading:
                 else:
                     self._other(kind, file, one.number)
             except ValueError as error:
-                self._unreadable("fields that cannot be read", file, one.number, f"{kind}: {error}")
+                self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
 
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
         job = finish_of(fields)
@@ -148,8 +158,7 @@ class _Reading:
 
     def _other(self, kind: str, file: LogFile, number: int) -> None:
         if kind == "JOB_RESIZE":
-            self._lint.drop("resize of a job", file.name, number)
-            self._lint.doubt(_RESIZE_DOUBT, file.name, number)
+            self._lint.leave_out("resize of a job", file.name, number, doubt=_RESIZE_DOUBT)
         elif kind == "EVENT_ADRSV_FINISH":
             self._lint.drop("advance reservation", file.name, number)
             if self._wants_reservations:
@@ -203,15 +212,10 @@ class _Reading:
         try:
             nodes = self._record.node_ids(_checked((host,)))
         except ValueError as error:
-            self._lint.drop("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
-            self._lint.doubt(_UNREADABLE_DOUBT, file, number, f"HOST_CTRL: {error}")
+            self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
             return
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
-
-    def _unreadable(self, reason: str, file: LogFile, number: int, text: str) -> None:
-        self._lint.drop(reason, file.name, number, text)
-        self._lint.doubt(_UNREADABLE_DOUBT, file.name, number, text)
 
 
 def _checked(hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -226,27 +230,3 @@ def _types_in_head(file: LogFile) -> list[str]:
     matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []
-
-
-def _other_file(file: LogFile) -> InputError:
-    line = next((line for line in file.head_lines() if line.strip()), "")
-    return InputError(
-        "this is neither LSF's lsb.acct nor its lsb.events",
-        file=file.name,
-        row="line 1",
-        value=line[:120],
-        expected=_EXPECTED,
-        fix=f"leave this file out, or run this on your cluster: {EXPORT}",
-    )
-
-
-def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    largest = sorted(lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:4]
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "records of hosts only"
-    return InputError(
-        "no run of a job can be made of this log",
-        file=file.name,
-        value=found,
-        expected=_EXPECTED,
-        fix=f"lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: {EXPORT}",
-    )

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
+from datetime import timedelta
+from itertools import pairwise
 
+from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.hostlists import NO_NODES, expand_nodes
-from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.datasets.scheduler_logs.local_times import wall_clock_us
+from bfreplay.datasets.times import EPOCH
 
 US = 1_000_000
 _DAY_US = 86_400 * US
 
-_STAMP = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d", re.ASCII)
+_STAMP_LENGTH = len("MM/DD/YYYY HH:MM:SS")
 RECORD_START = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d;[A-Za-z];[^;]*(?:;|$)", re.ASCII)
 SERVER_LOG_START = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[0-9a-f]{4};", re.ASCII)
 _JOB = re.compile(r"\d+(?:\[\d*\]|-\d+)?(?:\.[\w.\-@:]+)?", re.ASCII)
@@ -25,6 +27,16 @@ _SLOTS = re.compile(r"[\d,\-]*(?:\*\d+)?", re.ASCII)
 _VNODE = re.compile(r"([^:\[\]]+)(?:\[\d+\])?(?::.*)?")
 
 _USED = ("start", "end", "exec_host", "exec_vnode", "unique_node_count", "ctime")
+
+MISSING_DAYS_DOUBT = (
+    "days between the first and the last file have no file: jobs that started in them are missing, and those that ended"
+    " in them look as if they went on"
+)
+
+
+_LEAST_FILES = 3
+_LONGEST_FILE = 400  # days
+_MOST_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +64,9 @@ def parsed_line(text: str, file: str, number: int) -> Line | None:
 
 def stamp_of(text: str) -> int | None:
     """Microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; ``None`` if it is not that."""
-    if not _STAMP.fullmatch(text):
+    if len(text) != _STAMP_LENGTH or text[2] != "/" or text[5] != "/" or text[10] != " ":
         return None
-    day, hour = _day_us(text[:10]), int(text[11:13])
-    if day is None or hour > 23:
-        return None
-    second = int(text[17:])
-    return None if second > 60 else day + (hour * 3600 + int(text[14:16]) * 60 + second) * US
-
-
-@lru_cache(maxsize=4_096)
-def _day_us(text: str) -> int | None:
-    try:
-        moment = datetime(int(text[6:]), int(text[:2]), int(text[3:5]), tzinfo=EPOCH.tzinfo)
-    except ValueError:
-        return None
-    return (moment - EPOCH) // MICROSECOND
+    return wall_clock_us(f"{text[6:10]}-{text[:2]}-{text[3:5]}{text[10:]}")
 
 
 def is_job(text: str) -> bool:
@@ -197,3 +196,37 @@ def _checked(names: Mapping[str, None]) -> tuple[str, ...]:
         if expand_nodes(name) != (name,):
             raise ValueError(f"{name!r} is no name of a node")
     return tuple(names)
+
+
+class FileDays:
+    """Takes the first and the last text stamp of each file, on the server's clock."""
+
+    def __init__(self) -> None:
+        self._covered: set[int] = set()
+        self._n_files = self._n_daily = 0
+
+    def add(self, first_us: int, last_us: int) -> None:
+        """Note the days of a file."""
+        first, last = first_us // _DAY_US, last_us // _DAY_US
+        self._n_files += 1
+        self._n_daily += first == last
+        self._covered.add(first)
+        if last - first <= _LONGEST_FILE:  # a wrong stamp far away tells nothing of the days between
+            self._covered.update(range(first, last + 1))
+
+    def finish(self, lint: Lint) -> None:
+        """Doubt the days that are missing, if the log has one file a day."""
+        if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
+            return
+        days = sorted(self._covered)
+        gaps = [(before + 1, after) for before, after in pairwise(days) if after - before > 1]
+        n_missing = sum(after - first for first, after in gaps)
+        shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
+        more = ", ..." if len(gaps) > _MOST_SHOWN else ""
+        lint.doubt(MISSING_DAYS_DOUBT, value=shown + more, n=n_missing)
+
+
+def _words(first: int, last: int) -> str:
+    """``2024-10-20``, or ``2024-10-20 to 2024-10-22``."""
+    days = [f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in dict.fromkeys((first, last))]
+    return " to ".join(days)

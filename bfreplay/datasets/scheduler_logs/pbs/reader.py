@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.pbs import reservations
-from bfreplay.datasets.scheduler_logs.pbs.days import FileDays
 from bfreplay.datasets.scheduler_logs.pbs.lines import (
     RECORD_START,
     SERVER_LOG_START,
     US,
+    FileDays,
     Line,
+    attributes,
+    epoch_us,
     is_job,
     parsed_line,
     stamp_of,
+    vnode_hosts,
 )
-from bfreplay.datasets.scheduler_logs.pbs.reservations import Reservations
-from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, UNREADABLE_DOUBT, Runs
-from bfreplay.datasets.scheduler_logs.pbs.stamps import StampClock
-from bfreplay.datasets.scheduler_logs.reader import Export
+from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, Runs
+from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.errors import InputError
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
@@ -51,6 +56,11 @@ _OUTAGES = (
     "not in accounting logs: nodes that were down or drained look idle; give them with --outages FILE"
     " (columns node, start, end, state)"
 )
+
+RESERVATION_KINDS = "BFUYKk"
+_REASON = "reservation"
+_UNREADABLE = "a reservation that cannot be read"
+_UNREADABLE_DOUBT = "reservations that cannot be read were left out: their nodes look usable"
 
 
 class PbsReader:
@@ -98,7 +108,12 @@ class PbsReader:
         if last_us is not None:
             _stamp_end(record, clock, last_us)
         if _intervals(lint) == kept:
-            raise _nothing_usable(files[order[0]], lint)
+            raise lint.no_runs(
+                "",
+                file=files[order[0]].name,
+                expected="S and E records with start=, end= and exec_host=",
+                fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+            )
         record.add_format("pbs accounting")
         if options.timezone is not None:
             record.timezone = options.timezone
@@ -107,33 +122,21 @@ class PbsReader:
 
 def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
     """Return the last text stamp, on the server's clock."""
-    for number, text, is_cut in _lines(file):
+    for number, text, is_whole in file.lines_with_ends():
         if not text.strip():
             continue
         lint.read()
-        if is_cut:
+        if not is_whole:
             lint.doubt(CUT_END_DOUBT, file.name, number, text)
-        line = parsed_line(_complete(text) if is_cut else text, file.name, number)
+        line = parsed_line(text if is_whole else _complete(text), file.name, number)
         if line is None or not line.job.strip():
-            _unreadable(lint, _NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
             lint.doubt(ORDER_DOUBT, file.name, number, text[:19])
         last_us = line.stamp_us
         _take(line, lint, runs, reserved)
     return last_us
-
-
-def _lines(file: LogFile) -> Iterator[tuple[int, str, bool]]:
-    """Number from 1 and text of each line, and whether its end is missing."""
-    number = 0
-    for block in file.blocks():
-        *lines, rest = block.split(b"\n")
-        for line in lines:
-            number += 1
-            yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape"), False
-        if rest:
-            yield number + 1, rest.decode("utf-8", "surrogateescape"), True
 
 
 def _complete(text: str) -> str:
@@ -155,12 +158,12 @@ def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:
         lint.drop(without_run, line.file, line.number, line.job)
-    elif kind in reservations.KINDS:
+    elif kind in RESERVATION_KINDS:
         reserved.take(line)
     elif kind not in "SERADCTcsue":
         lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
     elif not is_job(line.job):
-        _unreadable(lint, _NO_JOB, line.file, line.number, f"{kind};{line.job}")
+        lint.leave_out(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
     elif "[]" in line.job:
         lint.drop("array parent", line.file, line.number, line.job)
     elif kind == "S":
@@ -173,11 +176,6 @@ def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
         runs.checkpoint(line)
     else:
         runs.give_back(line)
-
-
-def _unreadable(lint: Lint, reason: str, file: str, number: int, text: str) -> None:
-    lint.drop(reason, file, number, text)
-    lint.doubt(UNREADABLE_DOUBT, file, number, text)
 
 
 def _first_stamp(file: LogFile) -> int:
@@ -222,13 +220,64 @@ def _intervals(lint: Lint) -> int:
     return lint.kept.get("job intervals", 0)
 
 
-def _nothing_usable(file: LogFile, lint: Lint) -> InputError:
-    largest = sorted(lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:4]
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
-    return InputError(
-        "no run of a job can be made of this log",
-        file=file.name,
-        value=found,
-        expected="S and E records with start=, end= and exec_host=",
-        fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
-    )
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    start_us: int
+    end_us: int
+    nodes: NDArray[np.int32]
+    line: Line
+
+
+class Reservations:
+    """Makes ``RESERVED`` outages of reservations that have begun, if they are to take nodes away; drops them if not."""
+
+    def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
+        self._record = record
+        self._clock = clock
+        self._are_kept = are_kept
+        self._open: dict[str, _Reservation] = {}
+
+    def take(self, line: Line) -> None:
+        """Read one of the records of ``RESERVATION_KINDS``."""
+        lint = self._record.lint
+        if not self._are_kept:
+            lint.drop(_REASON, line.file, line.number, line.job)
+        elif line.kind == "B":
+            self._begin(line)
+        else:
+            lint.drop(_REASON, line.file, line.number, line.job)
+            reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
+            if reservation is not None:
+                self._clock.resolve(line, reservation.start_us, self._ending(reservation))
+
+    def finish(self) -> None:
+        """Those that were not ended early last as long as they were made for."""
+        for reservation in self._open.values():
+            self._add(reservation, reservation.end_us)
+        self._open.clear()
+
+    def _begin(self, line: Line) -> None:
+        lint = self._record.lint
+        try:
+            found = attributes(line.text)
+            start, end = epoch_us(found, "start"), epoch_us(found, "end")
+            if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
+                raise ValueError("no start and end")
+            nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
+        except ValueError as error:
+            lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
+            return
+        known = self._open.get(line.job)
+        if known is not None and known.start_us == start:
+            lint.drop(_REASON, known.line.file, known.line.number, line.job)
+        elif known is not None:
+            self._add(known, known.end_us)
+        self._open[line.job] = _Reservation(start, end, nodes, line)
+
+    def _ending(self, reservation: _Reservation) -> Callable[[int], None]:
+        return lambda moment_us: self._add(reservation, min(moment_us, reservation.end_us))
+
+    def _add(self, one: _Reservation, end_us: int) -> None:
+        self._record.add_outage(
+            NodeState.RESERVED, one.start_us, end_us, one.nodes, file=one.line.file, line=one.line.number
+        )

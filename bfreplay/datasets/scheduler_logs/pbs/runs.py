@@ -21,7 +21,6 @@ from bfreplay.datasets.scheduler_logs.pbs.lines import (
 )
 from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
 
-UNREADABLE_DOUBT = "rows that cannot be read were left out: their nodes look idle"
 BAD_ATTRIBUTES = "times that cannot be read"
 BAD_NODES = "a node list that cannot be read"
 CONTRADICTION = "times that contradict the record's own text stamp"
@@ -111,8 +110,7 @@ class Runs:
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
-                self._lint.drop(_LATE, line.file, line.number, line.job)
-                self._lint.doubt(ORDER_DOUBT, line.file, line.number, line.job)
+                self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
                 return
             if start == known.start_us:
                 self._lint.drop(_TWICE, known.line.file, known.line.number, line.job)
@@ -288,8 +286,7 @@ class Runs:
 
     def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
         value = f"{line.kind};{line.job}" + (f": {why}" if why else "")
-        self._lint.drop(reason, line.file, line.number, value)
-        self._lint.doubt(UNREADABLE_DOUBT, line.file, line.number, value)
+        self._lint.leave_out(reason, line.file, line.number, value)
 
 
 _NONE: Nodes = np.empty(0, np.int32)

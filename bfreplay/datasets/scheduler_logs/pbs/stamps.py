@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
 from bfreplay.datasets.scheduler_logs.pbs.lines import US, Line
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 
@@ -110,8 +110,7 @@ class StampClock:
         for one in waiting:
             moment = self._settled_moment(one, offset_us, after_us)
             if moment is None:
-                self._lint.drop(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job)
-                self._lint.doubt(_IMPOSSIBLE_DOUBT, one.line.file, one.line.number, one.line.job)
+                self._lint.leave_out(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job, doubt=_IMPOSSIBLE_DOUBT)
             else:
                 self._settled += 1
                 one.then(moment)

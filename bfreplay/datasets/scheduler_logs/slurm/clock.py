@@ -8,7 +8,7 @@ from collections import Counter
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, no_timezone, settled, wall_clock_us
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.fields import ABSENT_TIMES
 from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, short
 from bfreplay.errors import InputError
@@ -144,8 +144,7 @@ class SlurmClock:
             Several are possible, and ``dst_fold`` is ``"reject"``.
         """
         if not start or (end is not None and not end):
-            lint.drop(SKIPPED, self._file.name, line, shown)
-            lint.doubt(ZONE_DOUBT, self._file.name, line, shown)
+            lint.leave_out(SKIPPED, self._file.name, line, shown, doubt=ZONE_DOUBT)
             return None
         if len(start) == 1 and (end is None or len(end) == 1):
             return start[0], None if end is None else end[0]

@@ -6,9 +6,6 @@ import re
 
 from bfreplay.datasets.log.states import NodeState
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
-"""The doubt about rows that are dropped because they are malformed."""
-
 ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
 """What stands where there is no time, in lower case."""
 

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import Candidates, SlurmClock
-from bfreplay.datasets.scheduler_logs.slurm.edges import Edge
 from bfreplay.datasets.scheduler_logs.slurm.fields import (
     ABSENT_NODES,
     RUNNING_STATES,
     WAITING_STATES,
     is_known_state,
 )
-from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
 from bfreplay.datasets.times import iso_utc
 
 NO_END = "finished jobs without an end were left out: their nodes look idle"
@@ -66,6 +64,8 @@ _MANY_COMPLETED = 200
 _MOST_CACHED_LISTS = 65_536
 _MOST_CACHED = 16_000_000  # characters and nodes
 _MOST_DUMP_TIMES = 100_000
+
+LEAST_AT_EDGE = 10
 
 
 @dataclass(slots=True)
@@ -119,8 +119,7 @@ class JobRows:
             if is_waiting:
                 lint.drop("pending", file.name, line, row.shown)
             elif not has_no_nodes and nodes_text:
-                lint.drop("nodes, but no start", file.name, line, row.shown)
-                lint.doubt(NO_START, file.name, line, row.shown)
+                lint.leave_out("nodes, but no start", file.name, line, row.shown, doubt=NO_START)
             else:
                 lint.drop("never started", file.name, line, row.shown)
             return
@@ -131,8 +130,7 @@ class JobRows:
             elif row.end is None and row.state == "CONFIGURING":
                 lint.drop("its nodes are not assigned yet", file.name, line, row.shown)
             else:
-                lint.drop("ran, but without nodes", file.name, line, row.shown)
-                lint.doubt(NO_NODES, file.name, line, row.shown)
+                lint.leave_out("ran, but without nodes", file.name, line, row.shown, doubt=NO_NODES)
             return
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
@@ -142,12 +140,11 @@ class JobRows:
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                lint.drop("finished, but no end", file.name, line, row.shown)
-                lint.doubt(NO_END, file.name, line, row.shown)
+                lint.leave_out("finished, but no end", file.name, line, row.shown, doubt=NO_END)
                 return
         nodes = self._listed(row, file)
         if nodes is None and row.count is None:
-            drop_unreadable(lint, "neither a list nor a number of nodes", file, line, row.shown)
+            lint.leave_out("neither a list nor a number of nodes", file.name, line, row.shown)
             return
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
         settled = clock.settle(row.start, row.end, span_us, lint, line, row.shown)
@@ -284,3 +281,41 @@ class JobRows:
             return row.job
         self._lint.doubt(CLUSTERS, file.name, row.line, cluster)
         return f"{cluster}:{row.job}"
+
+
+class Edge:
+    """Counts the rows at the very first, or very last, time.
+
+    Many rows there are a cut if they have nothing else in common: one job array starts at one time, but was submitted
+    at one time too; jobs that ran when a window opened were submitted at many.
+
+    Parameters
+    ----------
+    direction
+        -1 for the first time, 1 for the last.
+    """
+
+    def __init__(self, direction: int) -> None:
+        self._direction = direction
+        self._time_us: int | None = None
+        self._others: set[object] = set()
+        self.count = 0
+
+    def add(self, time_us: int, other: object) -> None:
+        """Take a row's time, and what would be the same if the rows belonged together (``None``: not known)."""
+        if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
+            self._time_us, self.count, self._others = time_us, 0, set()
+        if time_us == self._time_us:
+            self.count += 1
+            if len(self._others) < LEAST_AT_EDGE:
+                self._others.add(object() if other is None else other)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether at least ten rows, ten of them different, are at the edge."""
+        return len(self._others) >= LEAST_AT_EDGE
+
+    @property
+    def shown(self) -> str:
+        """The time, for the report."""
+        return "" if self._time_us is None else iso_utc(self._time_us)

@@ -10,7 +10,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.fields import duration_us, has_strange_word, node_state
 from bfreplay.datasets.scheduler_logs.slurm.psv import (
@@ -19,7 +19,6 @@ from bfreplay.datasets.scheduler_logs.slurm.psv import (
     TOO_MANY_CELLS,
     Layout,
     check_names_once,
-    drop_unreadable,
     header_of,
     text_lines,
 )
@@ -139,7 +138,7 @@ class NodeEvents:
             cells = layout.cells(line)
             if cells is None:
                 many = line.count(layout.delimiter) >= len(layout.names)
-                drop_unreadable(lint, TOO_MANY_CELLS if many else TOO_FEW_CELLS, file, number, line)
+                lint.leave_out(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
                 continue
             yield number, line, cells, layout
 
@@ -153,7 +152,7 @@ class NodeEvents:
             return None
         cluster = layout.index("cluster")
         if cluster >= 0 and not cells[cluster].isprintable():  # as names never are: columns may have moved
-            drop_unreadable(lint, SPOILT_CLUSTER, file, line, text)
+            lint.leave_out(SPOILT_CLUSTER, file.name, line, text)
             return None
         words = cells[layout.index(*_STATES)]
         state = node_state(words)
@@ -210,18 +209,18 @@ class NodeEvents:
         except ValueError:
             names = ()
         if not names:
-            drop_unreadable(lint, "unreadable names of nodes", file, line, text)
+            lint.leave_out("unreadable names of nodes", file.name, line, text)
             return
         try:
             start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except RelativeTimeError:
-            drop_unreadable(lint, RELATIVE, file, line, text)
+            lint.leave_out(RELATIVE, file.name, line, text)
             return
         except ValueError:
-            drop_unreadable(lint, "unreadable time", file, line, text)
+            lint.leave_out("unreadable time", file.name, line, text)
             return
         if start is None:
-            drop_unreadable(lint, "an outage without a start", file, line, text)
+            lint.leave_out("an outage without a start", file.name, line, text)
             return
         if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
             lint.doubt(BLANK_END, file.name, line, text)

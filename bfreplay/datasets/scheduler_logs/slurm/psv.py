@@ -1,14 +1,22 @@
-"""Tables of Slurm's commands: a header, a separator, one row a line; and what spoils them."""
+"""Tables of Slurm's commands: a header or a known shape, a separator, one row a line; and what spoils them."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.slurm.fields import UNREADABLE
+from bfreplay.datasets.scheduler_logs.slurm.fields import (
+    ABSENT_TIMES,
+    JobStepError,
+    duration_us,
+    is_known_state,
+    job_identity,
+    job_state,
+    whole,
+)
 from bfreplay.errors import InputError
 
 HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
@@ -26,6 +34,21 @@ _FREE_TEXT = frozenset(
 )  # fmt: skip
 _LONGEST_SHOWN = 100
 _WITH_COMMAS = frozenset({"nodelist", "nodenames", "nodes", "flags", "licenses", "constraints", "qosreq"})
+
+SACCT_COLUMNS = (
+    "JobIDRaw", "JobID", "Cluster", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
+    "Suspended", "TimelimitRaw", "NNodes", "NodeList", "Reservation", "Restarts",
+)  # fmt: skip
+"""The columns of the command that the messages give."""
+
+XDMOD_COLUMNS = (
+    "JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit", "Eligible",
+    "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES",
+    "Timelimit", "NodeList", "JobName",
+)  # fmt: skip
+"""The columns that XDMoD has sites export without a header, in UTC."""
+
+_HEAD_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +148,11 @@ def check_names_once(layout: Layout, used: Sequence[str], file: LogFile) -> None
 
 def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
     """Number from 1 and text of each line that is not blank; a last line without its end is doubted."""
-    number, block = 0, b"\n"
-    for block in file.blocks():
-        lines = block.decode("utf-8", "surrogateescape").split("\n")
-        if not lines[-1]:
-            lines.pop()
-        for line in lines:
-            number += 1
-            text = line.rstrip("\r")
-            if text and not text.isspace():
-                yield number, text
-    if not block.endswith(b"\n"):
-        lint.doubt(CUT_END, file.name, number)
+    for number, text, is_whole in file.lines_with_ends():
+        if text and not text.isspace():
+            yield number, text
+        if not is_whole:
+            lint.doubt(CUT_END, file.name, number)
 
 
 def short(text: str) -> str:
@@ -144,7 +160,79 @@ def short(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
-def drop_unreadable(lint: Lint, reason: str, file: LogFile, line: int | None, value: object) -> None:
-    """Count a malformed row, which is a doubt too."""
-    lint.drop(reason, file.name, line, value)
-    lint.doubt(UNREADABLE, file.name, line, value)
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Columns that rows have by their shape.
+
+    Attributes
+    ----------
+    columns
+        As ``sacct`` calls them.
+    command
+        Whose they are, for the report.
+    is_utc
+        Whether that command is known to write UTC.
+    """
+
+    columns: tuple[str, ...]
+    command: str
+    is_utc: bool = False
+
+
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in SACCT_COLUMNS if name not in names)
+
+
+_OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
+_KNOWN = (
+    KnownRows(XDMOD_COLUMNS, "what XDMoD has sites export with sacct -n", is_utc=True),
+    KnownRows(SACCT_COLUMNS, _OWN),
+    KnownRows(_without("Suspended"), _OWN),
+    KnownRows(_without("JobID"), _OWN),
+    KnownRows(_without("JobID", "Suspended"), _OWN),
+)
+
+
+def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
+    """Layout of rows without a header, if more than half of the first ones have a known shape; ``None`` otherwise."""
+    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    for known in _KNOWN:
+        for is_trailing in (False, True):
+            layout = Layout.of(known.columns, "|", is_trailing)
+            fitting = sum(_fits(layout.cells(line), layout) for line in lines)
+            if 2 * fitting > len(lines):
+                return layout, known
+    return None
+
+
+def _fits(cells: list[str] | None, layout: Layout) -> bool:
+    if cells is None:
+        return False
+    found = dict(zip(layout.names, cells, strict=True))
+    try:
+        job_identity(found["jobidraw"], found.get("jobid"))
+    except JobStepError:
+        pass
+    except ValueError:
+        return False
+    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    return all(value is not None and value is not False for value in values)
+
+
+def _is_time(text: str) -> bool:
+    is_epoch = len(text) == 10 and whole(text) is not None
+    return (
+        is_epoch or text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
+    )
+
+
+def _is_state(text: str) -> bool:
+    return is_known_state(job_state(text))
+
+
+_CHECKS: dict[str, Callable[[str], int | None]] = {
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
+    **dict.fromkeys(("elapsed", "suspended"), duration_us),
+    "state": _is_state,
+}

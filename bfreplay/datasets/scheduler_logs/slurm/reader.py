@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.slurm import headless, node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
+from bfreplay.datasets.scheduler_logs.slurm import node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
-from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, short
+from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, known_rows, short
 from bfreplay.errors import InputError
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
@@ -93,7 +92,7 @@ def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
         return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := headless.known_rows(file)) is not None:
+    if (known := known_rows(file)) is not None:
         return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
     return None
 
@@ -162,32 +161,28 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
 
 
 def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
-    command = next(
-        text
-        for kind, text in (
-            ("sacct", sacct.COMMAND),
-            ("json", sacct_json.COMMAND),
-            ("events", node_events.EVENT_COMMAND),
-            ("sinfo", sinfo.COMMAND),
-        )
-        if kinds[kind]
-    )
+    commands = {
+        "sacct": sacct.COMMAND,
+        "json": sacct_json.COMMAND,
+        "events": node_events.EVENT_COMMAND,
+        "sinfo": sinfo.COMMAND,
+    }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
         return _no_jobs(file, n_rows)
+    command = next(text for kind, text in commands.items() if kinds[kind])
+    fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
-        return InputError(
-            "the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=_again(command)
-        )
+        return InputError("the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
     found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
     return InputError(
         f"no row of this log can be used ({found})",
         file=example.file if example is not None and example.file else file.name,
-        row=None if example is None or example.line is None else f"line {example.line}",
+        row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
-        fix=_again(command),
+        fix=fix,
     )
 
 
@@ -199,10 +194,6 @@ def _no_jobs(file: LogFile, n_rows: int) -> InputError:
         expected="jobs too: outages alone say nothing about idle nodes",
         fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
     )
-
-
-def _again(command: str) -> str:
-    return f"check the period and the columns; run this on your cluster: {command}"
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import (
     RELATIVE,
     Candidates,
@@ -26,24 +26,25 @@ from bfreplay.datasets.scheduler_logs.slurm.fields import (
     seconds_us,
     whole,
 )
-from bfreplay.datasets.scheduler_logs.slurm.headless import COLUMNS, XDMOD_COLUMNS, known_rows
 from bfreplay.datasets.scheduler_logs.slurm.jobs import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import (
     BEFORE_HEADER,
     DELIMITERS,
     HOW,
+    SACCT_COLUMNS,
     TOO_FEW_CELLS,
     TOO_MANY_CELLS,
+    XDMOD_COLUMNS,
     Layout,
     check_names_once,
-    drop_unreadable,
     header_of,
+    known_rows,
     short,
     text_lines,
 )
 from bfreplay.errors import InputError
 
-COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(COLUMNS)} > jobs.psv"
+COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
 """What to run on the cluster."""
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
@@ -56,7 +57,7 @@ _NEEDED = (
     ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
 )
 _USED = tuple(name for _, names in _NEEDED for name in names)
-_OF_SACCT = frozenset(name.lower() for name in (*COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
+_OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
 _HEAD_ROWS = 200
 
@@ -199,7 +200,7 @@ def _rows(
             lint.drop(BEFORE_HEADER, file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
-            drop_unreadable(lint, TOO_MANY_CELLS if many else TOO_FEW_CELLS, file, number, line)
+            lint.leave_out(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
         else:
             yield number, line, cells, columns
 
@@ -229,17 +230,17 @@ class _Columns:
             lint.drop("job step", file.name, line, text)
             return None
         except ValueError:
-            drop_unreadable(lint, "unreadable JobID", file, line, text)
+            lint.leave_out("unreadable JobID", file.name, line, text)
             return None
         times: list[Candidates | None] = []
         for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
             try:
                 times.append(clock.read(cells[index]) if index >= 0 else None)
             except RelativeTimeError:
-                drop_unreadable(lint, RELATIVE, file, line, text)
+                lint.leave_out(RELATIVE, file.name, line, text)
                 return None
             except ValueError:
-                drop_unreadable(lint, reason, file, line, text)
+                lint.leave_out(reason, file.name, line, text)
                 return None
         if times[0] is None and is_pending_array(job_id):
             lint.drop("pending array", file.name, line, text)
@@ -254,9 +255,9 @@ class _Columns:
             job_state(cells[self.state]),
             times[0],
             times[1],
-            self._elapsed_us(cells),
+            self._span_us(cells, self.elapsed_raw, seconds_us, self.elapsed),
             duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
-            self._limit_us(cells),
+            self._span_us(cells, self.limit_raw, minutes_us, self.limit),
             count,
             nodes,
             cells[self.cluster] if self.cluster >= 0 else None,
@@ -268,14 +269,7 @@ class _Columns:
             self.end >= 0,
         )
 
-    def _elapsed_us(self, cells: list[str]) -> int | None:
-        elapsed_us = seconds_us(cells[self.elapsed_raw]) if self.elapsed_raw >= 0 else None
-        if elapsed_us is None and self.elapsed >= 0:
-            elapsed_us = duration_us(cells[self.elapsed])
-        return elapsed_us
-
-    def _limit_us(self, cells: list[str]) -> int | None:
-        limit_us = minutes_us(cells[self.limit_raw]) if self.limit_raw >= 0 else None
-        if limit_us is None and self.limit >= 0:
-            limit_us = duration_us(cells[self.limit])
-        return limit_us
+    def _span_us(self, cells: list[str], raw: int, read: Callable[[str], int | None], other: int) -> int | None:
+        """Microseconds in the cell ``raw``, as ``read`` has it, or else in the cell ``other``."""
+        span_us = read(cells[raw]) if raw >= 0 else None
+        return duration_us(cells[other]) if span_us is None and other >= 0 else span_us

@@ -7,11 +7,10 @@ from typing import Any
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.json_stream import records
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.slurm.clock import Candidates, SlurmClock, ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.fields import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRow, JobRows
-from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable
 from bfreplay.documents import Json
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
@@ -46,7 +45,7 @@ def read_sacct_json(
         try:
             row = _row(job, shown)
         except _UnreadableError as error:
-            drop_unreadable(lint, str(error), file, None, shown)
+            lint.leave_out(str(error), file.name, None, shown)
             continue
         evidence.counts["epoch"] += row.start is not None
         rows.add(row, file, clock)

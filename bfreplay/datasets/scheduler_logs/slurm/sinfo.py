@@ -19,7 +19,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.slurm.fields import node_state, stronger
-from bfreplay.datasets.scheduler_logs.slurm.psv import drop_unreadable, text_lines
+from bfreplay.datasets.scheduler_logs.slurm.psv import text_lines
 
 COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
 """What to run on the cluster, for as long as the log shall be."""
@@ -127,14 +127,13 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Samp
             except ValueError:
                 names = ()
             if match is None or state is None or not names:
-                drop_unreadable(lint, "unreadable sample", file, number, text)
+                lint.leave_out("unreadable sample", file.name, number, text)
                 continue
             time_us = _time_us(match)
             if now is not None and time_us < now.time_us:
                 is_single = now.n_rows == 1 and (before is None or time_us >= before.time_us)
                 wrong, line = (now.file, now.line) if is_single else (file, number)
-                lint.drop("a sample out of the order of time", wrong.name, line, text)
-                lint.doubt(BACKWARDS, wrong.name, line, text)
+                lint.leave_out("a sample out of the order of time", wrong.name, line, text, doubt=BACKWARDS)
                 if not is_single:
                     continue
                 now, before = before, None

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
 from bfreplay.datasets.scheduler_logs.local_times import named_zone
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.swf.extended import add_listed, n_listed
-from bfreplay.datasets.scheduler_logs.swf.header import NODES, START, ZONE, Header
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.machine import (
+    NODES,
     NOT_WHOLE,
     PARTLY_FILLED,
+    START,
+    ZONE,
+    Header,
     Machine,
     idle_share,
     machine_of,
@@ -27,7 +31,6 @@ from bfreplay.datasets.scheduler_logs.swf.rows import MOST_PROCESSORS, UNKNOWN, 
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
 WAIT_IS_ZERO = "jobs without a waiting time were taken to have started when they were submitted"
 IN_PIECES = (
@@ -42,9 +45,12 @@ EPOCHS_FROM_S = 500_000_000
 _US = 1_000_000
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
+_Ints = NDArray[np.int64]
 _PIECES, _CANCELLED = (2, 3, 4), 5
 _FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
 _ENOUGH_UNREADABLE = 1_000
+
+ANOTHER_NUMBER = "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
 
 
 class SwfLog:
@@ -136,8 +142,7 @@ class SwfLog:
         self.lint.read(len(block.unreadable))
         for line, reason in block.unreadable:
             text = block.text(line)
-            self.lint.drop(reason, self.file.name, line, text)
-            self.lint.doubt(UNREADABLE, self.file.name, line, text)
+            self.lint.leave_out(reason, self.file.name, line, text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -181,7 +186,7 @@ class SwfLog:
         self.n_kept += len(kept)
         key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if rows.node_lists:
-            add_listed(self.record, rows, kept, key[kept], start_us[kept], end_us[kept], self.file.name)
+            self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
             self.record.add_format("swf with node lists")
             n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
             if n_nodes:
@@ -193,7 +198,17 @@ class SwfLog:
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
-    def _processors(self, rows: Rows) -> NDArray[np.int64]:
+    def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
+        """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
+        record, listed, file = self.record, n_listed(rows), self.file.name
+        for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+            line, processors = int(rows.line[i]), int(rows.processors[i])
+            if processors != listed[i]:
+                record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
+            nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
+            record.add_job(job, start, end, nodes, file=file, line=line)
+
+    def _processors(self, rows: Rows) -> _Ints:
         """Processors held; those requested where the log has none for a job that was not cancelled."""
         if rows.node_lists:
             return n_listed(rows)
@@ -265,8 +280,19 @@ def not_swf(log: SwfLog) -> InputError:
     return InputError(
         "there is no row of the Standard Workload Format in this file",
         file=log.file.name,
-        row=None if example is None else f"line {example.line}",
+        row=example.row if example else None,
         value=None if example is None else example.value,
         expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",
         fix="check what wrote the file; `bfreplay ingest --help` lists the formats that can be read",
     )
+
+
+@lru_cache(maxsize=65_536)
+def nodes_of_list(text: str) -> tuple[str, ...]:
+    """Return the nodes of a list, each once, in order, without leading zeros."""
+    return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
+
+
+def n_listed(rows: Rows) -> _Ints:
+    """Return how many processors each row lists, ``(R,)``."""
+    return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.swf.header import SHOWN, key_and_value
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.scheduler_logs.swf.log import SwfLog, not_swf
+from bfreplay.datasets.scheduler_logs.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.scheduler_logs.swf.rows import read_line
 from bfreplay.errors import InputError
 

@@ -170,15 +170,10 @@ class CsvTable:
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """As ``LogFile.lines``, and remember how the last one ends."""
-        number, block = 0, b"\n"
-        for block in self.file.blocks():
-            lines = block.decode("utf-8", "surrogateescape").split("\n")
-            if not lines[-1]:
-                lines.pop()
-            for text in lines:
-                number += 1
-                yield number, text.rstrip("\r")
-        self.is_cut, self.last_line = not block.endswith(b"\n"), number
+        for number, text, is_whole in self.file.lines_with_ends():
+            if not is_whole:
+                self.is_cut, self.last_line = True, number
+            yield number, text
 
     def is_header(self, row: Row) -> bool:
         """Whether the row is the header again, as where files were joined."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.hostlists import MOST_NODES
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.cells import (
+    SPAN_UNITS,
     count_in,
     first_word,
     is_missing,
@@ -18,17 +20,14 @@ from bfreplay.datasets.scheduler_logs.table.cells import (
     shown,
     span_slack_us,
     span_us,
+    unit_in_name,
 )
-from bfreplay.datasets.scheduler_logs.table.identity import Identities
-from bfreplay.datasets.scheduler_logs.table.node_lists import NodeLists
-from bfreplay.datasets.scheduler_logs.table.outages import is_node_word
+from bfreplay.datasets.scheduler_logs.table.outages import NodeLists, is_node_word
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall, is_interval, is_number
-from bfreplay.datasets.scheduler_logs.table.units import SPAN_UNITS, unit_in_name
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
 LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes: which nodes is a rule's choice"
 ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are believed"
 ELAPSED_UNREADABLE = "running times that cannot be read: nothing confirms the start and the end beside them"
@@ -61,6 +60,14 @@ _HOUR_US = 3_600_000_000
 _WRITING_TAKES_US = 600_000_000
 _MOST_WRITTEN = 100_000
 _STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
+
+_T = TypeVar("_T")
+
+MOST_REMEMBERED = 65_536
+SEVERAL_TASKS = (
+    "rows of the same job with the same start are taken as tasks of an array, each with nodes of its own; "
+    "if they are one row written twice, its nodes count twice"
+)
 
 
 class JobRows:
@@ -110,18 +117,22 @@ class JobRows:
         state = first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._left_out("job step", line, job)
+            return self._lint.drop("job step", self._file, line, job)
         if state in PENDING:
-            return self._left_out("never started (pending)", line, job)
+            return self._lint.drop("never started (pending)", self._file, line, job)
         try:
             start = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            return self._unreadable("a time that cannot be read", line, f"{shown(cells, 'start', 'end')}: {error}")
+            return self._lint.leave_out(
+                "a time that cannot be read", self._file, line, f"{shown(cells, 'start', 'end')}: {error}"
+            )
         try:
             elapsed = self._elapsed(cells, end, line)
         except (ValueError, OverflowError) as error:
-            return self._unreadable("a running time that cannot be read", line, f"{shown(cells, 'elapsed')}: {error}")
+            return self._lint.leave_out(
+                "a running time that cannot be read", self._file, line, f"{shown(cells, 'elapsed')}: {error}"
+            )
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
@@ -133,17 +144,20 @@ class JobRows:
                 and not state.startswith("cancel")
             ):
                 self._lint.doubt(NO_START, self._file, line, f"{job} {shown(cells, 'start', 'end')}")
-            return self._left_out("never started", line, job)
+            return self._lint.drop("never started", self._file, line, job)
         try:
             count = self._count(cells)
         except ValueError:
-            return self._unreadable(
-                "a number of nodes that cannot be read", line, shown(cells, "nodes", "node_count", "processors")
+            return self._lint.leave_out(
+                "a number of nodes that cannot be read",
+                self._file,
+                line,
+                shown(cells, "nodes", "node_count", "processors"),
             )
         slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, self._file, line, slack)
         if isinstance(interval, str):
-            return self._left_out(interval, line, shown(cells, "start", "end"))
+            return self._lint.drop(interval, self._file, line, shown(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, line)
         if state and is_node_word(state):
             self._lint.doubt(NODE_STATES, self._file, line, state)
@@ -160,11 +174,13 @@ class JobRows:
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:
-                    return self._unreadable("a list of nodes that cannot be read", line, f"{value}: {error}")
+                    return self._lint.leave_out(
+                        "a list of nodes that cannot be read", self._file, line, f"{value}: {error}"
+                    )
                 self._lint.doubt(LISTS_UNREADABLE, self._file, line, value)
         if not count and not text:
             self._lint.doubt(NO_NODES, self._file, line, job)
-            return self._left_out("a job without nodes", line, job)
+            return self._lint.drop("a job without nodes", self._file, line, job)
         if not job and "job" in self._has:
             self._lint.doubt(NO_JOB, self._file, line)
         self._clock.count(start, is_number(cells["start"]))
@@ -272,13 +288,6 @@ class JobRows:
             return False
         return not match[2].isdigit() or match[1] == self._parent
 
-    def _left_out(self, reason: str, line: int, value: object) -> None:
-        self._lint.drop(reason, self._file, line, value)
-
-    def _unreadable(self, reason: str, line: int, value: object) -> None:
-        self._lint.drop(reason, self._file, line, value)
-        self._lint.doubt(UNREADABLE, self._file, line, value)
-
 
 def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
     """Role -> unit other than seconds in which its numbers seem to be, where the user gave none."""
@@ -296,3 +305,44 @@ def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit
 
 def _us(time: int | Wall) -> int:
     return time.us if isinstance(time, Wall) else time
+
+
+class Identities:
+    """Names intervals so that different ones differ and one that is exported twice does not.
+
+    Rows of the same job and start that list different nodes are parts of the job. Rows without lists are counted: the
+    second such row of one file is the second task, also where another file (an overlapping export) has it again. Only
+    the last 65,536 jobs are remembered; rows of one job and start stand near each other in any order of time.
+    """
+
+    def __init__(self, lint: Lint) -> None:
+        self._lint = lint
+        self._listed: dict[tuple[str, int], str] = {}
+        self._counted: dict[tuple[str, int], int] = {}
+
+    def next_file(self) -> None:
+        """A new file begins: count tasks from the first again."""
+        self._counted.clear()
+
+    def of(self, job: str, start_us: int, nodes: str, file: str, line: int) -> str:
+        """Identity of an interval; ``nodes`` is the list as it stands, empty without one."""
+        key = (job, start_us)
+        if nodes:
+            first = self._listed.get(key)
+            if first is None:
+                _make_room(self._listed)
+                self._listed[key] = first = nodes
+            return job if first == nodes else f"{job} on {nodes}"
+        earlier = self._counted.get(key, 0)
+        if not earlier:
+            _make_room(self._counted)
+        self._counted[key] = earlier + 1
+        if not earlier:
+            return job
+        self._lint.doubt(SEVERAL_TASKS, file, line, job)
+        return f"{job} task {earlier + 1}"
+
+
+def _make_room(known: dict[tuple[str, int], _T]) -> None:
+    if len(known) >= MOST_REMEMBERED:
+        del known[next(iter(known))]

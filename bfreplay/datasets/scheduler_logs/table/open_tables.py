@@ -1,8 +1,9 @@
-"""Tables in files, CSV or Parquet alike: their first cells, and the cells of the columns that matter, row by row."""
+"""Tables in Parquet and CSV files alike: first cells, and the cells of chosen columns, row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -11,11 +12,115 @@ from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.table.cells import is_missing
 from bfreplay.datasets.scheduler_logs.table.columns import Columns
 from bfreplay.datasets.scheduler_logs.table.csv_rows import CsvTable, rows_of
-from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
+from bfreplay.datasets.scheduler_logs.table.times import Instant, Wall
 from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+
+MAGIC = b"PAR1"
+BATCH_ROWS = 16_384
 
 CUT_END = "the last line has no end: the file may have been cut"
 _LOOKED_AT = 50
+
+
+def is_parquet(file: LogFile) -> bool:
+    """Whether the content begins as Parquet does."""
+    return file.head().startswith(MAGIC)
+
+
+class ParquetTable:
+    """A Parquet file.
+
+    Raises
+    ------
+    InputError
+        It is damaged, or compressed as a whole (Parquet must be read from its end).
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from bfreplay.datasets.arrow_columns import text_columns
+
+        self.file = file
+        with file.path.open("rb") as stream:
+            if stream.read(len(MAGIC)) != MAGIC:
+                raise InputError(
+                    "the Parquet file is compressed as a whole, so it cannot be read in pieces",
+                    file=file.name,
+                    expected="a plain Parquet file (its columns are compressed inside)",
+                    fix="unpack it first, e.g. with gunzip",
+                )
+        try:
+            self._schema = pq.read_schema(file.path)
+            self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._damaged(error) from error
+        self.names = tuple(self._schema.names)
+
+    def is_number(self, name: str) -> bool:
+        """Whether the column of that name has numbers."""
+        import pyarrow.types as kinds
+
+        kind = self._schema.field(name).type
+        return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Row numbers from 1, and the cells of the columns ``names`` in that order.
+
+        Timestamps come as ``Instant`` (with a zone) or ``Wall`` (without), other values as Python has them.
+
+        Raises
+        ------
+        InputError
+            The file is damaged.
+        """
+        import pyarrow as pa
+
+        from bfreplay.datasets.arrow_columns import refuse_swollen_texts
+
+        number = 0
+        wanted = list(dict.fromkeys(names))
+        batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False)
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                refuse_swollen_texts(batch, self.file.name)
+                columns = [_values(batch.column(wanted.index(name))) for name in names]
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is no UTF-8, too
+                raise self._damaged(error) from error
+            for cells in zip(*columns, strict=True):
+                number += 1
+                yield number, cells
+
+    def _damaged(self, error: BaseException) -> InputError:
+        return InputError(
+            f"the Parquet file cannot be read: {' '.join(str(error).split())[:200]}",
+            file=self.file.name,
+            expected="a whole Parquet file",
+            fix="write or copy the file again",
+        )
+
+
+def _values(column: Any) -> list[Any]:
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if kinds.is_timestamp(kind):
+        made = Wall if kind.tz is None else Instant
+        # safe=False: parts of a microsecond are cut off
+        numbers = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()).to_pylist()
+        return [None if number is None else made(number) for number in numbers]
+    if kinds.is_duration(kind):
+        column = column.cast(pa.duration("us"), safe=False)
+    if kinds.is_decimal(kind):
+        return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
+    return list(column.to_pylist())
+
 
 Table = CsvTable | ParquetTable
 
@@ -64,8 +169,9 @@ def rows_by_role(
     for row in table.rows():
         lint.read()
         if row.cells is None:
-            lint.drop("a row with another number of columns", table.file.name, row.line, row.text)
-            lint.doubt(unreadable, table.file.name, row.line, row.text)
+            lint.leave_out(
+                "a row with another number of columns", table.file.name, row.line, row.text, doubt=unreadable
+            )
         elif table.is_header(row):
             lint.drop("the header again", table.file.name, row.line, row.text)
         elif table.is_padded:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
 from bfreplay.datasets.scheduler_logs.table.columns import Columns, plain
-from bfreplay.datasets.scheduler_logs.table.examples import IN_UTC
 from bfreplay.datasets.scheduler_logs.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.scheduler_logs.table.outages import OUTAGES_UNREADABLE, STATE_COLUMNS, OutageRows
-from bfreplay.datasets.scheduler_logs.table.time_formats import READABLE_TIMES, how_to_read
-from bfreplay.datasets.scheduler_logs.table.times import Clock
+from bfreplay.datasets.scheduler_logs.table.times import READABLE_TIMES, Clock, how_to_read
 from bfreplay.errors import InputError
 
 SMALLEST_FILE = (
@@ -20,6 +20,37 @@ SMALLEST_FILE = (
 )
 _JOBS = ("job", "job_id", "jobid", "jobidraw")
 _STATES = "down, drain, maint, reserved, off or unknown"
+
+SMALLEST_TABLE = (
+    "job,start,end,nodes",
+    "101,2024-10-01T01:32:06Z,2024-10-01T02:02:41Z,cn[1-4]",
+    "102,2024-10-01T02:00:00Z,,cn5",
+)
+"""A table of jobs that needs no option; the second job is still running."""
+
+IN_UTC = "times such as 2024-10-01T01:32:06Z"
+PARQUET_IN_UTC = (
+    "duckdb -c \"COPY (SELECT * REPLACE (start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time) FROM 'jobs.parquet') TO 'jobs-utc.parquet'\""
+)
+DATABASE_IN_UTC = (
+    "duckdb site.db \"COPY (SELECT job_id, start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time, num_nodes, nodelist FROM jobs) TO 'jobs.parquet'\""
+)
+JOIN = (
+    "duckdb -c \"COPY (SELECT allocation_id, begin_time, end_time, num_nodes, string_agg(node_name, ' ') AS nodelist "
+    "FROM 'csm_allocation_history.csv' JOIN 'csm_allocation_node_history.csv' USING (allocation_id) "
+    "GROUP BY ALL) TO 'jobs.parquet'\""
+)
+EXPORTS: Sequence[Export] = (
+    Export(
+        "\n".join(["cat > jobs.csv <<END", *SMALLEST_TABLE, "END"]),
+        f"the smallest table that works (no end: still running). Times: {READABLE_TIMES}",
+    ),
+    Export(DATABASE_IN_UTC, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
+    Export(PARQUET_IN_UTC, "the same of a Parquet file"),
+    Export(JOIN, "LSF with CSM: each allocation with the nodes it had"),
+)
 
 
 def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
@@ -87,7 +118,7 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
     return InputError(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         file=file.name,
-        row=None if example is None or example.line is None else f"line {example.line}",
+        row=example.row if example else None,
         value="" if example is None else example.value,
         expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
         fix=fix,
@@ -96,3 +127,10 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
 
 def _example() -> str:
     return "a file that works:" + "".join(f"\n            {line}" for line in SMALLEST_FILE)
+
+
+def works(*, is_parquet: bool) -> str:
+    """End of a ``fix``: what works, for owners of Parquet files or of CSV."""
+    if is_parquet:
+        return "an export that works: " + DATABASE_IN_UTC
+    return "a table that works:" + "".join(f"\n            {line}" for line in SMALLEST_TABLE)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.scheduler_logs.table.cells import first_word, is_missing, shown
+from bfreplay.datasets.scheduler_logs.table.cells import first_word, is_missing, nodes_in, shown
 from bfreplay.datasets.scheduler_logs.table.columns import plain
-from bfreplay.datasets.scheduler_logs.table.node_lists import NodeLists
 from bfreplay.datasets.scheduler_logs.table.times import Clock, is_interval, is_number
 from bfreplay.documents import Cell
 
@@ -32,6 +31,8 @@ _WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERV
 _MARKS = "*~#$@+!%-"
 _OF_NODES_IN_SERVICE = frozenset({"idle", "up", "free", "alloc", "allocated", "mix", "mixed"})
 _WHOLE_MACHINE = frozenset({"all", "*", "cluster", "system"})
+
+_MOST_IDS = 4_000_000
 
 
 class OutageRows:
@@ -170,3 +171,25 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
     (NodeState.IDLE, ("idle", "resume")),
     (NodeState.BUSY, ("busy", "alloc", "mix", "comp")),
 )
+
+
+class NodeLists:
+    """Indices of nodes in lists, which repeat; what is remembered is bounded."""
+
+    def __init__(self, record: ScheduleRecord) -> None:
+        self._record = record
+        self._known: dict[str, NDArray[np.int32]] = {}
+        self._n_ids = 0
+
+    def ids(self, value: Any) -> tuple[NDArray[np.int32], str]:
+        """Indices, and the list as text. ``ValueError`` if it is no list of nodes."""
+        text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        known = self._known.get(text)
+        if known is None:
+            known = self._record.node_ids(nodes_in(value))
+            if self._n_ids > _MOST_IDS:
+                self._known.clear()
+                self._n_ids = 0
+            self._known[text] = known
+            self._n_ids += len(known) + 64
+        return known, text if len(known) else ""

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.scheduler_logs.log_file import LogFile
-from bfreplay.datasets.scheduler_logs.options import ReadOptions
-from bfreplay.datasets.scheduler_logs.reader import Export
-from bfreplay.datasets.scheduler_logs.table.columns import Columns, plain
+from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
+from bfreplay.datasets.scheduler_logs.table.columns import Columns, check_mapping, plain, split_units
 from bfreplay.datasets.scheduler_logs.table.csv_rows import delimiter_of, first_line, names_in
-from bfreplay.datasets.scheduler_logs.table.examples import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
-from bfreplay.datasets.scheduler_logs.table.identity import Identities
-from bfreplay.datasets.scheduler_logs.table.jobs import RELATIVE_BEFORE_US, UNREADABLE, JobRows
-from bfreplay.datasets.scheduler_logs.table.mapping import check_mapping, split_units
+from bfreplay.datasets.scheduler_logs.table.jobs import RELATIVE_BEFORE_US, Identities, JobRows
 from bfreplay.datasets.scheduler_logs.table.open_tables import (
+    ParquetTable,
     Table,
     first_cells,
+    is_parquet,
     looks_like_count,
     open_table,
     rows_by_role,
 )
+from bfreplay.datasets.scheduler_logs.table.outage_file import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
 from bfreplay.datasets.scheduler_logs.table.outages import (
     OUTAGES_UNREADABLE,
     OutageRows,
     outage_column,
     outage_state,
 )
-from bfreplay.datasets.scheduler_logs.table.parquet_rows import ParquetTable, is_parquet
-from bfreplay.datasets.scheduler_logs.table.time_formats import READABLE_TIMES, how_to_read
-from bfreplay.datasets.scheduler_logs.table.times import Clock
+from bfreplay.datasets.scheduler_logs.table.times import READABLE_TIMES, Clock, how_to_read
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -205,9 +203,6 @@ def _note_columns(
 
 
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: Clock, *, is_parquet: bool) -> InputError:
-    dropped = sorted(record.lint.dropped.items(), key=lambda item: (-item[1].count, item[0]))
-    reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped[:3])
-    example = next((tally.examples[0] for _, tally in dropped if tally.examples), None)
     fix = "say which column is what with --map role=column; " + works(is_parquet=is_parquet)
     expected = "rows of jobs with start, end and nodes"
     if clock.likely_unit is not None:
@@ -215,11 +210,6 @@ def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: Clock, *, 
     elif clock.unread:
         expected = f"times such as {READABLE_TIMES}"
         fix = how_to_read(clock.unread)
-    return InputError(
-        "no row of the table can be used" + (f": {reasons}" if reasons else ": it has only a header"),
-        file=example.file if example is not None and example.file else files[0].name,
-        row=None if example is None or example.line is None else f"line {example.line}",
-        value=example.value if example is not None else "",
-        expected=expected,
-        fix=fix,
+    return record.lint.nothing_usable(
+        "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
     )
