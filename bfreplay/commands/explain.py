@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import time_in_window
-from bfreplay.commands.pictures import check_picture_option
+from bfreplay.commands.inputs import check_picture_option, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.commands.run_options import run_inputs
 from bfreplay.errors import InputError
@@ -107,8 +106,8 @@ class _Inputs:
 def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
     from bfreplay.answers.campaign import campaign_answer
     from bfreplay.answers.jobs import job_answers
+from bfreplay.answers.models import model_answers
     from bfreplay.answers.json_ready import records
-    from bfreplay.answers.models import model_answers
     from bfreplay.answers.run_text import render_run
     from bfreplay.replay.recorded import recorded_jobs
     from bfreplay.replay.run_inputs import MissingInputsError
@@ -155,7 +154,7 @@ def _of_job(
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
     from bfreplay.answers.decision import explain_decision
-    from bfreplay.answers.decision_text import render_decision
+    from bfreplay.answers.decision_answer import render_decision
 
     time_us = time_in_window(at, run.record.config.window_start_us, "--at")
     answer = inputs.repeated(explain_decision, job, time_us, **posed)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from bfreplay.experiments.prepared_run import PreparedRun
+    from bfreplay.experiments.sweep import SweepProgress
     from bfreplay.policies import Policy
 
 _PAUSE_S = 0.1
@@ -152,3 +153,80 @@ def replay_progress(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Cal
         yield update
         elapsed = max(perf_counter() - started, 1e-9)
         bar.update(task, completed=end_us - start_us, events=latest, speed=latest / elapsed)
+
+
+_STAGES = {
+    "count": "Replaying to count decisions",
+    "capture": "Replaying to take the sample",
+    "warm-up": "Starting solvers",
+    "solve": "Solving",
+}
+
+
+@contextmanager
+def lab_progress(*, hidden: bool) -> Iterator[Callable[[str, int, int, str], None] | None]:
+    """Bars on a terminal's stderr, one a stage: share done, time left, and which pair is at work."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<28}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[what]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
+        shown = 0.0
+
+        def finish() -> None:
+            for task in tasks.values():
+                bar.update(task, completed=next(t.total for t in bar.tasks if t.id == task), what="")
+
+        def update(stage: str, done: int, total: int, what: str) -> None:
+            nonlocal shown
+            if stage not in tasks:
+                finish()  # a stage begins when the one before has ended
+                tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=what)
+            now = perf_counter()
+            if now - shown >= 0.1 or stage in ("warm-up", "solve"):  # ten a second are enough for a person
+                shown = now
+                bar.update(tasks[stage], completed=done, what=what)
+
+        yield update
+        finish()
+
+
+@contextmanager
+def sweep_progress(*, hidden: bool) -> Iterator[Callable[[SweepProgress], None] | None]:
+    """A bar on a terminal's stderr: runs done, failed and there before, workers, time left."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    from bfreplay.wording import duration
+
+    columns = (
+        TextColumn("Sweeping"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task: TaskID | None = None
+
+        def update(now: SweepProgress) -> None:
+            nonlocal task
+            said = [f"{now.n_workers} at work"]
+            if now.n_failed:
+                said.append(f"{now.n_failed} failed")
+            if now.n_reused:
+                said.append(f"{now.n_reused} there before")
+            if now.left_s is not None:
+                said.append(f"{duration(now.left_s)} left")
+            if task is None:
+                task = bar.add_task("sweep", total=now.n_runs, said="")
+            bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, said=", ".join(said))
+
+        yield update

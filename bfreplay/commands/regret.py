@@ -40,7 +40,7 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
     """
     from bfreplay.commands.progress import warm_up_loops
     from bfreplay.experiments.regret import regret as regret_of
-    from bfreplay.experiments.regret_text import render
+    from bfreplay.experiments.regret import render
 
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:

@@ -1,12 +1,14 @@
-"""Typed records: what a JSON document of a result folder holds is declared once, with types and bounds."""
+"""Typed records: a document of a result folder, or a row of a table, is declared once, with types and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
+import pyarrow as pa
 from msgspec import Meta
 
 from bfreplay.errors import InputError
@@ -82,3 +84,25 @@ def typed(document: JsonObject, record: type[_Record], kind: ResultKind, file: P
             file=file, column=path.strip("`").lstrip(".") or None, expected=expected,
             fix=f"make it again: '{kind.made_by}'",
         ) from error  # fmt: skip
+
+
+_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def schema_of(row: type) -> pa.Schema:
+    """One column for each field of a class: truth values, whole numbers, numbers, texts and ``TimeUs``."""
+    return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row, include_extras=True).items()])
+
+
+def _type_of(hint: object) -> pa.DataType:
+    if hint == TimeUs:
+        return pa.timestamp("us", tz="UTC")
+    if isinstance(hint, type):
+        return next(found for base, found in _TYPES.items() if issubclass(hint, base))
+    return _type_of(next(each for each in get_args(hint) if each is not NoneType))
+
+
+def table_of(rows: Sequence[object], row: type) -> pa.Table:
+    """The table of ``rows``, which are all of one class."""
+    columns = [pa.array([getattr(each, column.name) for each in rows], column.type) for column in schema_of(row)]
+    return pa.Table.from_arrays(columns, schema=schema_of(row))

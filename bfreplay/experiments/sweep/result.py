@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.sweep.cells import Cell
+from bfreplay.experiments.sweep.columns import Cell
 from bfreplay.replay import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
 from bfreplay.result_folders import RUN, SWEEP, Result, ResultKind, ResultRecord

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from bfreplay.experiments.sweep.cells import text_of
+from bfreplay.experiments.sweep.columns import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
-from bfreplay.experiments.sweep.run_sweep import Outlook
-from bfreplay.experiments.sweep.table import FAILED
+from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
 from bfreplay.replay.metrics import COLUMNS
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.wording import count

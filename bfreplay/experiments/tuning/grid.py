@@ -1,4 +1,4 @@
-"""The values that are tried: given or usual, checked, and cut to what the jobs and the log can use."""
+"""What is tried, and where: values of the grid, given or usual, and the two parts of the log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bfreplay import checks
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import AUTO, OPTIONS
 from bfreplay.options import option_name
@@ -98,3 +100,64 @@ def _checked(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value
             f"{name} has a value twice", column=name, value=twice[0], expected="each value once", fix="drop one"
         )
     return found
+
+
+def seconds(t_fwd: float | str) -> str:
+    """``300 s``, or ``auto``."""
+    return t_fwd if isinstance(t_fwd, str) else f"{t_fwd:g} s"
+
+
+def percent(share: float) -> str:
+    """``97.6`` of 0.976, ``0.5`` of 0.005, ``0.04`` of 0.0004: as many decimals as a difference needs."""
+    value = 100 * share
+    if value == 0:
+        return "0"
+    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}" if abs(value) >= 0.005 else f"{value:.1g}"
+
+
+def said(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A window of the log, in microseconds since the epoch; ``end_us`` is outside."""
+
+    start_us: int
+    end_us: int
+
+    @property
+    def duration_s(self) -> float:
+        """Its length."""
+        return (self.end_us - self.start_us) / _SECOND_US
+
+    @property
+    def window(self) -> tuple[str, str]:
+        """As ``RunOptions`` takes it."""
+        return iso_utc(self.start_us), iso_utc(self.end_us)
+
+
+def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
+    """The first ``train`` of a window, and the rest; together they are the window, and they share no moment.
+
+    The border is a whole second where one lies inside.
+
+    Raises
+    ------
+    InputError
+        ``train`` leaves nothing for one of them.
+    """
+    share = checks.number("train", train, above=0, most=1)
+    border = start_us + round(share * (end_us - start_us))
+    whole = border - border % _SECOND_US
+    border = whole if whole > start_us else border
+    if not start_us < border < end_us:
+        raise InputError(
+            "train leaves nothing to tune on, or nothing to validate on", column="train", value=train,
+            expected="a share of the log between 0 and 1", fix="two thirds (0.67) is a good start",
+        )  # fmt: skip
+    return Part(start_us, border), Part(border, end_us)

@@ -20,10 +20,9 @@ from bfreplay.replay.scheduling_text import cluster_of
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
-from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable
 from bfreplay.report.page.packed import packed_steps
 from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
-from bfreplay.report.page.sections import Section, figure_sections, job_sections
+from bfreplay.report.page.sections import FIRST_ROWS, Cell, PageTable, Section, figure_sections, job_sections
 from bfreplay.report.tables import Column, exact, written
 from bfreplay.result_folders.records import JsonObject
 
@@ -143,7 +142,7 @@ def one_run_page(run: RunResult) -> Page:
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
-    from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
+    from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
     labels = [each.run for each in comparison.record.runs]
     by_label = dict(zip(labels, runs, strict=True))

@@ -1,4 +1,4 @@
-"""Sections of the page: a figure with its words and its numbers, or tables alone."""
+"""Sections of the page: a figure with its words and its numbers, or tables alone, as the template takes them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,44 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.cells import PageTable, page_table
-from bfreplay.report.page.job_tables import jobs_table, models_table
-from bfreplay.report.page.scheduling_tables import scheduling_tables
-from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
+from bfreplay.report.page.packed import packed_document
+from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
 from bfreplay.report.run_figures.marks import named, said_of
+from bfreplay.report.tables import Column, ShownTable, exact, written
+
+FIRST_ROWS = 50
+"""Rows of a long table that the page has as they are; its script pages through all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``value`` is exact, as text: what tests read and the page sorts by; empty where there is none."""
+
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """``rest`` holds all rows, ``[value, text]`` a cell, packed; ``None`` where ``rows`` are all there are."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: list[list[Cell]]
+    rest: str | None
+
+
+def page_table(table: ShownTable) -> PageTable:
+    """Write every cell."""
+    rows = [
+        [Cell(exact(value), written(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    ]
+    if len(rows) <= FIRST_ROWS:
+        return PageTable(table.caption, table.columns, rows, None)
+    rest = packed_document([[[cell.value, cell.text] for cell in row] for row in rows])
+    return PageTable(table.caption, table.columns, rows[:FIRST_ROWS], rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from bfreplay.report.idleness_axes import new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.run_figures.marks import named, said_of
-from bfreplay.report.run_figures.panels import axis, layout_axis
+from bfreplay.report.run_figures.marks import axis, layout_axis, named, said_of
 from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
 from bfreplay.report.step_series import StepSeries, even_columns
 from bfreplay.wording import amount, count

@@ -113,3 +113,13 @@ def amount_of(value: float, word: str) -> str:
 def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:
     """Broken between words into lines of at most ``width`` letters, where words allow it."""
     return by.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
+
+
+def axis(k: int, letter: str = "y") -> str:
+    """What a trace calls the ``k``-th axis, from 0 on: ``y``, ``y2``, ``y3``."""
+    return letter if k == 0 else f"{letter}{k + 1}"
+
+
+def layout_axis(k: int, letter: str = "y") -> str:
+    """What the layout calls it: ``yaxis``, ``yaxis2``, ``yaxis3``."""
+    return axis(k, f"{letter}axis")

@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import in_lines, named, numbered, page_fill, paper_fill, run_role, said_of
-from bfreplay.report.run_figures.panels import axis, layout_axis
+from bfreplay.report.run_figures.marks import (
+    axis,
+    in_lines,
+    layout_axis,
+    named,
+    numbered,
+    page_fill,
+    paper_fill,
+    run_role,
+    said_of,
+)
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import count
 

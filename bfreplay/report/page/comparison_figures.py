@@ -8,13 +8,11 @@ import numpy as np
 
 from bfreplay.report.figures_runs import Differences, Steps
 from bfreplay.report.look import Trace
-from bfreplay.report.page.comparison.tables import bin_words
 from bfreplay.report.run_figures.figure import PageFigure
-from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
-from bfreplay.report.run_figures.panels import axis, layout_axis
+from bfreplay.report.run_figures.marks import axis, in_lines, layout_axis, page_fill, page_line, run_number, run_role
 from bfreplay.report.step_series import StepSeries
 from bfreplay.result_folders.comparison import ComparisonRecord
-from bfreplay.wording import count
+from bfreplay.wording import count, duration
 
 _NEXT_TO_NOTHING = 1e-6
 _SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
@@ -184,6 +182,12 @@ def _band(name: str, statistic: str, role: str, words: str) -> Trace:
         "line": {"color": f"@{role}", "width": 0.5, "shape": "hv"},
         "hoverinfo": "skip",
     }
+
+
+def bin_words(seconds: float) -> str:
+    """Length of a bin: ``1 h``, not ``60.0 min``."""
+    hours = seconds / 3_600
+    return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)
 
 
 def _signed(value: float) -> str:
