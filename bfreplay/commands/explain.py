@@ -105,9 +105,8 @@ class _Inputs:
 
 def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
     from bfreplay.answers.campaign import campaign_answer
-    from bfreplay.answers.jobs import job_answers
-from bfreplay.answers.models import model_answers
-    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.jobs import job_answers, records
+    from bfreplay.answers.models import model_answers
     from bfreplay.answers.run_text import render_run
     from bfreplay.replay.recorded import recorded_jobs
     from bfreplay.replay.run_inputs import MissingInputsError
@@ -130,8 +129,7 @@ from bfreplay.answers.models import model_answers
 def _of_job(
     run: RunResult, job: str, inputs: _Inputs, most: int, picture: Path | None, force: bool, as_json: bool
 ) -> str:
-    from bfreplay.answers.jobs import job_answers
-    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.jobs import job_answers, records
     from bfreplay.answers.saved import refuse_unknown_job
     from bfreplay.answers.story import job_story, job_story_from_tables
     from bfreplay.answers.story_text import render_job
