@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def count(n: int, word: str) -> str:
     """``1 node``, ``4,734 nodes``."""
@@ -24,3 +26,15 @@ def duration(seconds: float) -> str:
 def digits(value: float) -> str:
     """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
+
+
+def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
+    """Lines of a table, columns as wide as their widest cell: the first ``n_left`` to the left, others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k < n_left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -165,17 +165,19 @@ def _json(run: RunResult, document: dict[str, Any]) -> str:
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
-    from bfreplay.report.figures_campaign import Span, draw_campaign, title_of
+    from bfreplay.report.figures_campaign import draw_campaign, title_of
     from bfreplay.report.picture_file import save_picture
+    from bfreplay.report.time_part import Part
 
-    span, title = Span.of_record(run.record), title_of(run.record)
+    span, title = Part.of_record(run.record), title_of(run.record)
     save_picture(draw_campaign(campaign, nodes_over_time_by_model(run), span, title), file, overwrite=force)
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time
-    from bfreplay.report.figures_campaign import Span, draw_job, title_of
+    from bfreplay.report.figures_campaign import draw_job, title_of
     from bfreplay.report.picture_file import save_picture
+    from bfreplay.report.time_part import Part
 
-    span, title = Span.of_record(run.record), title_of(run.record, job)
+    span, title = Part.of_record(run.record), title_of(run.record, job)
     save_picture(draw_job(nodes_over_time(run, job), steps, span, title), file, overwrite=force)

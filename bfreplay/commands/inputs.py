@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -54,6 +56,11 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
         remove_empty(fresh)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error
+
+
+def called() -> dict[str, str]:
+    """The command line, for the session of what it makes."""
+    return {"command": shlex.join(["bfreplay", *sys.argv[1:]])}
 
 
 def json_text(document: object) -> str:

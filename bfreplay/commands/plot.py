@@ -154,7 +154,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
-    from bfreplay.report.run_figures.time_part import OverTime
+    from bfreplay.report.time_part import OverTime
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.tuning.grid import Grid, percent, seconds
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
 from bfreplay.experiments.tuning.surface import SAMPLES, Surface
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration
 
 _TITLES = {TUNED_ON: "tuned on", VALIDATED_ON: "validated on"}
 

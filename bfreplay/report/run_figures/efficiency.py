@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.summary_text import BOUND_WORDS
-from bfreplay.report.idleness_axes import dress, new_figure, settled
+from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
@@ -134,8 +134,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
     axes.set_yticks(range(len(bars)), labels=[in_lines(bar.words, 34, "\n") for bar in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(bar.value for bar in bars) or 1.0)
-    axes.set_xlabel(title, fontsize=10)
-    dress(axes)
+    dress(axes, title)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     return settled(figure)

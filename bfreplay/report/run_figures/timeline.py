@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
@@ -22,9 +22,9 @@ from bfreplay.report.run_figures.marks import (
     run_role,
     said_of,
 )
-from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
 from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.report.tables import percent
+from bfreplay.report.time_part import Part, draw_time_axis, outer_part
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def timeline(run: RunResult) -> Timeline:
     NothingToShowError
         The run was made before idle nodes were recorded, and has no decisions that would tell of them.
     """
-    span = Part.whole(run)
+    span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
     held = _series(nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us))
     idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
@@ -122,10 +122,8 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
             shown.mean, days, baseline=None, label=words, zorder=3, **(paper_line(role, k) | {"linewidth": width})
         )
     axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel("nodes", fontsize=10)
     draw_time_axis(axes, span)
-    dress(axes)
+    dress(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
     return settled(figure)
 

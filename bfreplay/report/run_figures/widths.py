@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import all_are_alike, named, numbered, page_line, paper_line, run_role, said_of
@@ -121,11 +121,8 @@ def draw(found: Mapping[str, Widths]) -> Figure:
         look = {**paper_line(role, dashes), **({} if dashes else {"linewidth": 4.5, "alpha": 0.5})}
         axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
     powers_of_two(axes, _largest(found), _TICKS)
-    axes.set_xlabel("nodes at once", fontsize=10)
-    axes.set_ylabel("% of the time with at least so many", fontsize=10)
     axes.set_ylim(-2, 102)
-    axes.yaxis.set_major_formatter(plain_tick)
-    dress(axes)
+    dress(axes, "nodes at once", "% of the time with at least so many", y_ticks=plain_tick)
     legend_below(figure)
     return settled(figure)
 
