@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+_LARGEST_WHOLE = 1e12
 
 
 def count(n: int, word: str) -> str:
@@ -21,6 +24,20 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{amount(seconds / length)} {unit}"
     return f"{seconds:.3g} s"
+
+
+def maybe_duration(seconds: float) -> str:
+    """A length of time, or a dash where there is none."""
+    return "-" if math.isnan(seconds) else duration(seconds)
+
+
+def samples(value: float) -> str:
+    """Samples, or amounts of an objective: ``0``, ``0.25``, ``1,234``, ``1.5e+15``."""
+    if abs(value) >= _LARGEST_WHOLE:
+        return f"{value:.4g}"
+    if abs(value) >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return f"{'-' if value < 0 else ''}{amount(abs(value))}"
 
 
 def digits(value: float) -> str:

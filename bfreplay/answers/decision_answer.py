@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bfreplay.answers.wording import samples
-from bfreplay.wording import count, duration
+from bfreplay.wording import count, duration, samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bfreplay.answers.campaign import EARLY, CampaignAnswer
-from bfreplay.answers.wording import maybe_duration
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling_text import window_words
-from bfreplay.wording import aligned, amount, count, duration
+from bfreplay.replay.scheduling import window_words
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bfreplay.answers.life import time_words
 from bfreplay.answers.saved import microseconds
 from bfreplay.answers.story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
-from bfreplay.answers.wording import maybe_duration, samples, time_words
-from bfreplay.wording import aligned, amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
 
 
 def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> str:

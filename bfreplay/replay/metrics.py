@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling import ISOLATED_POLICY
-from bfreplay.replay.scheduling_text import rounds_of
+from bfreplay.replay.scheduling import ISOLATED_POLICY, rounds_of
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"

@@ -17,7 +17,7 @@ import numpy as np
 from bfreplay import defaults
 from bfreplay.bounds import upper_bound
 from bfreplay.campaigns.workloads import is_source_name, workload_of
-from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets import NodeEvents, NodeState, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy, Trigger
 from bfreplay.policies.policy import not_a_policy
@@ -31,6 +31,7 @@ from bfreplay.replay.run_record import RunRecord, Seconds, Session
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import idle_node_us, reason_without_baselines, yardsticks
 from bfreplay.result_folders import RUN, new_folder, record_json
+from bfreplay.scalability import TabulatedCurve
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource
 
@@ -269,3 +270,23 @@ def jobs_in_window(
             colocation=anchored.colocation,
         )
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
+
+
+def warm_up(policy: Policy | None = None) -> None:
+    """Replay three jobs on four nodes: seconds on the first run on a machine, then the compiled code is on disk.
+
+    ``policy`` is what will decide, where it is not BFTrainer's with a fixed forward-looking time; it is closed.
+    """
+    second = 1_000_000
+    events = NodeEvents.from_arrays(
+        ["a", "b", "c", "d"],
+        np.full(4, NodeState.IDLE, dtype=np.int8),
+        [10 * second, 20 * second],
+        [0, 0],
+        [NodeState.BUSY, NodeState.IDLE],
+        0,
+        100 * second,
+    )
+    curve = TabulatedCurve((0, 1, 2, 3), (0.0, 1.0, 1.5, 3.0))
+    jobs = JobSet(ElasticJob(name, 0, 1, 3, 1.0, 1.0, 60.0, curve) for name in ("x", "y", "z"))
+    replay_log(events, jobs, policy, settings=ReplaySettings(max_parallel=2), with_efficiency=False, with_bound=False)

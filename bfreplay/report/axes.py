@@ -1,4 +1,4 @@
-"""Figures, axes and ticks of the pictures of idle nodes."""
+"""Figures, axes and ticks of pictures, on paper and of axes of seconds on the page."""
 
 from __future__ import annotations
 

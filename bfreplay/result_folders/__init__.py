@@ -1,8 +1,7 @@
 """What every command that writes a folder of results does alike: it appears whole or not at all, and is read again."""
 
-from bfreplay.result_folders.kinds import COMPARISON, LAB, RUN, SWEEP, TUNING, ResultKind
 from bfreplay.result_folders.reading import Result, check_digest, digest, read_documents
-from bfreplay.result_folders.records import ResultRecord, typed
+from bfreplay.result_folders.records import COMPARISON, LAB, RUN, SWEEP, TUNING, ResultKind, ResultRecord, typed
 from bfreplay.result_folders.writing import (
     FAILURES,
     check_target,

@@ -14,8 +14,7 @@ from bfreplay.experiments.prepared_run import files_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
-from bfreplay.experiments.sweep.executor import Done, Executor
-from bfreplay.experiments.sweep.local_processes import ProcessExecutor
+from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor
 from bfreplay.experiments.sweep.plan import SweepPlan, planned
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, percent, said, seconds
-from bfreplay.experiments.tuning.surface import Surface
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, percent, said, seconds
 from bfreplay.result_folders.tuning import Column, Validation
 from bfreplay.wording import amount, count
 

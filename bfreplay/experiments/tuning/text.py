@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bfreplay.experiments.tuning.grid import Grid, percent, seconds
+from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, percent, seconds
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
-from bfreplay.experiments.tuning.surface import SAMPLES, Surface
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
 from bfreplay.wording import aligned, amount, count, duration
 

@@ -12,7 +12,6 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.scheduling import cost_of, weight_text
-from bfreplay.report.page.provenance import is_relative
 from bfreplay.report.tables import Column, ShownTable
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def jobs_table(run: RunResult) -> ShownTable:
         answers["deadline"] = frame["deadline"]
         answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
         columns += _DEADLINE
-    if is_relative(run):
+    if run.record.inputs.is_relative:
         columns = [_SINCE_THE_START.get(column.key, column) for column in columns]
         start = pd.Timestamp(run.record.config.window_start_us, unit="us", tz="UTC")
         for name in _SINCE_THE_START:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from bfreplay.experiments.tuning.grid import Grid, Part, percent, said, seconds
+from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, Part, Surface, percent, said, seconds
 from bfreplay.experiments.tuning.recommendation import cautions, recommend, validated
-from bfreplay.experiments.tuning.surface import FINISH, SAMPLES, Surface
 from bfreplay.experiments.tuning.text import answer_of
 
 GRID = Grid((60.0, 300.0, 600.0), (10, 70))
