@@ -9,7 +9,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import called, check_failures_folder, drawing, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.commands.run_options import MILP_OPTIONS, run_options, save_failures_option
 from bfreplay.experiments.run_options import OPTIONS, RunOptions
@@ -52,7 +52,7 @@ def runs(
     pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
     result = compare_runs(
         runs, **asked, out=out, overwrite=force, pictures=pictures,
-        session=called(),
+        session=command_line(),
     )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
 
@@ -135,7 +135,7 @@ def formulations(
         result = compare_formulations(
             log, jobs, settings, formulations=_names(asked.pop("formulations")), backends=_names(asked.pop("backends")),
             **asked, out=out, overwrite=force, pictures=pictures, progress=progress,
-            session=called(),
+            session=command_line(),
         )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):

@@ -58,7 +58,7 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error
 
 
-def called() -> dict[str, str]:
+def command_line() -> dict[str, str]:
     """The command line, for the session of what it makes."""
     return {"command": shlex.join(["bfreplay", *sys.argv[1:]])}
 
@@ -80,12 +80,17 @@ def drawing(name: str, *, quiet: bool) -> Callable[[Path], object] | None:
     return draw
 
 
-def check_picture_option(file: Path, force: bool) -> None:
-    """Refuse a --picture that cannot be drawn or written, before anything is read."""
+def refuse_without_matplotlib(option: str, place: Path) -> None:
+    """Raise ``InputError`` where ``option`` asks for pictures that cannot be drawn here."""
     if find_spec("matplotlib") is None:
         raise InputError(
-            "--picture: matplotlib is not installed", value=str(file), fix="pip install matplotlib, or leave it out"
+            f"{option}: matplotlib is not installed", value=str(place), fix="pip install matplotlib, or leave it out"
         )
+
+
+def check_picture_option(file: Path, force: bool) -> None:
+    """Refuse a --picture that cannot be drawn or written, before anything is read."""
+    refuse_without_matplotlib("--picture", file)
     from bfreplay.report.picture_file import check_picture
 
     check_picture(file, overwrite=force)

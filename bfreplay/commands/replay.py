@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import called, check_failures_folder, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
@@ -77,7 +77,7 @@ def replay(
         _note_prices_of_no_node(run)
     warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(asked))
     with progress_of(run, hidden=quiet) as progress:
-        result = run.replay(out, overwrite=force, progress=progress, session=called())
+        result = run.replay(out, overwrite=force, progress=progress, session=command_line())
     document = result.record.to_json() | {"session": result.session.to_json()}
     click.echo(json_text(document) if as_json else render(result))
 

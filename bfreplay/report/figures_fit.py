@@ -91,11 +91,13 @@ def fit_curves(choice: Choice) -> FitCurves:
     end = max(last, float(choice.max_nodes)) if best is not None else last
     nodes = np.geomspace(first, end, _LINE_COUNTS)
     nodes[[0, -1]] = first, end
+    band_nodes = band_used = low = high = np.empty(0)
     if best is None:
-        used = np.interp(nodes, measured.counts, measured.means)
-        expected = np.interp(counts, measured.counts, measured.means)
+        used, expected = (np.interp(each, measured.counts, measured.means) for each in (nodes, counts))
     else:
-        used, expected = best.curve.rates(nodes), best.curve.rates(counts)
+        band_nodes = np.geomspace(first, end, _BAND_COUNTS)
+        used, expected, band_used = (best.curve.rates(each) for each in (nodes, counts, band_nodes))
+        low, high = best.band(band_nodes)
     laws: list[LawLine] = []
     for fitted in sorted(choice.fits, key=lambda each: each is not best):
         name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
@@ -105,9 +107,6 @@ def fit_curves(choice: Choice) -> FitCurves:
                 break
         else:
             laws.append(LawLine(name, fitted is best, rates, rates / used - 1.0))
-    band_nodes = np.geomspace(first, end, _BAND_COUNTS) if best is not None else np.empty(0)
-    band_used = best.curve.rates(band_nodes) if best is not None else np.empty(0)
-    low, high = best.band(band_nodes) if best is not None else (np.empty(0), np.empty(0))
     rates = np.asarray(measured.rates)
     return FitCurves(
         counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high, int(last)

@@ -32,7 +32,7 @@ _BLUE, _RED = OKABE_ITO[:2]
 _GREY = "#5F5F5F"
 _PANEL = 3.0
 _MOST_BARS = 400
-_NEXT_TO_NOTHING = 1e-6
+NEXT_TO_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +117,7 @@ def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
     pairs = comparison.pairs
     kept = [
-        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
+        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > NEXT_TO_NOTHING for pair in pairs)
     ]
     return [
         Steps(
@@ -206,12 +206,13 @@ def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
     """The size, above a bar that goes up and below one that goes down."""
     up = size >= 0
     place_of_text = (place, max(start, end) if up else min(start, end))
-    axes.annotate(f"{_percent(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
+    axes.annotate(f"{signed_number(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
                   ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
 
 
-def _percent(value: float) -> str:
-    return "0" if abs(value) < _NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+def signed_number(value: float) -> str:
+    """``+12.34``, ``-0.012``; ``0`` for what is next to nothing."""
+    return "0" if abs(value) < NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
 
 
 def _signed_tick(value: float, _position: float) -> str:

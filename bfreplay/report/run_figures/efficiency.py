@@ -11,14 +11,15 @@ from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
+    ROWS,
     amount_of,
     in_lines,
-    named,
     numbered,
     page_fill,
     paper_fill,
     run_role,
     said_of,
+    told,
 )
 from bfreplay.report.tables import Column, ShownTable, written
 from bfreplay.wording import duration
@@ -64,6 +65,11 @@ class Efficiency:
     equivalent_nodes: float
     bound_kind: str | None
     is_source: bool = False
+
+    @property
+    def bound_words(self) -> str | None:
+        """What the bound is of."""
+        return None if self.bound_kind is None else BOUND_WORDS[self.bound_kind]
 
     @property
     def is_done(self) -> bool:
@@ -167,7 +173,7 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
             "nticks": 4,
             "tickangle": 0,
         },
-        "yaxis": {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False},
+        "yaxis": ROWS,
         "showlegend": False,
     }
     return PageFigure(traces, layout, height=120 + 44 * len(bars))
@@ -175,10 +181,12 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
 
 def words(found: Mapping[str, Efficiency]) -> str:
     """U and the share of the bound, or when all was done; and what U means."""
-    told = [_told(label, mine) for label, mine in found.items()]
+    sentences = [_told(label, mine) for label, mine in found.items()]
     if any(mine.u is not None and not mine.is_done for mine in found.values()):
-        told.append("U is the samples of a run over those of the same jobs on the dedicated nodes in the same window.")
-    return said_of(found, told)
+        sentences.append(
+            "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
+        )
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Efficiency]) -> ShownTable:
@@ -191,26 +199,13 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("u", "U", "number"),
         Column("bound_samples", "upper bound, samples", "samples"),
         Column("share", "share of the bound", "at-least"),
-        Column("bound_kind", "the bound is"),
+        Column("bound_words", "the bound is"),
         Column("done_s", "all done after", "seconds"),
         Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
         Column("earliest_s", "by nobody before", "seconds"),
     )
     rows = [
-        [
-            label or "this run",
-            mine.samples,
-            mine.equivalent_nodes,
-            mine.dedicated_samples,
-            mine.u,
-            mine.bound_samples,
-            mine.share,
-            None if mine.bound_kind is None else BOUND_WORDS[mine.bound_kind],
-            mine.done_s,
-            mine.dedicated_done_s,
-            mine.earliest_s,
-        ]
-        for label, mine in found.items()
+        [label or "this run", *(getattr(mine, column.key) for column in columns[1:])] for label, mine in found.items()
     ]
     return ShownTable("Samples and times beside the yardsticks", columns, rows)
 
@@ -302,8 +297,7 @@ def _told(label: str, mine: Efficiency) -> str:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
         if mine.share is not None and mine.bound_kind is not None:
             parts.append(f"at least {written(mine.share, 'at-least')} of {BOUND_WORDS[mine.bound_kind]}")
-    text = ", ".join(parts)
-    return f"{named(label, text if label else text[0].upper() + text[1:])}."
+    return told(label, ", ".join(parts))
 
 
 EFFICIENCY: RunFigure[Efficiency] = RunFigure(

@@ -24,6 +24,7 @@ from bfreplay.report.run_figures.marks import (
     paper_line,
     run_role,
     said_of,
+    told,
 )
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount, count, duration
@@ -215,12 +216,12 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
 
 def words(found: Mapping[str, Holes]) -> str:
     """Where half of the node-hours are, and how much of those in short and in long holes jobs held."""
-    told = []
+    sentences = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not _is_one_log(found):
-            told.append(_told_of_log("" if _is_one_log(found) else label, mine))
-        told.append(_told_of_jobs(label, mine))
-    return said_of(found, told)
+            sentences.append(_told_of_log("" if _is_one_log(found) else label, mine))
+        sentences.append(_told_of_jobs(label, mine))
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Holes]) -> ShownTable:
@@ -371,7 +372,7 @@ def _told_of_jobs(label: str, mine: Holes) -> str:
                 f"{percent(int(mine.held_node_us[which].sum()) / part)} of those in holes of {word} {duration(edge)}"
             )
     text += f", {' and '.join(parts)}" if parts else ""
-    return f"{named(label, text if label else text[0].upper() + text[1:])}."
+    return told(label, text)
 
 
 def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:

@@ -15,7 +15,7 @@ from bfreplay.report.axes import new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.run_figures.marks import axis, layout_axis, named, said_of
+from bfreplay.report.run_figures.marks import ROWS, axis, layout_axis, named, said_of
 from bfreplay.report.step_series import StepSeries, even_columns
 from bfreplay.report.time_part import Part, draw_time_axis, outer_part
 from bfreplay.wording import amount, count
@@ -171,11 +171,9 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
             meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
         if meta:
             traces[-1]["meta"] = meta
-        layout[layout_axis(k)] = {
-            "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "fixedrange": True,
-            "domain": domains[k], "tickfont": {"size": 11},
-            **({"title": {"text": label}} if label else {}),
-        }  # fmt: skip
+        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": domains[k], "tickfont": {"size": 11}}
+        if label:
+            layout[layout_axis(k)]["title"] = {"text": label}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
 
 

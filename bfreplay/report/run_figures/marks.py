@@ -13,6 +13,9 @@ from bfreplay.wording import amount
 
 D = TypeVar("D")
 
+ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False}
+"""Plotly's vertical axis of bars or jobs one below the other."""
+
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Of Plotly, as ``look.LINES`` of matplotlib."""
 
@@ -97,6 +100,11 @@ def page_line(role: str, k: int = 0) -> Trace:
 def named(label: str, words: str) -> str:
     """``A: idle``; of a single run, whose label is empty, the words alone."""
     return f"{label}: {words}" if label else words
+
+
+def told(label: str, text: str) -> str:
+    """A sentence about a run; of a single one, whose label is empty, with a capital."""
+    return f"{named(label, text) if label else text[0].upper() + text[1:]}."
 
 
 def said_of(runs: Sized, sentences: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import named, page_fill, paper_fill, said_of
+from bfreplay.report.run_figures.marks import ROWS, named, page_fill, paper_fill, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount
 
@@ -125,7 +125,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
         "barmode": "stack",
         "bargap": 0.35,
         "xaxis": {"title": {"text": "% of the idle node-hours"}, "range": [0, 100]},
-        "yaxis": {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False},
+        "yaxis": ROWS,
         "legend": {"traceorder": "normal"},
     }
     return PageFigure(traces, layout, height=190 + 42 * len(found))

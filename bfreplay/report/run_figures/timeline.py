@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
+from bfreplay.answers.nodes_over_time import nodes_held
 from bfreplay.answers.saved import allocations_of
 from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
@@ -21,6 +21,7 @@ from bfreplay.report.run_figures.marks import (
     paper_line,
     run_role,
     said_of,
+    told,
 )
 from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.report.tables import percent
@@ -98,8 +99,9 @@ def timeline(run: RunResult) -> Timeline:
     """
     span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
-    held = _series(nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us))
-    idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
+    nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
+    held = StepSeries.exact(nodes.edge_us, nodes.count)
+    idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
     return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
 
 
@@ -167,9 +169,9 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
 
 def words(found: Mapping[str, Timeline]) -> str:
     """How many nodes were idle, and how many of them jobs held."""
-    told = [(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
-    told += [(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
-    return said_of(found, (f"{named(label, text) if label else text[0].upper() + text[1:]}." for label, text in told))
+    sentences = [told(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
+    sentences += [told(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
+    return said_of(found, sentences)
 
 
 def _told_idle(mine: Timeline) -> str:
@@ -225,14 +227,6 @@ def _agree(longest: Timeline, mine: Timeline) -> bool:
         return False
     part = longest.idle.between(start_us, end_us)
     return np.array_equal(part.edge_us, mine.idle.edge_us) and np.array_equal(part.mean, mine.idle.mean)
-
-
-def _series(nodes: NodesOverTime) -> StepSeries:
-    return StepSeries.exact(nodes.edge_us, nodes.count)
-
-
-def _idle_of_pool(run: RunResult, span: Part) -> StepSeries:
-    return _idle_of(run.table("pool"), span.end_us)
 
 
 def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:

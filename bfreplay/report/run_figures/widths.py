@@ -13,7 +13,16 @@ from bfreplay.answers.saved import allocations_of
 from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import all_are_alike, named, numbered, page_line, paper_line, run_role, said_of
+from bfreplay.report.run_figures.marks import (
+    all_are_alike,
+    named,
+    numbered,
+    page_line,
+    paper_line,
+    run_role,
+    said_of,
+    told,
+)
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount, count
 
@@ -162,16 +171,16 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
 def words(found: Mapping[str, Widths]) -> str:
     """How many nodes there were at least half of the time, and whether there was any."""
     is_one_log = _is_one_log(found)
-    told = []
+    sentences = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not is_one_log:
             often = f"{_often(mine.idle)} (mean {amount(mine.mean_idle)})"
             at = "At" if is_one_log else named(label, "at")
-            told.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
+            sentences.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
         often = f"{_often(mine.held)} (mean {amount(mine.mean_held)})"
         text = f"jobs held a node {percent(mine.held(1))} of the time, and {often}"
-        told.append(f"{named(label, text if label else text[0].upper() + text[1:])}.")
-    return said_of(found, told)
+        sentences.append(told(label, text))
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Widths]) -> ShownTable:
