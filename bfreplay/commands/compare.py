@@ -45,7 +45,8 @@ def runs(
     """
     from bfreplay.experiments import compare_runs
     from bfreplay.experiments.run_comparison.text import render
-    from bfreplay.result_folders import COMPARISON, check_target
+    from bfreplay.result_folders.records import COMPARISON
+    from bfreplay.result_folders.writing import check_target
 
     if out is not None:
         check_target(out, COMPARISON, overwrite=force)
@@ -115,7 +116,8 @@ def formulations(
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.text import render
     from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
-    from bfreplay.result_folders import LAB, check_target
+    from bfreplay.result_folders.records import LAB
+    from bfreplay.result_folders.writing import check_target
 
     if out is not None:
         check_target(out, LAB, overwrite=force)  # better said before the solvers work than after

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 from bfreplay.commands.run_options import adding
 from bfreplay.errors import InputError, OutputExistsError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -306,19 +310,8 @@ def _status(what: str, *, hidden: bool) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _progress(*, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
+@terminal_bar("Reading", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
+def _progress(bar: Progress) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's stderr: bytes read, rate, time left."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        TextColumn("Reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TextColumn("left"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("read", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    task = bar.add_task("read", total=None)
+    yield lambda done, total: bar.update(task, completed=done, total=total)

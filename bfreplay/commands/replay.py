@@ -64,7 +64,8 @@ def replay(
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
     from bfreplay.replay.summary_text import render
-    from bfreplay.result_folders import RUN, check_target
+    from bfreplay.result_folders.records import RUN
+    from bfreplay.result_folders.writing import check_target
 
     asked = RunOptions(**options)
     if not quiet:

@@ -26,8 +26,8 @@ from bfreplay.replay.run_warnings import extrapolation_warnings
 from bfreplay.replay.scheduling import scheduling_summary
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import Total, Yardsticks
-from bfreplay.result_folders import record_json
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.writing import record_json
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 

@@ -32,9 +32,9 @@ from bfreplay.report.figures_lab import (
     time_by_size_curves,
 )
 from bfreplay.report.look import looks
-from bfreplay.result_folders import LAB, write_result
 from bfreplay.result_folders.lab import LabResult, SummaryRow
-from bfreplay.result_folders.records import table_of
+from bfreplay.result_folders.records import LAB, table_of
+from bfreplay.result_folders.writing import write_result
 from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer, lab_record
 
 

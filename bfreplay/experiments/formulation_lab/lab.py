@@ -28,7 +28,6 @@ from bfreplay.experiments.formulation_lab.trials import LabSettings, Optima, Tri
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.result_folders import FAILURES, LAB, new_folder, write_result
 from bfreplay.result_folders.lab import (
     LabBackend,
     LabConfig,
@@ -38,7 +37,8 @@ from bfreplay.result_folders.lab import (
     Sampling,
     SummaryRow,
 )
-from bfreplay.result_folders.records import JsonObject, table_of
+from bfreplay.result_folders.records import LAB, JsonObject, table_of
+from bfreplay.result_folders.writing import FAILURES, new_folder, write_result
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 

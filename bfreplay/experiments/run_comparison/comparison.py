@@ -47,7 +47,6 @@ from bfreplay.experiments.run_comparison.pairing import check_paired, differing_
 from bfreplay.replay.metrics import BY_COLUMN
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import COMPARISON, new_folder, write_result
 from bfreplay.result_folders.comparison import (
     Causes,
     ComparedRun,
@@ -62,7 +61,8 @@ from bfreplay.result_folders.comparison import (
     SamplesDifference,
     Totals,
 )
-from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.records import COMPARISON, JsonObject
+from bfreplay.result_folders.writing import new_folder, write_result
 from bfreplay.versions import versions
 
 RESAMPLES = 2_000

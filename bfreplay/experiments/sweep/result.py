@@ -14,8 +14,8 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.columns import Cell
 from bfreplay.replay import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import RUN, SWEEP, Result, ResultKind, ResultRecord
-from bfreplay.result_folders.records import JsonObject, Part, TimeUs
+from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,8 +23,8 @@ from bfreplay.experiments.sweep.worker import RunOutcome, work_on
 from bfreplay.outputs import write_whole, written_whole
 from bfreplay.replay import RunResult
 from bfreplay.replay.metrics import COLUMNS
-from bfreplay.result_folders import SWEEP, record_json
-from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.records import SWEEP, JsonObject
+from bfreplay.result_folders.writing import record_json
 
 WORKER_DIED = "WorkerDied"
 """Type of the failure of a run whose workers did not live to tell."""

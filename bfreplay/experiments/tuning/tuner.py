@@ -21,7 +21,7 @@ from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, g
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validated
 from bfreplay.experiments.tuning.text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
-from bfreplay.result_folders import TUNING, check_target, record_json
+from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
     PARTS,
     GridValues,
@@ -33,6 +33,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
+from bfreplay.result_folders.writing import check_target, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 

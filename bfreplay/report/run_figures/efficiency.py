@@ -67,11 +67,6 @@ class Efficiency:
     is_source: bool = False
 
     @property
-    def bound_words(self) -> str | None:
-        """What the bound is of."""
-        return None if self.bound_kind is None else BOUND_WORDS[self.bound_kind]
-
-    @property
     def is_done(self) -> bool:
         """Whether times tell the difference: all jobs are done here, and there or under the bound.
 
@@ -199,15 +194,20 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("u", "U", "number"),
         Column("bound_samples", "upper bound, samples", "samples"),
         Column("share", "share of the bound", "at-least"),
-        Column("bound_words", "the bound is"),
+        Column("bound_kind", "the bound is"),
         Column("done_s", "all done after", "seconds"),
         Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
         Column("earliest_s", "by nobody before", "seconds"),
     )
     rows = [
-        [label or "this run", *(getattr(mine, column.key) for column in columns[1:])] for label, mine in found.items()
+        [label or "this run", *(_cell(mine, column.key) for column in columns[1:])] for label, mine in found.items()
     ]
     return ShownTable("Samples and times beside the yardsticks", columns, rows)
+
+
+def _cell(mine: Efficiency, key: str) -> object:
+    value = getattr(mine, key)
+    return BOUND_WORDS.get(value, value) if key == "bound_kind" else value
 
 
 @dataclass(frozen=True, slots=True)
