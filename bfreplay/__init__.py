@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bfreplay.datasets.scheduler_logs.reader import ReadOptions
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
     from bfreplay.experiments.regret import regret
-    from bfreplay.experiments.run_comparison import compare_runs
+    from bfreplay.experiments.run_comparison.comparison import compare_runs
     from bfreplay.experiments.run_options import RunOptions
     from bfreplay.experiments.sweep import sweep
     from bfreplay.experiments.tuning import tune
@@ -116,7 +116,7 @@ _MODULE_OF = {
     "Solver": "bfreplay.milp",
     "SolverUnavailableError": "bfreplay.errors",
     "TabulatedCurve": "bfreplay.scalability",
-    "compare_runs": "bfreplay.experiments.run_comparison",
+    "compare_runs": "bfreplay.experiments.run_comparison.comparison",
     "fit_all": "bfreplay.scalability",
     "ingest": "bfreplay.datasets.scheduler_logs.ingest",
     "load_campaign": "bfreplay.campaigns",

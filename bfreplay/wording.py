@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+
+_LARGEST_WHOLE = 1e12
 
 
 def count(n: int, word: str) -> str:
@@ -23,6 +26,20 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def maybe_duration(seconds: float) -> str:
+    """A length of time, or a dash where there is none."""
+    return "-" if math.isnan(seconds) else duration(seconds)
+
+
+def samples(value: float) -> str:
+    """Samples, or amounts of an objective: ``0``, ``0.25``, ``1,234``, ``1.5e+15``."""
+    if abs(value) >= _LARGEST_WHOLE:
+        return f"{value:.4g}"
+    if abs(value) >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return f"{'-' if value < 0 else ''}{amount(abs(value))}"
+
+
 def digits(value: float) -> str:
     """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
@@ -35,6 +52,6 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list
         "  ".join(
             cell.ljust(width) if k in left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ).rstrip()
         for row in rows
     ]

@@ -13,7 +13,8 @@ import pytest
 from bfreplay import outputs
 from bfreplay.errors import InputError
 from bfreplay.outputs import remove_leftovers, scratch_prefix, temporary_name, write_whole, written_whole
-from bfreplay.result_folders import RUN, new_folder
+from bfreplay.result_folders.records import RUN
+from bfreplay.result_folders.writing import new_folder
 
 
 def name_of_dead_process(name, kind):

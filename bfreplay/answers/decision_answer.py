@@ -1,10 +1,12 @@
-"""What is told of one decision."""
+"""What is told of one decision: as data, and as text for a person."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from bfreplay.wording import count, duration, samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +146,136 @@ class EmptyPool:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return asdict(self)
+
+
+_MOST_SHOWN = 8
+"""Other jobs, and differences of a decision, that are told one by one."""
+
+
+def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
+    """Several lines of text, without a newline at the end."""
+    if isinstance(answer, EmptyPool):
+        return "\n".join(_of_empty_pool(answer))
+    return "\n".join(
+        [
+            f"{answer.job} at {answer.time}: {_headline(answer)}",
+            *(f"  note: {note}" for note in answer.notes),
+            "",
+            *_instant(answer),
+            *_nodes(answer),
+            "",
+            *_value(answer),
+            "",
+            *_whole_decisions(answer),
+        ]
+    )
+
+
+def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
+    yield f"{answer.job} at {answer.time}: 0 nodes, as no node is idle"
+    if answer.n_left:
+        yield (
+            f"  The batch scheduler took back {count(answer.n_left, 'node')} then, {answer.held or 'none'} of them "
+            "from the job; there was nothing to decide on."
+        )
+
+
+def _headline(answer: DecisionAnswer) -> str:
+    parts = []
+    if answer.reclaimed:
+        parts.append(
+            f"{'all' if answer.reclaimed == answer.held else answer.reclaimed} of its {count(answer.held, 'node')} "
+            f"reclaimed by the batch scheduler (costs {samples(answer.preempt_cost_samples)} samples)"
+        )
+    if answer.after == answer.before:
+        parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
+    elif answer.after > answer.before:
+        word = "grown" if answer.before else "started"
+        parts.append(f"{word} from {answer.before} to {count(answer.after, 'node')}")
+    else:
+        parts.append(f"shrunk from {answer.before} to {count(answer.after, 'node')}")
+    return "; then ".join(parts)
+
+
+def _instant(answer: DecisionAnswer) -> Iterator[str]:
+    yield (
+        f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): "
+        f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
+    )
+
+
+def _nodes(answer: DecisionAnswer) -> Iterator[str]:
+    yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
+    for other in answer.others[:_MOST_SHOWN]:
+        yield f"  {other.job}  {_change(other)}"
+    more = len(answer.others) - _MOST_SHOWN
+    if more > 0:
+        yield f"  ... and {count(more, 'other job')}"
+    if not answer.others:
+        yield "  no other job gained or lost a node"
+
+
+def _change(other: Change) -> str:
+    parts = [f"{other.held} to {other.held - other.reclaimed} reclaimed"] if other.reclaimed else []
+    if other.before != other.after:
+        parts.append(f"{other.before} to {other.after}")
+    elif other.after:
+        parts.append("kept")
+    return ", then ".join(parts)
+
+
+def _value(answer: DecisionAnswer) -> Iterator[str]:
+    believed = ", by the curves as believed then" if answer.is_believed else ""
+    yield f"Value to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective_spec}{believed})"
+    yield _row(f"on {count(answer.before, 'node')}", answer.value_before)
+    if answer.after == answer.before:
+        return
+    yield _row(f"on {count(answer.after, 'node')}", answer.value_after)
+    yield _row("gained", answer.value_gained)
+    charged = f"{samples(answer.rescale_cost_samples)} samples charged" if answer.rescale_cost_samples else "free"
+    yield _row("lost by rescaling", answer.rescale_loss, charged)
+    yield _row("net", answer.value_net)
+
+
+def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
+    yield "Whole decisions (all jobs together), by their objective"
+    if answer.chosen_objective is None:
+        yield "  chosen: no number, as it leaves a job with fewer nodes than it can run on"
+    else:
+        best = "no decision has more" if answer.is_optimal else "not the best"
+        yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
+    for label, whole in (
+        ("best of all", answer.optimum), ("runner-up", answer.runner_up), ("left as it was", answer.as_it_was),
+    ):  # fmt: skip
+        if whole is not None:
+            yield _row(label, whole.objective, f"{whole.nodes} for {answer.job}{_margin(whole)}{_rest(whole, answer)}")
+    if answer.runner_up is None:
+        yield "  runner-up: none, as the job can have no other number of nodes"
+
+
+def _margin(whole: WholeDecision) -> str:
+    """How much less its objective is than the chosen one's."""
+    if whole.difference is None:
+        return ""
+    if whole.difference == 0:
+        return "; as much, so the choice between the two is arbitrary"
+    word = "less" if whole.difference > 0 else "more"
+    percent = "" if whole.difference_percent is None else f" ({abs(whole.difference_percent):.3g} %)"
+    return f"; {samples(abs(whole.difference))} {word}{percent}"
+
+
+def _rest(whole: WholeDecision, answer: DecisionAnswer) -> str:
+    """Other jobs that have other nodes than in the chosen one."""
+    others = {
+        name: nodes for name, nodes in whole.counts.items() if name != answer.job and nodes != answer.counts[name]
+    }
+    if not others:
+        return ""
+    shown = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
+    more = len(others) - len(shown)
+    told = f"; {', '.join(shown)}"
+    return f"{told}, and {count(more, 'other job')}" if more else told
+
+
+def _row(label: str, value: float, remark: str = "") -> str:
+    return f"  {label:<20}{samples(value):>16}   {remark}".rstrip()

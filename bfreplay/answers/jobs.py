@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame
+from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import ElasticJob
 
@@ -118,3 +119,16 @@ def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str])
     curves = [curve for name in types if (curve := job.throughput_on(name)) is not None]
     best = max(float(curve.table(job.max_nodes)[job.min_nodes :].max()) for curve in curves)
     return completion_s * best / job.work_samples
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object a row: times as ISO-8601 UTC, no value (NaN, NaT) and no end (infinite work) as ``None``."""
+    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value != value or value in (math.inf, -math.inf):
+        return None
+    if hasattr(value, "value"):  # a pandas Timestamp: nanoseconds
+        return iso_utc(int(value.value) // 1000)
+    return value.item() if hasattr(value, "item") else value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bfreplay.answers.saved import jobs_frame, microseconds, relative_origin_us, reports_frame
-from bfreplay.answers.wording import time_words
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.repeated import Moment, Repetition
@@ -16,6 +16,11 @@ from bfreplay.workload import JobSet, JobSource
 
 _MOST_SHOWN = 3
 """Pauses that are told one by one."""
+
+
+def time_words(time_us: int, origin_us: int | None) -> str:
+    """A time in UTC; ``+407.5`` seconds from ``origin_us`` where the log has no calendar, as ``--at`` takes them."""
+    return iso_utc(time_us) if origin_us is None else f"+{(time_us - origin_us) / 1e6:.6f}".rstrip("0").rstrip(".")
 
 
 class Life:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bfreplay.answers.campaign import EARLY, CampaignAnswer
-from bfreplay.answers.wording import maybe_duration
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling_text import window_words
-from bfreplay.wording import amount, count, duration
+from bfreplay.replay.scheduling import window_words
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +50,7 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
                 *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
             ]
         )  # fmt: skip
-    yield from table(header, rows)
+    yield from aligned([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
@@ -97,17 +96,6 @@ def _budget(campaign: CampaignAnswer) -> Iterator[str]:
         limit, used = of_limit["limit"], of_limit["used"]
         told = "not known" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
         yield _line("Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used")
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> Iterator[str]:
-    """Lines of a table: the first ``n_left`` columns to the left, the others to the right."""
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
-    for row in (header, *rows):
-        cells = [
-            cell.ljust(width) if k < n_left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def _share(part: float, whole: float) -> str:

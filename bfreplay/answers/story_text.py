@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bfreplay.answers.run_text import table
+from bfreplay.answers.life import time_words
 from bfreplay.answers.saved import microseconds
 from bfreplay.answers.story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
-from bfreplay.answers.wording import maybe_duration, samples, time_words
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
 
 
 def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> str:
@@ -91,7 +90,7 @@ def _steps(story: JobStory, most: int) -> Iterator[str]:
     if left_out > 0:
         shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    lines = list(table(header, [_cells(step, story.origin_us) for step in shown], n_left=2))
+    lines = aligned([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
     cut = 1 + most - most // 2
     for k, line in enumerate(lines):
         if left_out > 0 and k == cut:

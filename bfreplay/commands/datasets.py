@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
+
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from bfreplay.datasets.public_logs import LogFile
 
 
@@ -133,27 +135,16 @@ def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> lis
     return chosen
 
 
-@contextmanager
-def _download_bars(*, hidden: bool) -> Iterator[Callable[[LogFile, int], None] | None]:
+@terminal_bar("{task.description}", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
+def _download_bars(bar: Progress) -> Iterator[Callable[[LogFile, int], None]]:
     """One bar a file on a terminal's stderr: share, speed, time left."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    tasks = {}
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-        TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks = {}
+    def update(file: LogFile, done: int) -> None:
+        if file.name not in tasks:
+            tasks[file.name] = bar.add_task(file.name, total=file.bytes)
+        # published uncompressed, it is longer than the file it becomes
+        total = file.bytes if done <= file.bytes else file.content_bytes
+        bar.update(tasks[file.name], completed=done, total=total)
 
-        def update(file: LogFile, done: int) -> None:
-            if file.name not in tasks:
-                tasks[file.name] = bars.add_task(file.name, total=file.bytes)
-            # published uncompressed, it is longer than the file it becomes
-            total = file.bytes if done <= file.bytes else file.content_bytes
-            bars.update(tasks[file.name], completed=done, total=total)
-
-        yield update
+    yield update

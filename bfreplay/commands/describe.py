@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_without_matplotlib
 from bfreplay.commands.run_options import run_options
-from bfreplay.errors import InputError
 from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
@@ -47,21 +46,12 @@ def describe(
     from bfreplay.datasets.named_inputs import or_bundled, restricted
 
     endings = _FORMATS[picture_format]
-    if pictures is not None:
-        _check_pictures(pictures, endings, force)  # better said before the log is read than after
+    if pictures is not None:  # better said before the log is read than after
+        refuse_without_matplotlib("--pictures", pictures)
+        from bfreplay.report import check_idleness_pictures, draw_idleness
+
+        check_idleness_pictures(pictures, endings, overwrite=force)
     idleness = characterise(restricted(load_events(or_bundled(events, "events")), window), time_zone)
     if pictures is not None:
-        from bfreplay.report import draw_idleness
-
         draw_idleness(idleness, pictures, endings, overwrite=force)
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)
-
-
-def _check_pictures(folder: Path, endings: tuple[str, ...], force: bool) -> None:
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--pictures: matplotlib is not installed", value=str(folder), fix="pip install matplotlib, or leave it out"
-        )
-    from bfreplay.report import check_idleness_pictures
-
-    check_idleness_pictures(folder, endings, overwrite=force)

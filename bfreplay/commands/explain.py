@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import time_in_window
-from bfreplay.commands.pictures import check_picture_option
+from bfreplay.commands.inputs import check_picture_option, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.commands.run_options import run_inputs
 from bfreplay.errors import InputError
@@ -106,8 +105,7 @@ class _Inputs:
 
 def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
     from bfreplay.answers.campaign import campaign_answer
-    from bfreplay.answers.jobs import job_answers
-    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.jobs import job_answers, records
     from bfreplay.answers.models import model_answers
     from bfreplay.answers.run_text import render_run
     from bfreplay.replay.recorded import recorded_jobs
@@ -131,8 +129,7 @@ def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, 
 def _of_job(
     run: RunResult, job: str, inputs: _Inputs, most: int, picture: Path | None, force: bool, as_json: bool
 ) -> str:
-    from bfreplay.answers.jobs import job_answers
-    from bfreplay.answers.json_ready import records
+    from bfreplay.answers.jobs import job_answers, records
     from bfreplay.answers.saved import refuse_unknown_job
     from bfreplay.answers.story import job_story, job_story_from_tables
     from bfreplay.answers.story_text import render_job
@@ -155,7 +152,7 @@ def _of_job(
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
     from bfreplay.answers.decision import explain_decision
-    from bfreplay.answers.decision_text import render_decision
+    from bfreplay.answers.decision_answer import render_decision
 
     time_us = time_in_window(at, run.record.config.window_start_us, "--at")
     answer = inputs.repeated(explain_decision, job, time_us, **posed)
@@ -168,17 +165,19 @@ def _json(run: RunResult, document: dict[str, Any]) -> str:
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
-    from bfreplay.report.figures_campaign import Span, draw_campaign, title_of
+    from bfreplay.report.figures_campaign import draw_campaign, title_of
     from bfreplay.report.picture_file import save_picture
+    from bfreplay.report.time_part import Part
 
-    span, title = Span.of_record(run.record), title_of(run.record)
+    span, title = Part.of_record(run.record), title_of(run.record)
     save_picture(draw_campaign(campaign, nodes_over_time_by_model(run), span, title), file, overwrite=force)
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
     from bfreplay.answers.nodes_over_time import nodes_over_time
-    from bfreplay.report.figures_campaign import Span, draw_job, title_of
+    from bfreplay.report.figures_campaign import draw_job, title_of
     from bfreplay.report.picture_file import save_picture
+    from bfreplay.report.time_part import Part
 
-    span, title = Span.of_record(run.record), title_of(run.record, job)
+    span, title = Part.of_record(run.record), title_of(run.record, job)
     save_picture(draw_job(nodes_over_time(run, job), steps, span, title), file, overwrite=force)

@@ -1,4 +1,4 @@
-"""``bfreplay ingest``."""
+"""``bfreplay ingest``, and its options: what a log does not say, and the rules by which states are made of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,163 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.ingest_options import occupancy_rules, read_options, reading_options, rule_options
+from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
+from bfreplay.commands.run_options import adding
 from bfreplay.errors import InputError, OutputExistsError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _one_of(flag: str, listed: str, text: str) -> Callable[[_Command], _Command]:
+    """One of some words, the first by default."""
+    words = listed.split()
+    return click.option(flag, type=click.Choice(words), default=words[0], help=text)
+
+
+def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Command], _Command]:
+    return click.option(flag, name, type=float, default=default, help=text)
+
+
+_READING = (
+    click.option(
+        "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
+    ),
+    _one_of(
+        "--dst-fold", "reject earlier later",
+        "Local times that occur twice when summer time ends and that nothing settles.",
+    ),
+    click.option(
+        "--nodes", "n_nodes", type=click.IntRange(min=1), help="Nodes of the machine, if the log has counts only."
+    ),
+    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
+    click.option("--inventory", type=click.Path(path_type=Path), help="File with the names of all nodes, used or not."),
+    click.option(
+        "--inventory-only", is_flag=True, help="Only the nodes of --inventory: others that the log names are left out."
+    ),
+    _one_of(
+        "--node-names", "as-is short lower short-lower",
+        "Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+    ),
+    click.option(
+        "--outages", "outages", type=click.Path(path_type=Path), multiple=True,
+        help="Table of when nodes were out of use (node, start, end, state), beside any log; several times.",
+    ),
+    click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
+    click.option("--delimiter", metavar="CHARACTER", help="What separates the columns."),
+    click.option(
+        "--map", "mapping", metavar="ROLE=COLUMN[:UNIT]", multiple=True,
+        help="For 'table': which column is start, end, nodes, node_count, job, ...; several times.",
+    ),
+    _one_of("--time-unit", "s ms us ns", "Of numbers in a table's start and end."),
+    click.option("--time-format", metavar="FORMAT", help="Of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
+    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
+    _one_of("--reservations", "idle reserved", "Whether reservations, other than for maintenance, take nodes away."),
+)  # fmt: skip
+
+_RULES = (
+    _one_of(
+        "--assignment", "lowest-id most-recently-used least-recently-used random all",
+        "Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --assignment random."),
+    _one_of(
+        "--over-capacity", "clip drop delay",
+        "A job that needs more nodes than are free gets those that are, and the others as they become free; is "
+        "left out; or starts later.",
+    ),
+    _one_of(
+        "--shared-nodes", "count refuse",
+        "A node is idle when no job is left on it; or jobs that share a node are an error.",
+    ),
+    _one_of(
+        "--empty-machine", "auto down idle",
+        "Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
+    ),
+    _amount("--empty-after", "empty_after_min", 60.0, "... if it is longer than this, in minutes."),
+    _amount("--min-gap", "min_gap_s", 10.0, "Shorter holes are no events, in seconds."),
+    _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
+    click.option(
+        "--window", nargs=2, metavar="START END", default=None,
+        help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
+    ),
+    click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
+    click.option(
+        "--log-end", metavar="TIME", default=None, help="When the log was written: running jobs end there or later."
+    ),
+    _amount(
+        "--limit-grace", "limit_grace_min", 60.0,
+        "A job without an end is over so long after its time limit, in minutes.",
+    ),
+    _amount(
+        "--absent-after", "absent_after_days", 7.0,
+        "A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
+    ),
+)  # fmt: skip
+
+
+reading_options = adding(_READING)
+"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
+
+rule_options = adding(_RULES)
+"""Adds the options of ``OccupancyRules``."""
+
+
+def read_options(given: dict[str, Any]) -> Any:
+    """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
+    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+
+    columns, mapping = given.pop("columns"), {}
+    for text in given.pop("mapping"):
+        role, sign, column = text.partition("=")
+        if not sign or not role.strip() or not column.strip():
+            raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
+        mapping[role.strip()] = column.strip()
+    plain = {each.name for each in fields(ReadOptions)} - {"columns", "mapping"}
+    return ReadOptions(
+        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        mapping=mapping,
+        **{name: given.pop(name) for name in plain},
+    )
+
+
+def occupancy_rules(given: dict[str, Any]) -> Any:
+    """``OccupancyRules`` of what the user gave, which is taken out of ``given``; of ``all`` rules the first."""
+    from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
+
+    window, full = given.pop("window"), given.pop("full_window")
+    if window is not None and full:
+        raise InputError("--window and --full-window cannot both be", fix="give one of them")
+    log_end, assignment = given.pop("log_end"), given.pop("assignment")
+    return OccupancyRules(
+        assignment="lowest-id" if assignment == "all" else assignment,
+        window="full" if full else "estimate" if window is None else _times("--window", window),
+        log_end_us=None if log_end is None else _times("--log-end", [log_end])[0],
+        empty_after_s=given.pop("empty_after_min") * 60,
+        limit_grace_s=given.pop("limit_grace_min") * 60,
+        absent_after_s=given.pop("absent_after_days") * DAY_S,
+        **{each.name: given.pop(each.name) for each in fields(OccupancyRules) if each.name in given},
+    )
+
+
+def _times(option: str, texts: Any) -> Any:
+    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+
+    times = []
+    for text in texts:
+        try:
+            times.append(parse_time_us(text))
+        except ValueError as error:
+            raise InputError(f"{option}: {error}", value=text, expected=EXPECTED_TIME) from error
+    return tuple(times)
 
 
 @click.command()
@@ -161,19 +310,8 @@ def _status(what: str, *, hidden: bool) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _progress(*, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
+@terminal_bar("Reading", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
+def _progress(bar: Progress) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's stderr: bytes read, rate, time left."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        TextColumn("Reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TextColumn("left"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("read", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    task = bar.add_task("read", total=None)
+    yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,11 +1,163 @@
-"""``bfreplay jobs``."""
+"""``bfreplay jobs``, and ``bfreplay jobs fit``."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
-from bfreplay.commands.jobs_fit import fit
 from bfreplay.commands.jobs_make import make
+from bfreplay.errors import InputError, OutputExistsError
+
+if TYPE_CHECKING:
+    from bfreplay.scalability import Choice, Scaling
+
+
+@click.command("fit")
+@click.argument("measurements", type=click.Path(path_type=Path))
+@click.option(
+    "--law",
+    metavar="NAME",
+    default=None,
+    help="Fit this law alone: amdahl, gustafson, usl, power, communication-weak, communication-strong, or "
+    "package.module:Class.  [default: all, and choose]",
+)
+@click.option(
+    "--scaling",
+    type=click.Choice(["weak", "strong"]),
+    default=None,
+    help="How it was measured: weak (batch of a node fixed) or strong (global batch fixed). Laws of the other one are "
+    "left out.  [default: all laws]",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1, max=1_000_000),
+    default=None,
+    help="Up to where the curve will be used.  [default: the largest measured count]",
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE.toml", default=None,
+    help="Write the curves as TOML, for --curves.",
+)  # fmt: skip
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE.png|svg", default=None,
+    help="Draw measurements, fitted laws and residuals; of several curves one file each, NAME-CURVE.png.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def fit(
+    measurements: Path, law: str | None, scaling: str | None, max_nodes: int | None, out: Path | None,
+    picture: Path | None, force: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Fit scalability laws to the measured rates in MEASUREMENTS, and say which to use.
+
+    MEASUREMENTS is a CSV or Parquet table with the columns nodes, samples_per_s (of all nodes together), and
+    optionally repeat and curve: one row a measurement. Intervals are simultaneous: all parameters of a law lie in
+    theirs in at least 95 of 100 cases.
+
+    \b
+    Examples:
+      bfreplay jobs fit measured.csv
+      bfreplay jobs fit measured.csv --scaling weak --max-nodes 256 -o curves.toml --picture fit.png
+      bfreplay jobs fit measured.csv --law usl --json
+      bfreplay replay sample --jobs jobs.csv --curves curves.toml
+    """
+    from bfreplay.datasets.job_files.curve_points import write_curves
+    from bfreplay.datasets.job_files.measurements import load_measurements
+    from bfreplay.scalability import Scaling, choose, fit_law, law_named, laws_for
+    from bfreplay.scalability.fit_text import of_outliers, remarks, render, warnings
+
+    measured_as = Scaling(scaling or Scaling.EITHER)
+    laws = laws_for(measured_as) if law is None else [law_named(law)]
+    if law is not None:
+        _check_scaling(law, laws[0].scaling, measured_as)
+    if out is not None:
+        _check_out(out, force)
+    measured = load_measurements(measurements)
+    pictures = {} if picture is None else _picture_files(picture, list(measured), force)
+    choices: dict[str, Choice] = {}
+    for name, each in measured.items():
+        if law is not None:
+            try:
+                fit_law(each, laws[0])  # a law asked for by name is refused aloud, not left out
+            except InputError as error:
+                raise _of_curve(error, measurements, name) from error
+        try:
+            choices[name] = choose(each, laws, max_nodes, insist=law is not None)
+        except InputError as error:
+            raise _of_curve(error, measurements, None) from error
+    if out is not None:
+        curves = {name: choice.measured_curve for name, choice in choices.items()}
+        write_curves(curves, out, {name: remarks(choice) for name, choice in choices.items()}, overwrite=force)
+    for name, file in pictures.items():
+        from bfreplay.report.figures_fit import draw_fit
+
+        draw_fit(name, choices[name], file, overwrite=force)
+    if as_json:
+        documents = {
+            name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}
+            for name, choice in choices.items()
+        }
+        click.echo(json.dumps(documents, indent=1))
+    else:
+        click.echo("\n".join(render(name, choice, measured_as) for name, choice in choices.items()), nl=False)
+
+
+def _check_scaling(law: str, describes: Scaling, measured_as: Scaling) -> None:
+    if "either" not in (describes.value, measured_as.value) and describes is not measured_as:
+        raise InputError(
+            f"{law} describes {describes.value} scaling, and --scaling says {measured_as.value}",
+            value=law,
+            expected=f"a law of {measured_as.value} scaling, or of either",
+            fix="leave out --law to try all of them",
+        )
+
+
+def _check_out(out: Path, force: bool) -> None:
+    """Better said before the fit than after it."""
+    if out.suffix.lower() != ".toml":
+        raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
+    if out.exists() and not force:
+        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+
+
+def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
+    from bfreplay.report.picture_file import check_picture
+
+    if len(names) == 1:
+        files = {names[0]: picture}
+    else:
+        files = {name: picture.with_name(f"{picture.stem}-{_file_part(name)}{picture.suffix}") for name in names}
+    taken: dict[Path, str] = {}
+    for name, file in files.items():
+        if file in taken:
+            raise InputError(
+                f"the pictures of the curves {taken[file]!r} and {name!r} would have one name",
+                value=file.name,
+                fix="rename one of the curves",
+            )
+        taken[file] = name
+        check_picture(file, overwrite=force)
+    return files
+
+
+def _file_part(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+
+
+def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:
+    """Return the error with the file, and the curve that it is about."""
+    value = {} if error.value is None else {"value": error.value}
+    return InputError(
+        error.problem if curve is None else f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}",
+        file=file,
+        column=error.column,
+        expected=error.expected,
+        fix=error.fix,
+        **value,
+    )
 
 
 @click.group()

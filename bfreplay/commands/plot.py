@@ -23,7 +23,7 @@ _LONGEST_NAME = 40
 def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if not is_asked or context.resilient_parsing:
         return
-    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+    from bfreplay.report.run_figures.figure import FIGURES, figure_named
 
     names = FIGURES.names()
     width = max(map(len, names))
@@ -77,7 +77,7 @@ def plot(
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
     from bfreplay.report.picture_file import check_picture
-    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+    from bfreplay.report.run_figures.figure import FIGURES, figure_named
 
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
@@ -121,8 +121,7 @@ def _draw(
 
 def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:
     """One of all: a note where there is nothing to show, or where another package's figure cannot be imported."""
-    from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-    from bfreplay.report.run_figures.figure import NothingToShowError
+    from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, figure_named
 
     try:
         _draw(figure_named(name), runs, file, None, force, quiet)
@@ -155,7 +154,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
-    from bfreplay.report.run_figures.time_part import OverTime
+    from bfreplay.report.time_part import OverTime
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
 from threading import Timer
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from bfreplay.experiments.prepared_run import PreparedRun
+    from bfreplay.experiments.sweep import SweepProgress
     from bfreplay.policies import Policy
 
+BAR, SHARE, TIME_LEFT = "BarColumn", "TaskProgressColumn", "TimeRemainingColumn"
+DOWNLOADED, SPEED = "DownloadColumn", "TransferSpeedColumn"
+_Update = TypeVar("_Update")
+_Shown = Callable[..., AbstractContextManager[_Update | None]]
 _PAUSE_S = 0.1
 """Ten looks a second are enough for a person."""
 
@@ -42,6 +46,35 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
         notice.cancel()
 
 
+def terminal_bar(*columns: str) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
+    """Decorator for a generator that shows progress on a bar and gives who works a function to call.
+
+    It becomes a context manager with one more argument, ``hidden``: where that is true, or stderr is no terminal, it
+    gives ``None``. ``columns`` are texts, and names of rich's columns.
+    """
+
+    def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
+        @contextmanager
+        @wraps(show)
+        def shown(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
+            if hidden or not sys.stderr.isatty():
+                yield None
+                return
+            from rich import progress
+            from rich.console import Console
+
+            made = [
+                getattr(progress, column)() if column.endswith("Column") else progress.TextColumn(column)
+                for column in columns
+            ]
+            with progress.Progress(*made, console=Console(stderr=True)) as bar:
+                yield from show(bar, *arguments)
+
+        return shown
+
+    return decorate
+
+
 def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Callable[[int, int], None] | None]:
     """The bar for a run: how much of the window is over, or of the jobs where the run ends with these."""
     settings, log = run.settings, run.log
@@ -55,27 +88,19 @@ def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Cal
     return jobs_progress(log.window_start_us, numbers, hidden=hidden)
 
 
-@contextmanager
-def jobs_progress(start_us: int, numbers: tuple[int, int] | None, *, hidden: bool) -> Iterator[JobsProgress | None]:
+@terminal_bar(
+    "Replaying", BAR, "{task.fields[jobs]}",
+    "day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s",
+)  # fmt: skip
+def jobs_progress(bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> Iterator[JobsProgress]:
     """A bar on a terminal's stderr for a run that ends with its jobs: jobs done, time reached, decisions per second.
 
     ``numbers`` are those of the jobs that it is about, from the first to the one before the second; ``None`` where
     nobody knows how many there will be.
     """
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn("Replaying"), BarColumn(), TextColumn("{task.fields[jobs]}"),
-        TextColumn("day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s"),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        shown = JobsProgress(bar, start_us, numbers)
-        yield shown
-        shown.show()
+    shown = JobsProgress(bar, start_us, numbers)
+    yield shown
+    shown.show()
 
 
 class JobsProgress:
@@ -123,32 +148,77 @@ class JobsProgress:
         )  # fmt: skip
 
 
-@contextmanager
-def replay_progress(start_us: int, end_us: int, *, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
+@terminal_bar(
+    "Replaying", BAR, SHARE, "{task.fields[events]:,} events, {task.fields[speed]:,.0f} events/s", "left", TIME_LEFT
+)
+def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's stderr: share of the window, decisions per second, time left."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
+    started = perf_counter()
+    shown, latest = 0.0, 0
 
-    columns = (
-        TextColumn("Replaying"), BarColumn(), TaskProgressColumn(),
-        TextColumn("{task.fields[events]:,} events, {task.fields[speed]:,.0f} events/s"),
-        TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
-        started = perf_counter()
-        shown, latest = 0.0, 0
+    def update(now_us: int, events: int) -> None:
+        nonlocal shown, latest
+        now, latest = perf_counter(), events
+        if now - shown >= _PAUSE_S:
+            shown = now
+            bar.update(task, completed=now_us - start_us, events=events, speed=events / (now - started))
 
-        def update(now_us: int, events: int) -> None:
-            nonlocal shown, latest
-            now, latest = perf_counter(), events
-            if now - shown >= _PAUSE_S:
-                shown = now
-                bar.update(task, completed=now_us - start_us, events=events, speed=events / (now - started))
+    yield update
+    elapsed = max(perf_counter() - started, 1e-9)
+    bar.update(task, completed=end_us - start_us, events=latest, speed=latest / elapsed)
 
-        yield update
-        elapsed = max(perf_counter() - started, 1e-9)
-        bar.update(task, completed=end_us - start_us, events=latest, speed=latest / elapsed)
+
+_STAGES = {
+    "count": "Replaying to count decisions",
+    "capture": "Replaying to take the sample",
+    "warm-up": "Starting solvers",
+    "solve": "Solving",
+}
+
+
+@terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[what]}")
+def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]]:
+    """Bars on a terminal's stderr, one a stage: share done, time left, and which pair is at work."""
+    tasks: dict[str, TaskID] = {}
+    shown = 0.0
+
+    def finish() -> None:
+        for task in tasks.values():
+            bar.update(task, completed=next(t.total for t in bar.tasks if t.id == task), what="")
+
+    def update(stage: str, done: int, total: int, what: str) -> None:
+        nonlocal shown
+        if stage not in tasks:
+            finish()  # a stage begins when the one before has ended
+            tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=what)
+        now = perf_counter()
+        if now - shown >= 0.1 or stage in ("warm-up", "solve"):  # ten a second are enough for a person
+            shown = now
+            bar.update(tasks[stage], completed=done, what=what)
+
+    yield update
+    finish()
+
+
+@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[said]}", "TimeElapsedColumn")
+def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
+    """A bar on a terminal's stderr: runs done, failed and there before, workers, time left."""
+    from bfreplay.wording import duration
+
+    task: TaskID | None = None
+
+    def update(now: SweepProgress) -> None:
+        nonlocal task
+        said = [f"{now.n_workers} at work"]
+        if now.n_failed:
+            said.append(f"{now.n_failed} failed")
+        if now.n_reused:
+            said.append(f"{now.n_reused} there before")
+        if now.left_s is not None:
+            said.append(f"{duration(now.left_s)} left")
+        if task is None:
+            task = bar.add_task("sweep", total=now.n_runs, said="")
+        bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, said=", ".join(said))
+
+    yield update

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay.commands.inputs import json_text
+from bfreplay.commands.progress import BAR, SHARE, TIME_LEFT, terminal_bar, warm_up_loops
 from bfreplay.commands.run_options import run_inputs
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 @click.command()
@@ -38,9 +40,8 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
       bfreplay regret run-60 run-120 run-300 --effort quick
       bfreplay regret sweep/runs/* --json
     """
-    from bfreplay.commands.progress import warm_up_loops
     from bfreplay.experiments.regret import regret as regret_of
-    from bfreplay.experiments.regret_text import render
+    from bfreplay.experiments.regret import render
 
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
@@ -48,21 +49,13 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
     click.echo(json_text([each.to_json() for each in found]) if as_json else render(found))
 
 
-@contextmanager
-def _progress(*, hidden: bool) -> Iterator[Callable[[int, int, int, int], None] | None]:
+@terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT)
+def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
     """A bar on a terminal's stderr: evaluations of the search, of each bound."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    task = bar.add_task("bound", total=None, number="")
 
-    columns = (TextColumn("Bound {task.fields[number]}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("bound", total=None, number="")
+    def update(done: int, n_bounds: int, evaluation: int, most: int) -> None:
+        at = done * most + evaluation
+        bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
 
-        def update(done: int, n_bounds: int, evaluation: int, most: int) -> None:
-            at = done * most + evaluation
-            bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
-
-        yield update
+    yield update

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
@@ -66,7 +64,8 @@ def replay(
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
     from bfreplay.replay.summary_text import render
-    from bfreplay.result_folders import RUN, check_target
+    from bfreplay.result_folders.records import RUN
+    from bfreplay.result_folders.writing import check_target
 
     asked = RunOptions(**options)
     if not quiet:
@@ -79,9 +78,7 @@ def replay(
         _note_prices_of_no_node(run)
     warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(asked))
     with progress_of(run, hidden=quiet) as progress:
-        result = run.replay(
-            out, overwrite=force, progress=progress, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])}
-        )
+        result = run.replay(out, overwrite=force, progress=progress, session=command_line())
     document = result.record.to_json() | {"session": result.session.to_json()}
     click.echo(json_text(document) if as_json else render(result))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 import tempfile
 from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.commands.inputs import command_line
 from bfreplay.outputs import scratch_prefix
 
 
@@ -47,7 +46,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
-            compare_runs(runs, out=comparison, session={"command": shlex.join(["bfreplay", *sys.argv[1:]])})
+            compare_runs(runs, out=comparison, session=command_line())
             write_comparison_report(runs, RunComparison.load(comparison), out, overwrite=force)
     if not quiet:
         click.echo(f"Report: {out.resolve()}", err=True)

@@ -1,4 +1,4 @@
-"""Options of ``RunOptions`` on the command line, the same for every command that has some of them."""
+"""Options that several commands have in the same words: those of ``RunOptions``, and where many runs are made."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks
+from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import path
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
 from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
@@ -179,3 +180,24 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
         case OneOf(words):
             return click.Choice(words)
     return click.Path(path_type=Path) if declared.check is path else click.STRING
+
+
+worker_options = adding((
+    click.option(
+        "--processes", type=click.IntRange(min=1),
+        help="Runs at a time on this machine.  [default: as many as processors]",
+    ),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, tcp://host:8786, instead."
+    ),
+))  # fmt: skip
+"""Adds --processes and --scheduler."""
+
+
+def check_workers(processes: int | None, scheduler: str | None) -> None:
+    """Refuse --processes beside --scheduler."""
+    if processes is not None and scheduler is not None:
+        raise InputError(
+            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
+            fix="leave one of the two out",
+        )  # fmt: skip

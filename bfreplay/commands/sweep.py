@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.progress import warm_up_loops
-from bfreplay.commands.run_options import run_options
-from bfreplay.commands.sweep_progress import sweep_progress
-from bfreplay.commands.worker_options import check_workers, worker_options
+from bfreplay.commands.progress import sweep_progress, warm_up_loops
+from bfreplay.commands.run_options import check_workers, run_options, worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import json_text
-from bfreplay.commands.pictures import check_picture_option, drawing
-from bfreplay.commands.progress import warm_up_loops
-from bfreplay.commands.run_options import option_lists, run_options
-from bfreplay.commands.sweep_progress import sweep_progress
-from bfreplay.commands.worker_options import check_workers, worker_options
+from bfreplay.commands.inputs import check_picture_option, drawing, json_text
+from bfreplay.commands.progress import sweep_progress, warm_up_loops
+from bfreplay.commands.run_options import check_workers, option_lists, run_options, worker_options
 from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:

@@ -10,18 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bfreplay.experiments.formulation_lab import LabResult, LabSettings, compare_formulations
-    from bfreplay.experiments.run_comparison import RunComparison, compare_runs
+    from bfreplay.experiments.formulation_lab.lab import compare_formulations
+    from bfreplay.experiments.formulation_lab.trials import LabSettings
+    from bfreplay.experiments.run_comparison.comparison import compare_runs
+    from bfreplay.result_folders.comparison import RunComparison
+    from bfreplay.result_folders.lab import LabResult
 
 __all__ = ["LabResult", "LabSettings", "RunComparison", "compare_formulations", "compare_runs"]
 
 # imported when first used: a worker of a sweep needs none of them
 _MODULE_OF = {
-    "LabResult": "bfreplay.experiments.formulation_lab",
-    "LabSettings": "bfreplay.experiments.formulation_lab",
-    "RunComparison": "bfreplay.experiments.run_comparison",
-    "compare_formulations": "bfreplay.experiments.formulation_lab",
-    "compare_runs": "bfreplay.experiments.run_comparison",
+    "LabResult": "bfreplay.result_folders.lab",
+    "LabSettings": "bfreplay.experiments.formulation_lab.trials",
+    "RunComparison": "bfreplay.result_folders.comparison",
+    "compare_formulations": "bfreplay.experiments.formulation_lab.lab",
+    "compare_runs": "bfreplay.experiments.run_comparison.comparison",
 }
 
 

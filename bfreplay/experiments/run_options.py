@@ -13,8 +13,7 @@ from bfreplay import checks, defaults
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.experiments.option_checks import AUTO
-from bfreplay.experiments.options_together import check_together
+from bfreplay.experiments.option_checks import AUTO, check_together
 from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
 
 if TYPE_CHECKING:

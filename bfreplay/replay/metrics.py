@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling import ISOLATED_POLICY
-from bfreplay.replay.scheduling_text import rounds_of
+from bfreplay.replay.scheduling import ISOLATED_POLICY, rounds_of
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
@@ -117,32 +116,22 @@ def _made_per_used_node_hour(run: RunResult) -> float:
     return ledger.gross_samples / ledger.node_hours.used if ledger.node_hours.used else 0.0
 
 
-def _after_s(run: RunResult, time_us: int | None) -> float | None:
-    return run.record.config.after_s(time_us)
+def _of(path: str) -> Of:
+    """An entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
+
+    def value(run: RunResult) -> Any:
+        found: Any = run.summary
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return found
+
+    return value
 
 
-def _efficiency(name: str) -> Of:
-    return lambda run: getattr(run.summary.efficiency, name, None)
-
-
-def _bound(name: str) -> Of:
-    return lambda run: getattr(run.summary.bound, name, None)
-
-
-def _learning(name: str) -> Of:
-    return lambda run: getattr(run.summary.learning, name, None)
-
-
-def _scheduling(name: str) -> Of:
-    return lambda run: getattr(run.summary.scheduling, name)
-
-
-def _fairness(name: str) -> Of:
-    return lambda run: getattr(run.summary.scheduling.finish_time_fairness, name, None)
-
-
-def _scores(name: str) -> Of:
-    return lambda run: getattr(run.summary.scores, name, None)
+def _after_s(path: str) -> Of:
+    """Seconds from the start of the window to a time of the summary."""
+    time_us = _of(path)
+    return lambda run: run.record.config.after_s(time_us(run))
 
 
 def _rounds(name: str) -> Of:
@@ -201,23 +190,17 @@ def _of_run(run: RunResult) -> dict[str, str]:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("window.duration_s", "length of the window", "seconds", lambda run: run.summary.duration_s, "duration_s"),
+    Metric("window.duration_s", "length of the window", "seconds", _of("duration_s"), "duration_s"),
     Metric("nodes", "nodes of the machine", "count", lambda run: run.record.inputs.events.n_nodes),
-    Metric(
-        "idle.node_hours", "idle node-hours", "amount", lambda run: run.summary.ledger.node_hours.idle,
-        "idle_node_hours",
-    ),
-    Metric(
-        "idle.mean_nodes", "idle nodes on average", "amount", lambda run: run.summary.equivalent_nodes,
-        "equivalent_nodes",
-    ),
-    Metric("idle.most_nodes", "most nodes idle at once", "count", lambda run: run.summary.most_idle_nodes),
+    Metric("idle.node_hours", "idle node-hours", "amount", _of("ledger.node_hours.idle"), "idle_node_hours"),
+    Metric("idle.mean_nodes", "idle nodes on average", "amount", _of("equivalent_nodes"), "equivalent_nodes"),
+    Metric("idle.most_nodes", "most nodes idle at once", "count", _of("most_idle_nodes")),
     Metric(
         "pool_events", "times at which nodes became idle or were reclaimed", "count",
-        lambda run: run.summary.n_pool_events, "n_pool_events",
+        _of("n_pool_events"), "n_pool_events",
     ),
     Metric(
-        "", "node-hours on which a job worked", "amount", lambda run: run.summary.ledger.node_hours.used,
+        "", "node-hours on which a job worked", "amount", _of("ledger.node_hours.used"),
         "used_node_hours", is_tabled=False, total="node-hours used",
     ),
     *_node_hours("useful", "useful", "node-hours useful"),
@@ -230,12 +213,12 @@ METRICS: tuple[Metric, ...] = (
         lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
     ),
     Metric(
-        "", "node-hours held by no job", "amount", lambda run: run.summary.ledger.node_hours.unused_free,
+        "", "node-hours held by no job", "amount", _of("ledger.node_hours.unused_free"),
         "unused_free_node_hours", total="node-hours unused: held by no job",
     ),
     Metric(
         "node_hours.stalled", f"unused node-hours that were {HELD_NOTHING_MADE}", "amount",
-        lambda run: run.summary.ledger.node_hours.unused_stalled, "unused_stalled_node_hours",
+        _of("ledger.node_hours.unused_stalled"), "unused_stalled_node_hours",
         total=f"node-hours unused: {HELD_NOTHING_MADE}",
     ),
     Metric(
@@ -243,49 +226,50 @@ METRICS: tuple[Metric, ...] = (
         "gross_samples_per_used_node_hour", is_tabled=False, total="samples made per used node-hour",
     ),
     Metric(
-        "samples", "samples processed", "samples", lambda run: run.summary.ledger.samples, "samples",
+        "samples", "samples processed", "samples", _of("ledger.samples"), "samples",
         InSweep("{:.4e}", "samples"), total="samples",
     ),
     Metric(
-        "samples.rescaling", "samples lost to rescaling", "samples", lambda run: run.summary.ledger.rescale_samples,
+        "samples.rescaling", "samples lost to rescaling", "samples", _of("ledger.rescale_samples"),
         "rescale_samples", is_tabled=False, total="samples that rescaling cost",
     ),
     Metric(
-        "samples.preemption", "samples lost to preemption", "samples", lambda run: run.summary.ledger.preempt_samples,
+        "samples.preemption", "samples lost to preemption", "samples", _of("ledger.preempt_samples"),
         "preempt_samples", is_tabled=False, total="samples that preemption cost",
     ),
     Metric(
         "dedicated.samples", "samples on as many dedicated nodes{others}", "samples",
-        _efficiency("dedicated_samples"), "dedicated_samples",
+        _of("efficiency.dedicated_samples"), "dedicated_samples",
     ),
     Metric(
-        "u", "U: samples over those on as many dedicated nodes", "ratio", _efficiency("u"), "u", InSweep("{:.4f}", "U"),
+        "u", "U: samples over those on as many dedicated nodes", "ratio", _of("efficiency.u"), "u",
+        InSweep("{:.4f}", "U"),
     ),
-    Metric("bound.samples", "samples that nobody could exceed", "samples", _bound("samples"), "bound_samples"),
+    Metric("bound.samples", "samples that nobody could exceed", "samples", _of("bound.samples"), "bound_samples"),
     Metric(
-        "bound.share", "share of the most that anyone could process, at least", "at-least", _bound("share"),
+        "bound.share", "share of the most that anyone could process, at least", "at-least", _of("bound.share"),
         "share_of_bound", InSweep("{:.4f}", "of the bound"),
     ),
-    Metric("done_s", "until all jobs had left", "seconds", lambda run: _after_s(run, run.summary.last_finish_us)),
+    Metric("done_s", "until all jobs had left", "seconds", _after_s("last_finish_us")),
     Metric(
         "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
-        lambda run: _after_s(run, _efficiency("dedicated_last_finish_us")(run)),
+        _after_s("efficiency.dedicated_last_finish_us"),
     ),
     Metric(
         "bound.done_s", "before which nobody could be done with all jobs", "seconds",
-        lambda run: _after_s(run, _bound("earliest_finish_us")(run)),
+        _after_s("bound.earliest_finish_us"),
     ),
-    Metric("", "when the last job left", "time", lambda run: run.summary.last_finish_us, "last_finish"),
+    Metric("", "when the last job left", "time", _of("last_finish_us"), "last_finish"),
     Metric(
-        "learning.lost", "share of the samples that learning the curves cost", "percent", _learning("lost"),
+        "learning.lost", "share of the samples that learning the curves cost", "percent", _of("learning.lost"),
         "learning_lost",
     ),
-    Metric("known.samples", "samples with known curves", "samples", _learning("known_samples")),
+    Metric("known.samples", "samples with known curves", "samples", _of("learning.known_samples")),
     Metric(
         "known.done_s", "until all jobs had left with known curves", "seconds",
-        lambda run: _after_s(run, _learning("known_last_finish_us")(run)),
+        _after_s("learning.known_last_finish_us"),
     ),
-    Metric("known.best_score", "best score with known curves", "number", _learning("known_best_score")),
+    Metric("known.best_score", "best score with known curves", "number", _of("learning.known_best_score")),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
     *_times("submit_to_start", "first start"),
@@ -295,35 +279,35 @@ METRICS: tuple[Metric, ...] = (
     _deadlines("open", "deadlines that may still be met at the end of the window"),
     _deadlines("void", "deadlines of jobs that the source ended before"),
     Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
-    Metric("measured.jobs", "jobs that averages are taken of", "count", _scheduling("n_jobs"), "n_measured_jobs"),
+    Metric("measured.jobs", "jobs that averages are taken of", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
     Metric(
-        "measured.completed", "those of them that completed", "count", _scheduling("n_completed"),
+        "measured.completed", "those of them that completed", "count", _of("scheduling.n_completed"),
         "n_measured_completed",
     ),
     Metric(
-        "jct.mean_s", "submit to finish, mean", "seconds", _scheduling("average_jct_s"), "average_jct_s",
+        "jct.mean_s", "submit to finish, mean", "seconds", _of("scheduling.average_jct_s"), "average_jct_s",
         InSweep("{:,.0f}", "average JCT (s)", "cluster"),
     ),
     Metric(
-        "makespan_s", "until {whom} had completed", "seconds", _scheduling("makespan_s"), "makespan_s",
+        "makespan_s", "until {whom} had completed", "seconds", _of("scheduling.makespan_s"), "makespan_s",
         InSweep("{:,.0f}", "makespan (s)", "cluster"),
     ),
     Metric(
-        "utilisation", "share of the node-hours in which a job ran", "percent", _scheduling("utilisation"),
+        "utilisation", "share of the node-hours in which a job ran", "percent", _of("scheduling.utilisation"),
         "utilisation", InSweep("{:.4f}", "utilisation", "cluster"),
     ),
     Metric(
-        "cost", "cost of the held node-hours, dollars", "amount", _scheduling("cost"), "cost",
+        "cost", "cost of the held node-hours, dollars", "amount", _of("scheduling.cost"), "cost",
         InSweep("{:,.2f}", "cost", "cluster"),
     ),
     Metric(
-        "rho.mean", "rho: time of a job over that {under}, mean", "ratio", _fairness("average_rho"),
-        "average_rho", InSweep("{:.4f}", "average rho", "cluster"),
+        "rho.mean", "rho: time of a job over that {under}, mean", "ratio",
+        _of("scheduling.finish_time_fairness.average_rho"), "average_rho", InSweep("{:.4f}", "average rho", "cluster"),
     ),
-    Metric("rho.most", "largest rho", "ratio", _fairness("largest_rho"), "largest_rho"),
+    Metric("rho.most", "largest rho", "ratio", _of("scheduling.finish_time_fairness.largest_rho"), "largest_rho"),
     Metric(
         "rho.above_1", "share of the jobs that took longer than {under}", "percent",
-        _fairness("share_above_1"), "share_of_rho_above_1",
+        _of("scheduling.finish_time_fairness.share_above_1"), "share_of_rho_above_1",
     ),
     Metric(
         "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
@@ -333,35 +317,27 @@ METRICS: tuple[Metric, ...] = (
     Metric("rounds.recomputations", "times shares were computed", "count", _rounds("n_recomputations")),
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
-    Metric("reports", "reports of jobs to their source", "count", _scores("n_reports")),
-    Metric("best.score", "best score", "number", _scores("best_score"), "best_score"),
-    Metric("best.job", "job with the best score", "text", _scores("best_job")),
+    Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
+    Metric("best.score", "best score", "number", _of("scores.best_score"), "best_score"),
+    Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
     Metric("best.params", "its parameters", "text", _params),
-    Metric(
-        "best.after_s", "until the best score", "seconds",
-        lambda run: _after_s(run, _scores("best_time_us")(run)),
-    ),
-    Metric("best_finished.score", "best last score of a finished job", "number", _scores("best_finished_score")),
-    Metric("best_finished.job", "finished job with that score", "text", _scores("best_finished_job")),
+    Metric("best.after_s", "until the best score", "seconds", _after_s("scores.best_time_us")),
+    Metric("best_finished.score", "best last score of a finished job", "number", _of("scores.best_finished_score")),
+    Metric("best_finished.job", "finished job with that score", "text", _of("scores.best_finished_job")),
     Metric(
         "dedicated.best_score", "best score on as many dedicated nodes", "number",
-        _efficiency("dedicated_best_score"),
+        _of("efficiency.dedicated_best_score"),
     ),
+    Metric("rescales.grown", "times a job grew", "count", _of("n_grown"), "n_grown", total="rescales up"),
     Metric(
-        "rescales.grown", "times a job grew", "count", lambda run: run.summary.n_grown, "n_grown",
-        total="rescales up",
-    ),
-    Metric(
-        "rescales.shrunk", "times a job shrank by a decision", "count", lambda run: run.summary.n_shrunk, "n_shrunk",
+        "rescales.shrunk", "times a job shrank by a decision", "count", _of("n_shrunk"), "n_shrunk",
         total="rescales down",
     ),
     Metric(
         "preemptions", "times a job lost nodes to the batch scheduler", "count",
-        lambda run: run.summary.n_preemptions, "n_preemptions", total="preemptions",
+        _of("n_preemptions"), "n_preemptions", total="preemptions",
     ),
-    Metric(
-        "decisions", "decisions", "count", lambda run: run.summary.n_decisions, "n_decisions", total="decisions",
-    ),
+    Metric("decisions", "decisions", "count", _of("n_decisions"), "n_decisions", total="decisions"),
     _decisions("proven", "decisions proven optimal"),
     _decisions("proven_by_fallback", "decisions proven optimal by the fallback"),
     _decisions("proven_trivially", "decisions with no job or no idle node"),

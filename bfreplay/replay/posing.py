@@ -24,7 +24,7 @@ from bfreplay.policies.objectives.objective import Objective
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
-from bfreplay.result_folders import RUN
+from bfreplay.result_folders.records import RUN
 
 
 class Poser:

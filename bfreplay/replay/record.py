@@ -11,7 +11,6 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.engine import Engine
-from bfreplay.replay.extrapolation import extrapolation_warnings
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.run_record import (
     Bound,
@@ -23,11 +22,12 @@ from bfreplay.replay.run_record import (
     Summary,
     WidestJob,
 )
+from bfreplay.replay.run_warnings import extrapolation_warnings
 from bfreplay.replay.scheduling import scheduling_summary
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import Total, Yardsticks
-from bfreplay.result_folders import record_json
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.writing import record_json
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 

@@ -18,17 +18,9 @@ from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.run_record import RunRecord, Session, Summary
 from bfreplay.replay.run_warnings import run_warnings
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
-from bfreplay.result_folders import (
-    RUN,
-    Result,
-    ResultKind,
-    check_digest,
-    digest,
-    read_documents,
-    record_json,
-    typed,
-    write_record,
-)
+from bfreplay.result_folders.reading import Result, check_digest, digest, read_documents
+from bfreplay.result_folders.records import RUN, ResultKind, typed
+from bfreplay.result_folders.writing import record_json, write_record
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,8 @@ from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_record import RunRecord, Seconds, Session
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.replay.yardsticks import idle_node_us, reason_without_baselines, yardsticks
-from bfreplay.result_folders import RUN, new_folder, record_json
+from bfreplay.result_folders.records import RUN
+from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource

@@ -14,7 +14,7 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.errors import InputError
 from bfreplay.replay.result import RunResult
-from bfreplay.result_folders import RUN
+from bfreplay.result_folders.records import RUN
 from bfreplay.workload import JobSet, JobSource
 
 

@@ -9,7 +9,7 @@ from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.replay.run_warnings import warning_lines
-from bfreplay.replay.scheduling_text import (
+from bfreplay.replay.scheduling import (
     cluster_of,
     instant_words,
     is_about_scheduling,

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.replay.run_record import RunRecord
-from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, plain_tick
+from bfreplay.report.axes import dress, new_figure, plain_tick
 from bfreplay.report.look import OKABE_ITO
+from bfreplay.report.time_part import Part, draw_time_axis
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -25,27 +26,8 @@ if TYPE_CHECKING:
 _BLUE, _RED = OKABE_ITO[:2]
 _PALE_BLUE = "#9CC9E8"
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "++", "oo")
-_DAY_US = 86_400_000_000
 _COLUMNS = 480
 """Of a picture: steps finer than that cannot be seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The window of a run, and whether its times are those of a calendar."""
-
-    start_us: int
-    end_us: int
-    is_relative: bool = False
-
-    @classmethod
-    def of_record(cls, record: RunRecord) -> Span:
-        """That of the run with this ``run.json``."""
-        return cls(record.config.window_start_us, record.config.window_end_us, record.inputs.is_relative)
-
-    def days(self, time_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
-        return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / _DAY_US
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +46,7 @@ def title_of(record: RunRecord, *words: str) -> str:
     return ", ".join(word for word in (*words, source.get("name"), record.config.described.name, cluster) if word)
 
 
-def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Span) -> StackedNodes:
+def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Part) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
     edges = np.linspace(span.start_us, span.end_us, _COLUMNS + 1)
     labels = list(by_model)
@@ -78,20 +60,20 @@ def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Span) -> StackedN
     return StackedNodes(edges, tuple(labels), means)
 
 
-def counting_steps(times_s: NDArray[np.float64], span: Span) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def counting_steps(times_s: NDArray[np.float64], span: Part) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Edges in days (F + 2,), and between them (F + 1,) how many of ``times_s`` (F,), ascending, have passed."""
     times_us = span.start_us + times_s * 1e6
     edges = span.days(np.concatenate([[span.start_us], times_us, [span.end_us]]))
     return edges, np.arange(len(times_us) + 1)
 
 
-def best_steps(campaign: CampaignAnswer, span: Span) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def best_steps(campaign: CampaignAnswer, span: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges in days (B + 1,) and the best score so far between them (B,)."""
     times_us = span.start_us + campaign.best_s * 1e6
     return span.days(np.append(times_us, span.end_us)), campaign.best_score
 
 
-def life_span(steps: Sequence[Step], span: Span) -> Span:
+def life_span(steps: Sequence[Step], span: Part) -> Part:
     """The part of ``span`` from the first step of a job to its last; all of it before that where times are relative."""
     start_us, end_us = max(span.start_us, steps[0].time_us), min(span.end_us, steps[-1].time_us)
     if end_us <= start_us:
@@ -99,7 +81,7 @@ def life_span(steps: Sequence[Step], span: Span) -> Span:
     return replace(span, start_us=span.start_us if span.is_relative else start_us, end_us=end_us)
 
 
-def busy_span(campaign: CampaignAnswer, span: Span) -> Span:
+def busy_span(campaign: CampaignAnswer, span: Part) -> Part:
     """``span`` up to the last end of a job and a twentieth more, where all jobs have left; all of it otherwise."""
     if not len(campaign.ended_s) or len(campaign.ended_s) < sum(campaign.by_status.values()):
         return span
@@ -108,7 +90,7 @@ def busy_span(campaign: CampaignAnswer, span: Span) -> Span:
 
 
 def draw_campaign(
-    campaign: CampaignAnswer, by_model: Mapping[str, NodesOverTime], span: Span, title: str = ""
+    campaign: CampaignAnswer, by_model: Mapping[str, NodesOverTime], span: Part, title: str = ""
 ) -> Figure:
     """Finished trials over time, the best score so far where there are scores, and the nodes held by each model.
 
@@ -122,15 +104,13 @@ def draw_campaign(
     if has_scores:
         _draw_best(panels[1], campaign, span)
     handles = _draw_stack(panels[-1], stacked_nodes(by_model, span), span)
-    _time_axis(panels[-1], span)
-    for axes in panels:
-        dress(axes)
+    draw_time_axis(panels[-1], span)
     panels[0].set_title(title, fontsize=11, loc="left", parse_math=False)
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return figure
 
 
-def draw_job(nodes: NodesOverTime, steps: Sequence[Step], span: Span, title: str = "") -> Figure:
+def draw_job(nodes: NodesOverTime, steps: Sequence[Step], span: Part, title: str = "") -> Figure:
     """Nodes of one job over time, as long as it was there, with a mark where nodes were reclaimed."""
     span = life_span(steps, span)
     figure = new_figure(9.0, 3.6)
@@ -145,16 +125,13 @@ def draw_job(nodes: NodesOverTime, steps: Sequence[Step], span: Span, title: str
             marker="v", markersize=5, color=_RED, label="reclaimed by the batch scheduler",
         )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(nodes.count.max())) * 1.1)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel("nodes", fontsize=10)
-    _time_axis(axes, span)
-    dress(axes)
-    axes.set_title(title, fontsize=11, loc="left", parse_math=False)
+    draw_time_axis(axes, span)
+    dress(axes, y="nodes", title=title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
-def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Span) -> None:
+def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     edges, finished = counting_steps(campaign.finished_s, span)
     axes.stairs(finished, edges, baseline=None, color=_BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
@@ -165,18 +142,17 @@ def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Span) -> None:
         )  # fmt: skip
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel(f"of {sum(campaign.by_status.values()):,} jobs\nfinished", fontsize=10)
+    dress(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
 
 
-def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Span) -> None:
+def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     edges, best = best_steps(campaign, span)
     axes.stairs(best, edges, baseline=None, color=_BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
-    axes.set_ylabel(f"best score so far\n({better} is better)", fontsize=10)
+    dress(axes, y=f"best score so far\n({better} is better)")
 
 
-def _draw_stack(axes: Axes, stacked: StackedNodes, span: Span) -> list[Artist]:
+def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
     edges = span.days(stacked.edge_us)
     below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []
@@ -189,15 +165,5 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: Span) -> list[Artist]:
         )  # fmt: skip
         below = below + mean
     axes.set_ylim(0.0, max(1.0, float(below.max(initial=0.0))) * 1.05)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel("nodes held", fontsize=10)
+    dress(axes, y="nodes held", y_ticks=plain_tick)
     return handles
-
-
-def _time_axis(axes: Axes, span: Span) -> None:
-    start, end = (float(day) for day in span.days(np.array([span.start_us, span.end_us])))
-    axes.set_xlim(start, end)
-    if span.is_relative:
-        elapsed_axis(axes, end)
-    else:
-        calendar_axis(axes, span.start_us, span.end_us, "UTC")

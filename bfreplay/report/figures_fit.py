@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import dress, log_tick, new_figure, powers_of_two
+from bfreplay.report.axes import dress, log_tick, new_figure, powers_of_two
 from bfreplay.report.look import LINES, OKABE_ITO
 from bfreplay.report.picture_file import check_picture, save_picture
 from bfreplay.scalability import Choice, name_of
@@ -91,11 +91,13 @@ def fit_curves(choice: Choice) -> FitCurves:
     end = max(last, float(choice.max_nodes)) if best is not None else last
     nodes = np.geomspace(first, end, _LINE_COUNTS)
     nodes[[0, -1]] = first, end
+    band_nodes = band_used = low = high = np.empty(0)
     if best is None:
-        used = np.interp(nodes, measured.counts, measured.means)
-        expected = np.interp(counts, measured.counts, measured.means)
+        used, expected = (np.interp(each, measured.counts, measured.means) for each in (nodes, counts))
     else:
-        used, expected = best.curve.rates(nodes), best.curve.rates(counts)
+        band_nodes = np.geomspace(first, end, _BAND_COUNTS)
+        used, expected, band_used = (best.curve.rates(each) for each in (nodes, counts, band_nodes))
+        low, high = best.band(band_nodes)
     laws: list[LawLine] = []
     for fitted in sorted(choice.fits, key=lambda each: each is not best):
         name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
@@ -105,9 +107,6 @@ def fit_curves(choice: Choice) -> FitCurves:
                 break
         else:
             laws.append(LawLine(name, fitted is best, rates, rates / used - 1.0))
-    band_nodes = np.geomspace(first, end, _BAND_COUNTS) if best is not None else np.empty(0)
-    band_used = best.curve.rates(band_nodes) if best is not None else np.empty(0)
-    low, high = best.band(band_nodes) if best is not None else (np.empty(0), np.empty(0))
     rates = np.asarray(measured.rates)
     return FitCurves(
         counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high, int(last)
@@ -144,13 +143,11 @@ def fit_figure(name: str, choice: Choice) -> Figure:
     below.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1.5)
     for axes in (above, below):
         axes.set_xscale("log")
-        dress(axes)
         if curves.nodes[-1] > curves.last_measured:
             axes.axvline(curves.last_measured, color=_GREY, linestyle=(0, (1, 1)), linewidth=1.2)
     above.set_yscale("log")
     above.set_ylim(0.8 * curves.rates.min(), 1.3 * max(curves.rates.max(), float(curves.used.max())))
-    above.yaxis.set_major_formatter(log_tick)
-    above.set_ylabel("samples/s", fontsize=10)
+    dress(above, y="samples/s", title=_title(name, curves), y_ticks=log_tick)
     powers_of_two(below, int(curves.nodes[-1]), room_for=13)
     below.set_xlim(curves.nodes[0] / 1.08, curves.nodes[-1] * 1.08)
     # scaled to the measurements: a law that is far off leaves the picture, unless all are
@@ -158,12 +155,10 @@ def fit_figure(name: str, choice: Choice) -> Figure:
     if not len(curves.band_nodes) and curves.laws:
         reach = max(reach, min(100.0, 110 * max(float(np.abs(law.off).max()) for law in curves.laws)))
     below.set_ylim(-reach, reach)
-    below.set_ylabel("off the curve used, %", fontsize=10)
     extrapolated = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
     first = int(curves.counts[0])
     unmeasured = "" if first == 1 else f"; nothing was measured below {first:,} nodes"
-    below.set_xlabel(f"nodes{extrapolated}{unmeasured}", fontsize=10)
-    above.set_title(_plain(_title(name, curves)), fontsize=11, loc="left")
+    dress(below, f"nodes{extrapolated}{unmeasured}", "off the curve used, %")
     figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False, handlelength=3.2)
     return figure
 
@@ -177,8 +172,3 @@ def draw_fit(name: str, choice: Choice, file: Path, *, overwrite: bool = False) 
 def _title(name: str, curves: FitCurves) -> str:
     used = next((law.label for law in curves.laws if law.is_best), "no law fits")
     return f"{name}: {used}"
-
-
-def _plain(text: str) -> str:
-    """Text that matplotlib does not take for mathematics."""
-    return text.replace("$", r"\$")

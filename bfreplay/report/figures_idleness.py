@@ -12,10 +12,8 @@ from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty, written_whole
-from bfreplay.report.idleness_axes import (
-    calendar_axis,
+from bfreplay.report.axes import (
     dress,
-    elapsed_axis,
     log_tick,
     new_figure,
     number,
@@ -35,6 +33,7 @@ from bfreplay.report.idleness_curves import (
 )
 from bfreplay.report.look import OKABE_ITO
 from bfreplay.report.picture_file import FORMATS, write_figure
+from bfreplay.report.time_part import Part, draw_time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,16 +55,11 @@ def draw_idle_over_time(idleness: Idleness) -> Figure:
         idleness.mean_idle_nodes, color=_RED, linestyle=(0, (6, 2)), linewidth=1.4,
         label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
     )  # fmt: skip
-    axes.set_xlim(band.edge_days[0], band.edge_days[-1])
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel("idle nodes", fontsize=10)
     right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
-    if idleness.week is None:
-        elapsed_axis(axes, float(band.edge_days[-1]))
-    else:
-        calendar_axis(axes, idleness.window_start_us, idleness.window_end_us, idleness.week.time_zone)
-    dress(axes)
+    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
+    dress(axes, y="idle nodes", y_ticks=plain_tick)
     _title(axes, "Idle nodes over time", idleness)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     return figure
@@ -126,7 +120,6 @@ def draw_hole_lengths(idleness: Idleness) -> Figure:
     spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=_PALE_BLUE, label="of the idle node-hours")
     spread.stairs(curves.of_holes, curves.edge_s, color=_RED, linewidth=1.8, label="of the holes")
     spread.set_ylim(bottom=0.0)
-    spread.set_ylabel("share in a bin\n(two bins a doubling)", fontsize=10)
     longer.plot(curves.over_s, curves.longer, color=_BLUE, linewidth=1.8)
     marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
     longer.plot(
@@ -134,15 +127,14 @@ def draw_hole_lengths(idleness: Idleness) -> Figure:
         color=_BLUE,
     )  # fmt: skip
     longer.set_ylim(0.0, 1.04)
-    longer.set_ylabel("idle node-hours\nin longer holes", fontsize=10)
     right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
     longer.set_xscale("log")
     longer.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
-    longer.set_xlabel("length of a hole (one node idle without a break)", fontsize=10)
     for axes in (spread, longer):
-        axes.yaxis.set_major_formatter(percent_tick)
         span_ticks(axes, "x")
-        dress(axes)
+    dress(spread, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
+    below = "length of a hole (one node idle without a break)"
+    dress(longer, below, "idle node-hours\nin longer holes", y_ticks=percent_tick)
     simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
     _title(spread, f"Holes by length{simulated}", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
@@ -156,8 +148,6 @@ def draw_widths(idleness: Idleness) -> Figure:
     share, lasts = figure.subplots(2, 1, sharex=True)
     share.plot(curves.nodes, curves.share, color=_BLUE, linewidth=1.8, marker="o", markersize=5)
     share.set_ylim(0.0, 1.04)
-    share.set_ylabel("share of time", fontsize=10)
-    share.yaxis.set_major_formatter(percent_tick)
     if np.isfinite(curves.mean_s).any():
         look = {"linewidth": 1.8, "markersize": 5}
         lasts.plot(curves.nodes, curves.mean_s, color=_BLUE, marker="o", label="mean", **look)
@@ -170,11 +160,9 @@ def draw_widths(idleness: Idleness) -> Figure:
     else:
         lasts.set_yticks([])
         lasts.text(0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=lasts.transAxes)
-    lasts.set_ylabel("length of a stretch", fontsize=10)
-    lasts.set_xlabel("at least so many nodes idle at once", fontsize=10)
     powers_of_two(lasts, int(curves.nodes[-1]), room_for=13)
-    for axes in (share, lasts):
-        dress(axes)
+    dress(share, y="share of time", y_ticks=percent_tick)
+    dress(lasts, "at least so many nodes idle at once", "length of a stretch")
     _title(share, "How many nodes are idle at once, and for how long without a break", idleness)
     return figure
 
@@ -183,21 +171,10 @@ def draw_bursts(idleness: Idleness) -> Figure:
     """At left, bursts a day by the nodes in them; at right, by their share of the idle nodes."""
     figure = new_figure(9.0, 4.0)
     sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
+    # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
+    open_marker = {"marker": "s", "markersize": 9, "markerfacecolor": "none", "linestyle": (0, (4, 4)), "zorder": 3}
     kinds = (
-        # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
-        (
-            "reclaimed at once",
-            idleness.reclaim_bursts,
-            _RED,
-            "//",
-            {
-                "marker": "s",
-                "markersize": 9,
-                "markerfacecolor": "none",
-                "linestyle": (0, (4, 4)),
-                "zorder": 3,
-            },
-        ),
+        ("reclaimed at once", idleness.reclaim_bursts, _RED, "//", open_marker),
         ("joining at once", idleness.join_bursts, _BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
     )
     if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
@@ -217,20 +194,14 @@ def draw_bursts(idleness: Idleness) -> Figure:
         shares.bar_label(bars, labels=[number(large.per_day) for large in of.large], fontsize=8, padding=2)
     sizes.set_yscale("log")
     powers_of_two(sizes, largest, room_for=9)
-    sizes.yaxis.set_major_formatter(log_tick)
-    sizes.set_xlabel("at least so many nodes at once", fontsize=10)
-    sizes.set_ylabel("changes a day", fontsize=10)
     shares.set_xticks(
         np.arange(len(idleness.join_bursts.large)),
         labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
     )
     highest = max(large.per_day for _, of, *_ in kinds for large in of.large)
     shares.set_ylim(0.0, highest * 1.12 or 1.0)
-    shares.yaxis.set_major_formatter(plain_tick)
-    shares.set_xlabel("share of the idle nodes at once", fontsize=10)
-    shares.set_ylabel("changes a day", fontsize=10)
-    for axes in (sizes, shares):
-        dress(axes)
+    dress(sizes, "at least so many nodes at once", "changes a day", y_ticks=log_tick)
+    dress(shares, "share of the idle nodes at once", "changes a day", y_ticks=plain_tick)
     _title(sizes, "Bursts", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, handlelength=3.6)
     return figure

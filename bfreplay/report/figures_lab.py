@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.report.axes import dress, log_tick, new_figure
 from bfreplay.report.look import Look, Trace, looks
-from bfreplay.report.picture_file import FORMATS, write_figure
+from bfreplay.report.picture_file import save_both
 from bfreplay.result_folders.lab import LabResult
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
         axes.set_xscale("log")
         axes.set_xlim(1.0, right)
         axes.set_ylim(-0.02, 1.02)
-        axes.yaxis.set_major_formatter("{x:.0%}")
-        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_major_formatter(log_tick)
+        dress(axes, y_ticks="{x:.0%}")
     figure.supxlabel("time relative to the fastest proof of that decision (1 = fastest)", fontsize=10)
     figure.supylabel("decisions proven within that", fontsize=10)
     return figure
@@ -120,8 +121,8 @@ def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
     for axes in panels:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.xaxis.set_major_formatter(_plain)
-        axes.yaxis.set_major_formatter(_plain)
+        axes.xaxis.set_major_formatter(log_tick)
+        dress(axes, y_ticks=log_tick)
     figure.supxlabel("jobs x idle nodes (bins of powers of two)", fontsize=10)
     figure.supylabel("build and solve, ms", fontsize=10)
     return figure
@@ -129,7 +130,7 @@ def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
 
 def draw_outcomes(pairs: Sequence[str], shares: NDArray[np.float64], n_decisions: int) -> Figure:
     """Draw ``outcome_shares``: one stacked bar a pair; only outcomes that occur are in the legend."""
-    figure = _figure(9.0, 1.6 + 0.27 * len(pairs))
+    figure = new_figure(9.0, 1.6 + 0.27 * len(pairs))
     axes = figure.add_subplot()
     places = np.arange(len(pairs))
     left = np.zeros(len(pairs))
@@ -165,17 +166,11 @@ def draw_lab(folder: Path) -> list[Path]:
     """
     lab = LabResult.load(folder)
     n_decisions = lab.record.sampling.taken
-    figures = {
+    return save_both(folder, {
         "performance-profile": draw_profile(profile_curves(lab), n_decisions),
         "time-by-size": draw_time_by_size(time_by_size_curves(lab)),
         "outcomes": draw_outcomes(*outcome_shares(lab), n_decisions),
-    }
-    written = []
-    for name, figure in figures.items():
-        for ending in FORMATS:
-            written.append(folder / f"{name}.{ending}")
-            write_figure(figure, written[-1], ending)
-    return written
+    })  # fmt: skip
 
 
 def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
@@ -189,17 +184,6 @@ def _area(curve: Curve, last: float) -> float:
     return float((np.diff(edges) * curve.y[:-1]).sum())
 
 
-def _plain(value: float, _position: float) -> str:
-    """``0.05``, ``1``, ``2,000``: numbers on a logarithmic axis."""
-    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure  # a second to import, and an own figure leaves pyplot's state alone
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list[Axes]]:
     """One panel with a legend of pairs; with many pairs a panel a formulation, the other pairs in grey behind."""
     formulations = sorted({curve.formulation for curve in curves if curve.pair != EXACT})
@@ -207,7 +191,7 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list
     look = looks(formulations, backends)
     pairs = [curve for curve in curves if curve.pair != EXACT]
     if len(pairs) <= ONE_PANEL:
-        figure = _figure(9.0, 4.8)
+        figure = new_figure(9.0, 4.8)
         axes = figure.add_subplot()
         for curve in curves:
             draw(axes, curve, _style(curve, look) | {"label": curve.pair})
@@ -215,12 +199,11 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list
             figure.legend(loc="outside right center", fontsize=9, frameon=False, handlelength=3.6)
         else:
             axes.text(0.5, 0.5, "no pair proved anything", ha="center", va="center", transform=axes.transAxes)
-        _dress(axes)
         figure.suptitle(title, fontsize=11)
         return figure, [axes]
     n_columns = min(3, len(formulations))
     n_rows = -(-len(formulations) // n_columns)
-    figure = _figure(3.6 * n_columns + 1.6, 2.7 * n_rows + 0.9)
+    figure = new_figure(3.6 * n_columns + 1.6, 2.7 * n_rows + 0.9)
     grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
     for axes, formulation in zip(grid, formulations, strict=False):
         for curve in pairs:
@@ -230,7 +213,6 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list
             if curve.formulation == formulation or curve.pair == EXACT:
                 draw(axes, curve, _style(curve, look) | {"label": curve.backend})
         axes.set_title(formulation, fontsize=10, loc="left")
-        _dress(axes)
     for axes in grid[len(formulations) :]:
         axes.set_axis_off()
     if n_rows > 1:
@@ -261,11 +243,3 @@ def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> Trace:
         "color": mine.colour, "linestyle": mine.line, "linewidth": 1.6, "marker": mine.marker, "markersize": 5,
         "zorder": 2,
     }  # fmt: skip
-
-
-def _dress(axes: Axes) -> None:
-    axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=9)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import calendar_axis, dress, elapsed_axis, new_figure, settled
+from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import LINES, OKABE_ITO
-from bfreplay.report.picture_file import FORMATS, write_figure
+from bfreplay.report.picture_file import save_both
+from bfreplay.report.time_part import Part, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 
 if TYPE_CHECKING:
@@ -29,10 +30,9 @@ PARTS = {
 
 _BLUE, _RED = OKABE_ITO[:2]
 _GREY = "#5F5F5F"
-_DAY_US = 86_400_000_000
 _PANEL = 3.0
 _MOST_BARS = 400
-_NEXT_TO_NOTHING = 1e-6
+NEXT_TO_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +117,7 @@ def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
     pairs = comparison.pairs
     kept = [
-        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
+        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > NEXT_TO_NOTHING for pair in pairs)
     ]
     return [
         Steps(
@@ -138,24 +138,17 @@ def draw_over_time(found: list[Differences], record: ComparisonRecord) -> Figure
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
     grid = figure.subplots(2 * len(found), 1, sharex=True, height_ratios=[1.0, 1.4] * len(found))
     panels = np.atleast_1d(grid).tolist()
-    start_us, end_us = record.config.window_start_us, record.config.window_end_us
-    zero_us = start_us if record.is_relative else 0
+    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
     for k, mine in enumerate(found):
         above, below = panels[2 * k], panels[2 * k + 1]
-        above.stairs(mine.difference, (mine.edge_us - zero_us) / _DAY_US, fill=True, color=_BLUE, linewidth=0.0)
-        above.set_ylabel("each bar", fontsize=10)
+        above.stairs(mine.difference, window.days(mine.edge_us), fill=True, color=_BLUE, linewidth=0.0)
         above.set_title(f"{_names(record, mine.run)}: difference of samples, % of A's in the window", fontsize=10.5,
                         loc="left", parse_math=False)  # fmt: skip
-        _draw_cumulative(below, mine, zero_us)
-        for axes in (above, below):
+        _draw_cumulative(below, mine, window)
+        for axes, title in ((above, "each bar"), (below, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
-            axes.yaxis.set_major_formatter(_signed_tick)
-            dress(axes)
-    panels[-1].set_xlim((start_us - zero_us) / _DAY_US, (end_us - zero_us) / _DAY_US)
-    if record.is_relative:
-        elapsed_axis(panels[-1], (end_us - start_us) / _DAY_US)
-    else:
-        calendar_axis(panels[-1], start_us, end_us, "UTC")
+            dress(axes, y=title, y_ticks=_signed_tick)
+    draw_time_axis(panels[-1], window)
     return settled(figure)
 
 
@@ -178,11 +171,9 @@ def draw_causes(found: list[Steps], record: ComparisonRecord) -> Figure:
         heights = (0.0, steps.total, *ends)
         room = 0.16 * (max(heights) - min(heights)) or 1.0  # for the numbers
         axes.set_ylim(min(heights) - room, max(heights) + room)
-        axes.yaxis.set_major_formatter(_signed_tick)
-        axes.set_ylabel("% of A's samples", fontsize=10)
         axes.set_title(f"{_names(record, steps.run)}: what made the difference", fontsize=10.5, loc="left",
                        parse_math=False)  # fmt: skip
-        dress(axes)
+        dress(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
     return settled(figure)
 
@@ -196,39 +187,32 @@ def draw_comparison(folder: Path) -> list[Path]:
         It is no comparison folder, or lacks a table.
     """
     comparison = RunComparison.load(folder)
-    figures = {
+    return save_both(folder, {
         "differences-over-time": draw_over_time(differences_over_time(comparison), comparison.record),
         "causes": draw_causes(waterfalls(comparison), comparison.record),
-    }
-    written = []
-    for name, figure in figures.items():
-        for ending in FORMATS:
-            written.append(folder / f"{name}.{ending}")
-            write_figure(figure, written[-1], ending)
-    return written
+    })  # fmt: skip
 
 
-def _draw_cumulative(axes: Axes, mine: Differences, zero_us: int) -> None:
-    start_us = int(mine.edge_us[0])
-    days = (np.append(np.int64(start_us), mine.time_us) - zero_us) / _DAY_US
+def _draw_cumulative(axes: Axes, mine: Differences, window: Part) -> None:
+    days = window.days(np.append(mine.edge_us[:1], mine.time_us))
     line, low, high = (np.append(0.0, values) for values in (mine.cumulative, mine.low, mine.high))
     if np.isfinite(mine.low).all():
         axes.fill_between(days, low, high, color="#9CC9E8", linewidth=0.0, label="95 % interval of the sum up to then")
     axes.plot(days, line, color=_BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
-    axes.set_ylabel("summed up", fontsize=10)
 
 
 def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
     """The size, above a bar that goes up and below one that goes down."""
     up = size >= 0
     place_of_text = (place, max(start, end) if up else min(start, end))
-    axes.annotate(f"{_percent(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
+    axes.annotate(f"{signed_number(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
                   ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
 
 
-def _percent(value: float) -> str:
-    return "0" if abs(value) < _NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+def signed_number(value: float) -> str:
+    """``+12.34``, ``-0.012``; ``0`` for what is next to nothing."""
+    return "0" if abs(value) < NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
 
 
 def _signed_tick(value: float, _position: float) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import dress, new_figure
+from bfreplay.report.axes import dress, new_figure
 from bfreplay.report.look import MARKERS, OKABE_ITO, Trace
-from bfreplay.report.picture_file import FORMATS, save_picture
+from bfreplay.report.picture_file import save_both
 from bfreplay.result_folders.tuning import Tuning, TuningRecord
 from bfreplay.wording import count
 
@@ -115,10 +115,10 @@ def tuning_figure(record: TuningRecord) -> Figure:
     _draw_forward_times(left, record)
     _draw_numbers(right, record)
     words = _measure(record)
-    left.set_ylabel(f"{words}, % of the best T_fwd for as many jobs", fontsize=10)
-    right.set_ylabel(f"{words}, % of the best of the grid", fontsize=10)
-    for axes in (left, right):
-        dress(axes)
+    dress(left, "T_fwd, s", f"{words}, % of the best T_fwd for as many jobs")
+    t_fwd = record.recommended.t_fwd
+    below = f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}"
+    dress(right, below, f"{words}, % of the best of the grid")
     _stretch(left, min(each for line in forward_time_lines(record) for each in line.every))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=8.5, frameon=False, loc="outside lower center", ncols=5)
@@ -133,11 +133,7 @@ def draw_tuning(folder: Path) -> list[Path]:
     InputError
         It is none.
     """
-    figure = tuning_figure(Tuning.load(folder).record)
-    written = [folder / f"tuning.{ending}" for ending in FORMATS]
-    for file in written:
-        save_picture(figure, file, overwrite=True)
-    return written
+    return save_both(folder, {"tuning": tuning_figure(Tuning.load(folder).record)})
 
 
 def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
@@ -177,7 +173,6 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
             axes.axvline(auto_at / _FAR**0.5, color=_GREY, linewidth=0.8, linestyle=":")
     axes.set_xticks(list(ticks), labels=list(ticks.values()))
     axes.minorticks_off()
-    axes.set_xlabel("T_fwd, s", fontsize=10)
 
 
 def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
@@ -192,8 +187,6 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
     numbers = record.grid.max_parallel
     axes.set_xticks(numbers, labels=[f"{each:,}" for each in numbers])
     axes.minorticks_off()
-    t_fwd = recommended.t_fwd
-    axes.set_xlabel(f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}", fontsize=10)
 
 
 def _stretch(axes: Axes, low: float) -> None:

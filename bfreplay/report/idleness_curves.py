@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
+from bfreplay.report.axes import DAY_US
 
 _US = 1_000_000
-_DAY_US = 86_400 * _US
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ def timeline_band(idleness: Idleness) -> TimelineBand:
     """Idle nodes over time; days since 1970-01-01 UTC, since the start of the window where times are relative."""
     line = idleness.timeline
     since_us = 0 if idleness.week is not None else line.edges_us[0]
-    edges = np.array([edge - since_us for edge in line.edges_us], dtype=np.float64) / _DAY_US
+    edges = np.array([edge - since_us for edge in line.edges_us], dtype=np.float64) / DAY_US
     return TimelineBand(edges, np.array(line.least), np.array(line.mean), np.array(line.most))
 
 
@@ -103,6 +103,6 @@ def width_curves(idleness: Idleness) -> WidthCurves:
 
 def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nodes at once (1, 2, 4, ...), and how many bursts a day have at least so many."""
-    per_day = _DAY_US / (idleness.window_end_us - idleness.window_start_us)
+    per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
     nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
     return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.metrics import key_figures
-from bfreplay.replay.scheduling_text import is_about_scheduling
-from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+from bfreplay.replay.scheduling import is_about_scheduling
+from bfreplay.report.run_figures.figure import FIGURES, figure_named
 from bfreplay.report.tables import written
 
 if TYPE_CHECKING:

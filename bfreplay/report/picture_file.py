@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,14 @@ def save_picture(figure: Figure, file: Path, *, overwrite: bool = False) -> None
     ending = check_picture(file, overwrite=overwrite)
     with written_whole([file], overwrite) as (part,):
         write_figure(figure, part, ending)
+
+
+def save_both(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+    """Write figures, by their names, as PNG and SVG into a folder of results, over those that are there."""
+    files = [folder / f"{name}.{ending}" for name in figures for ending in FORMATS]
+    for file in files:
+        save_picture(figures[file.stem], file, overwrite=True)
+    return files
 
 
 def write_figure(figure: Figure, file: Path, ending: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables of a page: each cell the value behind it, and its text."""
+"""Numbers of a page, in tables and in sentences: each the value behind it, and its text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from bfreplay.datasets.times import EPOCH
 from bfreplay.replay.metrics import Kind
-from bfreplay.wording import amount, duration
+from bfreplay.wording import amount, count, duration
+
+if TYPE_CHECKING:
+    from bfreplay.replay.metrics import KeyFigure
 
 MISSING = "–"
 
@@ -90,3 +95,31 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {
     "number": "{:.6g}".format,
     "time": _time,
 }
+
+
+def shown(fact: KeyFigure) -> Markup:
+    """A fact in a sentence."""
+    return number(fact.key, fact.value, fact.kind)
+
+
+def counted(fact: KeyFigure, word: str) -> Markup:
+    """A fact and what it counts: ``1 node``, ``392.1 nodes``."""
+    return number_of(fact.key, fact.value, fact.kind, word)
+
+
+def number(key: str, value: Any, kind: Kind) -> Markup:
+    """``<data>`` with the value as it is, and a text for people; ``key`` names it."""
+    return Markup('<data value="{exact}" data-key="{key}">{text}</data>').format(
+        exact=exact(value), key=key, text=written(value, kind)
+    )
+
+
+def number_of(key: str, value: Any, kind: Kind, word: str) -> Markup:
+    """The same, and the word for what it counts, in the plural unless the text says 1."""
+    noun = count(1 if is_one(value, kind) else 2, word).partition(" ")[2]
+    return Markup("{} {}").format(number(key, value, kind), noun)
+
+
+def is_one(value: Any, kind: Kind) -> bool:
+    """Whether a person reads 1, so that the verb is in the singular."""
+    return written(value, kind) == "1"

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from bfreplay.result_folders.kinds import COMPARISON, ResultKind
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import (
+    COMPARISON,
+    Amount,
+    Count,
+    JsonObject,
+    Part,
+    ResultKind,
+    ResultRecord,
+    TimeUs,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from bfreplay.result_folders.kinds import LAB, ResultKind
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
-from bfreplay.result_folders.kinds import ResultKind
-from bfreplay.result_folders.records import JsonObject, ResultRecord, typed
+from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, typed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,16 +1,96 @@
-"""Typed records: what a JSON document of a result folder holds is declared once, with types and bounds."""
+"""The kinds of result folders, and typed records of what they hold: declared once, with types and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
+import pyarrow as pa
 from msgspec import Meta
 
 from bfreplay.errors import InputError
-from bfreplay.result_folders.kinds import ResultKind
+
+
+@dataclass(frozen=True, slots=True)
+class ResultKind:
+    """How folders of one kind are known, and told of in messages.
+
+    Parameters
+    ----------
+    word
+        ``"run"``, in messages.
+    record_file
+        The JSON document that makes a folder one of this kind; its ``schema_version`` says how to read the rest.
+    schema_version
+        The version that is written.
+    made_by
+        The command that makes such a folder.
+    more_documents
+        Other JSON documents that it must hold.
+    hints
+        Why a table may be missing, by its name.
+    also_reads
+        Earlier schema versions that are read as well.
+    """
+
+    word: str
+    record_file: str
+    schema_version: int
+    made_by: str
+    more_documents: tuple[str, ...] = ()
+    hints: Mapping[str, str] = field(default_factory=dict)
+    also_reads: tuple[int, ...] = ()
+
+
+RUN = ResultKind(
+    word="run",
+    record_file="run.json",
+    schema_version=2,
+    also_reads=(1,),  # without checksums
+    made_by="bfreplay replay --out",
+    more_documents=("session.json",),
+    hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
+)
+"""One finished replay."""
+
+LAB = ResultKind(
+    word="lab",
+    record_file="lab.json",
+    schema_version=2,
+    also_reads=(1,),  # without checksums
+    made_by="bfreplay compare formulations --out",
+)
+"""One comparison of formulations."""
+
+COMPARISON = ResultKind(
+    word="comparison",
+    record_file="comparison.json",
+    schema_version=2,
+    also_reads=(1,),  # without checksums
+    made_by="bfreplay compare runs --out",
+)
+"""Paired differences of finished replays."""
+
+SWEEP = ResultKind(
+    word="sweep",
+    record_file="sweep.json",
+    schema_version=1,
+    made_by="bfreplay sweep --out",
+)
+"""Many replays, and one table of their results."""
+
+TUNING = ResultKind(
+    word="tuning",
+    record_file="tuning.json",
+    schema_version=1,
+    made_by="bfreplay tune --out",
+)
+"""A recommendation, and the sweep that it rests on."""
+
 
 JsonObject = dict[str, Any]
 """An object of a JSON document whose entries are anybody's own: what a policy or a job source says of itself."""
@@ -82,3 +162,25 @@ def typed(document: JsonObject, record: type[_Record], kind: ResultKind, file: P
             file=file, column=path.strip("`").lstrip(".") or None, expected=expected,
             fix=f"make it again: '{kind.made_by}'",
         ) from error  # fmt: skip
+
+
+_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def schema_of(row: type) -> pa.Schema:
+    """One column for each field of a class: truth values, whole numbers, numbers, texts and ``TimeUs``."""
+    return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row, include_extras=True).items()])
+
+
+def _type_of(hint: object) -> pa.DataType:
+    if hint == TimeUs:
+        return pa.timestamp("us", tz="UTC")
+    if isinstance(hint, type):
+        return next(found for base, found in _TYPES.items() if issubclass(hint, base))
+    return _type_of(next(each for each in get_args(hint) if each is not NoneType))
+
+
+def table_of(rows: Sequence[object], row: type) -> pa.Table:
+    """The table of ``rows``, which are all of one class."""
+    columns = [pa.array([getattr(each, column.name) for each in rows], column.type) for column in schema_of(row)]
+    return pa.Table.from_arrays(columns, schema=schema_of(row))

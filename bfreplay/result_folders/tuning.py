@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from bfreplay import checks
-from bfreplay.result_folders.kinds import TUNING, ResultKind
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import naming, remove_leftovers, temporary_name
-from bfreplay.result_folders.kinds import ResultKind
 from bfreplay.result_folders.reading import digest
-from bfreplay.result_folders.records import Part, ResultRecord
+from bfreplay.result_folders.records import Part, ResultKind, ResultRecord
 
 _Record = TypeVar("_Record", bound=ResultRecord)
 

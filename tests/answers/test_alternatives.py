@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.answers.alternatives import best_of_all, best_with, best_without
+from bfreplay.answers.decision import best_of_all, best_with, best_without
 from bfreplay.errors import BfreplayError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.answers.decision import answer, explain_decision
-from bfreplay.answers.decision_answer import Change, EmptyPool
-from bfreplay.answers.decision_text import render_decision
+from bfreplay.answers.decision_answer import Change, EmptyPool, render_decision
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import agrees, magnitude

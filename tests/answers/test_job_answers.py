@@ -8,8 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from bfreplay.answers.jobs import job_answers
-from bfreplay.answers.json_ready import records
+from bfreplay.answers.jobs import job_answers, records
 from bfreplay.answers.models import STATUSES, model_answers
 from bfreplay.answers.saved import microseconds
 from bfreplay.policies import EqualSharePolicy

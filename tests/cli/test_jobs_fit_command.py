@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bfreplay.commands.jobs_fit import fit
+from bfreplay.commands.jobs import fit
 from bfreplay.datasets import load_jobs
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, UniversalScalability, fit_all

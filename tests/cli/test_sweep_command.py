@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bfreplay.cli import main
-from bfreplay.commands.sweep_progress import sweep_progress
+from bfreplay.commands.progress import sweep_progress
 from bfreplay.experiments.sweep import SweepProgress, run_sweep
 from tests.experiments.sweep.small_sweeps import Inline, n_begun, write_files
 

@@ -12,8 +12,7 @@ from bfreplay.bounds import Effort, Kind, UpperBound
 from bfreplay.datasets import load_events
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.experiments.regret import Regret, regret
-from bfreplay.experiments.regret_text import render
+from bfreplay.experiments.regret import Regret, regret, render
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings, RunResult, replay_log
 from bfreplay.replay.run_inputs import MissingInputsError

@@ -7,7 +7,7 @@ from dataclasses import replace
 from bfreplay.datasets import load_jobs
 from bfreplay.datasets.bundled import sample_jobs_path
 from bfreplay.replay import replay_log
-from bfreplay.replay.extrapolation import extrapolation_warnings, shown_warnings
+from bfreplay.replay.run_warnings import extrapolation_warnings, shown_warnings
 from bfreplay.replay.summary_text import render
 from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, TabulatedCurve
 from bfreplay.workload import JobSet

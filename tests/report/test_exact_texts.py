@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay.replay.metrics import KeyFigure
-from bfreplay.report.page.numbers import counted
-from bfreplay.report.tables import exact
+from bfreplay.report.tables import counted, exact
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import characterise
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.report import check_idleness_pictures, draw_idleness
+from bfreplay.report.axes import log_tick, number, percent_tick, plain_tick
 from bfreplay.report.figures_idleness import (
     PICTURES,
     draw_bursts,
@@ -21,7 +22,6 @@ from bfreplay.report.figures_idleness import (
     draw_idle_over_time,
     draw_widths,
 )
-from bfreplay.report.idleness_axes import log_tick, number, percent_tick, plain_tick
 from bfreplay.report.idleness_curves import (
     bursts_per_day,
     colour_range,

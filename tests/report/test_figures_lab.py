@@ -13,9 +13,13 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.experiments.formulation_lab.answers import Outcome
 from bfreplay.experiments.formulation_lab.pairs import EXACT
-from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
-from bfreplay.experiments.formulation_lab.summary import summarise
-from bfreplay.experiments.formulation_lab.tables import ProfileStep, SizeBin
+from bfreplay.experiments.formulation_lab.summary import (
+    ProfileStep,
+    SizeBin,
+    performance_profile,
+    summarise,
+    time_by_size,
+)
 from bfreplay.report import draw_lab, figures_lab
 from bfreplay.report.figures_lab import (
     ONE_PANEL,
@@ -28,9 +32,9 @@ from bfreplay.report.figures_lab import (
     time_by_size_curves,
 )
 from bfreplay.report.look import looks
-from bfreplay.result_folders import LAB, write_result
 from bfreplay.result_folders.lab import LabResult, SummaryRow
-from bfreplay.result_folders.table_schemas import table_of
+from bfreplay.result_folders.records import LAB, table_of
+from bfreplay.result_folders.writing import write_result
 from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer, lab_record
 
 

@@ -18,7 +18,6 @@ from bfreplay.report.figures_tuning import (
     relative_to_best,
     tuning_figure,
 )
-from bfreplay.result_folders import record_json
 from bfreplay.result_folders.tuning import (
     Column,
     GridValues,
@@ -28,6 +27,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
+from bfreplay.result_folders.writing import record_json
 
 
 def _part(share, measure="samples"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.report.idleness_axes import new_figure
+from bfreplay.report.axes import new_figure
 from bfreplay.report.picture_file import check_picture, save_picture, write_figure
 
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from bfreplay.report.idleness_axes import new_figure
-from bfreplay.report.spans import page_axis, paper_axis, spans_between
+from bfreplay.report.axes import new_figure, page_axis, paper_axis, spans_between
 
 
 @pytest.mark.parametrize(

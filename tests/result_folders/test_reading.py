@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.result_folders import Result, ResultKind, ResultRecord, read_documents
+from bfreplay.result_folders.reading import Result, read_documents
+from bfreplay.result_folders.records import ResultKind, ResultRecord
 
 CAKE = ResultKind("cake", "cake.json", 3, "bake --out", ("oven.json",), {"icing": "only with --icing"})
 

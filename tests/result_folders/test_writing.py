@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.result_folders import RUN, new_folder
+from bfreplay.result_folders.records import RUN
+from bfreplay.result_folders.writing import new_folder
 
 
 def _write(target: Path, text: str = "new", *, overwrite: bool = False) -> None:

@@ -37,7 +37,7 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
             (log.name, log.format, _number(log.jobs), _number(log.nodes), window(log), quality, size(log.bytes), state)
         )
     left = [k for k, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
-    lines = [line.rstrip() for line in aligned(cells, left)]
+    lines = aligned(cells, left)
     return "\n".join([*lines, "", f"Data folder: {folder}"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
@@ -128,7 +128,6 @@ def answer_of(
 ) -> Answer:
     """Make the row of what one pair said to one decision."""
     objective = known(solution.objective)
-    size = solution.size
     return Answer(
         decision=decision,
         pair=pair,
@@ -147,11 +146,7 @@ def answer_of(
         build_s=solution.build_s,
         solve_s=solution.solve_s,
         total_s=solution.build_s + solution.solve_s,
-        columns=None if size is None else size.columns,
-        integer_columns=None if size is None else size.integer_columns,
-        rows=None if size is None else size.rows,
-        entries=None if size is None else size.entries,
-        sets=None if size is None else size.sets,
+        **({} if solution.size is None else asdict(solution.size)),
         worker_lost=worker_lost,
         message=solution.message,
     )

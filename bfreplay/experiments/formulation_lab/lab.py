@@ -15,16 +15,19 @@ from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
-from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
 from bfreplay.experiments.formulation_lab.sampling import DecisionSample, sample_decisions
-from bfreplay.experiments.formulation_lab.settings import LabSettings
-from bfreplay.experiments.formulation_lab.summary import summarise, winner
-from bfreplay.experiments.formulation_lab.tables import ROWS, DecisionRow
-from bfreplay.experiments.formulation_lab.trials import Optima, Trials
+from bfreplay.experiments.formulation_lab.summary import (
+    ROWS,
+    DecisionRow,
+    performance_profile,
+    summarise,
+    time_by_size,
+    winner,
+)
+from bfreplay.experiments.formulation_lab.trials import LabSettings, Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.result_folders import FAILURES, LAB, new_folder, write_result
 from bfreplay.result_folders.lab import (
     LabBackend,
     LabConfig,
@@ -34,8 +37,8 @@ from bfreplay.result_folders.lab import (
     Sampling,
     SummaryRow,
 )
-from bfreplay.result_folders.records import JsonObject
-from bfreplay.result_folders.table_schemas import table_of
+from bfreplay.result_folders.records import LAB, JsonObject, table_of
+from bfreplay.result_folders.writing import FAILURES, new_folder, write_result
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 

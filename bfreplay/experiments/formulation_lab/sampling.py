@@ -231,12 +231,7 @@ class _Watch(BFTrainerPolicy):
 
 def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
     """Copy what belongs to the replay; counts above every job's maximum, which nobody reads, are left out."""
-    return AllocationProblem(
-        current=problem.current.copy(),
-        min_nodes=problem.min_nodes.copy(),
-        max_nodes=problem.max_nodes.copy(),
-        gain=problem.gain[:, : int(problem.max_nodes.max()) + 1].copy(),
-        scale_up_loss=problem.scale_up_loss.copy(),
-        scale_down_loss=problem.scale_down_loss.copy(),
-        capacity=int(problem.capacity),
-    )
+    names = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
+    gain = problem.gain[:, : int(problem.max_nodes.max()) + 1].copy()
+    copies = {name: getattr(problem, name).copy() for name in names}
+    return AllocationProblem(gain=gain, capacity=int(problem.capacity), **copies)

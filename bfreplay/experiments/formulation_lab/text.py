@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.result_folders.lab import LabRecord, LabResult
-from bfreplay.wording import count, duration
+from bfreplay.wording import aligned, count, duration
 
 _OUTCOMES = (
     ("wrong", "wrong"),
@@ -84,18 +82,6 @@ def _table(record: LabRecord) -> list[str]:
         "medians of columns and rows."
     )
     return [*aligned(cells), note]
-
-
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell, the first to the left and the others to the right."""
-    widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
 
 
 def _winner(record: LabRecord) -> str:

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from bfreplay import checks
+from bfreplay.answers.comparison_words import TOTALS
 from bfreplay.experiments.run_comparison.answer import answer_of
-from bfreplay.experiments.run_comparison.campaigns import campaign_differences
-from bfreplay.experiments.run_comparison.causes import causes_of, totals_of
 from bfreplay.experiments.run_comparison.hours import (
     MEASURES,
     US_PER_S,
@@ -37,12 +36,19 @@ from bfreplay.experiments.run_comparison.intervals import (
     mean_difference,
     relative_difference,
 )
-from bfreplay.experiments.run_comparison.jobs import job_differences, jobs_table, pair_jobs, run_jobs
+from bfreplay.experiments.run_comparison.jobs import (
+    campaign_differences,
+    job_differences,
+    jobs_table,
+    pair_jobs,
+    run_jobs,
+)
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
+from bfreplay.replay.metrics import BY_COLUMN
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import COMPARISON, new_folder, write_result
 from bfreplay.result_folders.comparison import (
+    Causes,
     ComparedRun,
     ComparisonConfig,
     ComparisonRecord,
@@ -55,7 +61,8 @@ from bfreplay.result_folders.comparison import (
     SamplesDifference,
     Totals,
 )
-from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.records import COMPARISON, JsonObject
+from bfreplay.result_folders.writing import new_folder, write_result
 from bfreplay.versions import versions
 
 RESAMPLES = 2_000
@@ -280,3 +287,30 @@ def _version_of_arch() -> str:
         return metadata.version("arch")
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def causes_of(baseline: RunResult, other: RunResult) -> Causes:
+    """Decompose ``other - baseline``.
+
+    Where a run has no used node-hour, its rate is taken to be that of the other run: all is due to node-hours.
+    """
+    a, b = baseline.summary.ledger, other.summary.ledger
+    hours_a, hours_b = a.node_hours.used, b.node_hours.used
+    gross_a, gross_b = a.gross_samples, b.gross_samples
+    by_hours, by_rate = gross_b - gross_a, 0.0
+    if hours_a > 0.0 and hours_b > 0.0:
+        rate_a, rate_b = gross_a / hours_a, gross_b / hours_b
+        by_hours = (hours_b - hours_a) * (rate_a + rate_b) / 2
+        by_rate = (rate_b - rate_a) * (hours_a + hours_b) / 2
+    return Causes(
+        node_hours=by_hours,
+        samples_per_node_hour=by_rate,
+        rescaling=a.rescale_samples - b.rescale_samples,
+        preemption=a.preempt_samples - b.preempt_samples,
+        trimmed=a.trimmed_samples - b.trimmed_samples,
+    )
+
+
+def totals_of(run: RunResult) -> dict[str, int | float]:
+    """Metrics of one run that are compared, by ``TOTALS``."""
+    return {name: BY_COLUMN[name].of(run) for name in TOTALS}

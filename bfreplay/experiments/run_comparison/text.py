@@ -7,7 +7,6 @@ from typing import Any
 
 from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.formulation_lab.text import aligned
 from bfreplay.experiments.run_comparison.answer import signed_percent
 from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.result_folders.comparison import (
@@ -19,7 +18,7 @@ from bfreplay.result_folders.comparison import (
     RunComparison,
     RunDifference,
 )
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration
 
 _SHORT = {
     "useful_node_hours": "  useful",

@@ -12,7 +12,7 @@ from typing import Any
 
 from bfreplay import __version__
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.experiments.sweep.executor import Answer, Done, Task
+from bfreplay.experiments.sweep.local_processes import Answer, Done, Task
 from bfreplay.registry import one_line
 
 _CONNECT_S = 20

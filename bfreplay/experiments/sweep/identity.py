@@ -29,7 +29,7 @@ from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
-from bfreplay.result_folders import RUN
+from bfreplay.result_folders.records import RUN
 from bfreplay.scalability import Curve
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import OPTION_NAMES, option_name
-from bfreplay.experiments.sweep.cells import text_of
-from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, text_of
 
 _BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z]\w*)\}")
 

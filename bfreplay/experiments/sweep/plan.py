@@ -21,8 +21,7 @@ from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
 from bfreplay.replay.run import check_policy, jobs_in_window
 from bfreplay.replay.yardsticks import refuse_source
-from bfreplay.result_folders import SWEEP
-from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 

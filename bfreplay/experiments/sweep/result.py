@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.sweep.cells import Cell
+from bfreplay.experiments.sweep.columns import Cell
 from bfreplay.replay import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders import RUN, SWEEP, Result, ResultKind, ResultRecord
-from bfreplay.result_folders.records import JsonObject, Part, TimeUs
+from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd

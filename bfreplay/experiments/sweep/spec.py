@@ -17,8 +17,7 @@ from bfreplay.datasets.job_files.tables import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions, option_name
-from bfreplay.experiments.sweep.cells import Cell, cell_of
-from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
 from bfreplay.experiments.sweep.placeholders import check_value, filled, has_placeholder, parameters_of
 
 MOST_POINTS = 100_000

@@ -13,8 +13,8 @@ from filelock import FileLock, Timeout
 from bfreplay.documents import parse_json
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import write_whole
-from bfreplay.result_folders import RUN, SWEEP, check_target, record_json
-from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.records import RUN, SWEEP, JsonObject
+from bfreplay.result_folders.writing import check_target, record_json
 
 
 @dataclass(frozen=True, slots=True)

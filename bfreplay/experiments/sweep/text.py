@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from bfreplay.experiments.sweep.cells import text_of
+from bfreplay.experiments.sweep.columns import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
-from bfreplay.experiments.sweep.run_sweep import Outlook
-from bfreplay.experiments.sweep.table import FAILED
+from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
 from bfreplay.replay.metrics import COLUMNS, InSweep
 from bfreplay.replay.run_warnings import warning_lines
-from bfreplay.wording import count
+from bfreplay.wording import aligned, count
 
 _DEADLINES = ["deadlines_met", "deadlines_missed"]
 
@@ -59,7 +58,7 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
             [*(text_of(point.cells[name]) for name in columns), run_id, state.get(run_id, "to do")]
             for point, run_id in zip(plan.spec.points, plan.ids, strict=True)
         ]
-        lines += ["", *_aligned([*columns, "id", "state"], body)]
+        lines += ["", *aligned([[*columns, "id", "state"], *body], range(len(columns) + 2))]
     return "\n".join(lines)
 
 
@@ -91,12 +90,5 @@ def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, InSwee
         ]
         for row in results.select([*columns, *shown, "status"]).to_pylist()
     ]
-    return _aligned([*columns, *(how.title for how in shown.values()), "status"], rows)
-
-
-def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [titles, *rows]
-    ]
+    titles = [*columns, *(how.title for how in shown.values()), "status"]
+    return aligned([titles, *rows], range(len(titles)))

@@ -1,4 +1,4 @@
-"""The values that are tried: given or usual, checked, and cut to what the jobs and the log can use."""
+"""What is tried: values of the grid on two parts of the log, and what every pair of values gave there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay import checks
+from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import AUTO, OPTIONS
 from bfreplay.options import option_name
@@ -98,3 +104,143 @@ def _checked(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value
             f"{name} has a value twice", column=name, value=twice[0], expected="each value once", fix="drop one"
         )
     return found
+
+
+def seconds(t_fwd: float | str) -> str:
+    """``300 s``, or ``auto``."""
+    return t_fwd if isinstance(t_fwd, str) else f"{t_fwd:g} s"
+
+
+def percent(share: float) -> str:
+    """``97.6`` of 0.976, ``0.5`` of 0.005, ``0.04`` of 0.0004: as many decimals as a difference needs."""
+    value = 100 * share
+    if value == 0:
+        return "0"
+    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}" if abs(value) >= 0.005 else f"{value:.1g}"
+
+
+def said(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A window of the log, in microseconds since the epoch; ``end_us`` is outside."""
+
+    start_us: int
+    end_us: int
+
+    @property
+    def duration_s(self) -> float:
+        """Its length."""
+        return (self.end_us - self.start_us) / _SECOND_US
+
+    @property
+    def window(self) -> tuple[str, str]:
+        """As ``RunOptions`` takes it."""
+        return iso_utc(self.start_us), iso_utc(self.end_us)
+
+
+def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
+    """The first ``train`` of a window, and the rest; together they are the window, and they share no moment.
+
+    The border is a whole second where one lies inside.
+
+    Raises
+    ------
+    InputError
+        ``train`` leaves nothing for one of them.
+    """
+    share = checks.number("train", train, above=0, most=1)
+    border = start_us + round(share * (end_us - start_us))
+    whole = border - border % _SECOND_US
+    border = whole if whole > start_us else border
+    if not start_us < border < end_us:
+        raise InputError(
+            "train leaves nothing to tune on, or nothing to validate on", column="train", value=train,
+            expected="a share of the log between 0 and 1", fix="two thirds (0.67) is a good start",
+        )  # fmt: skip
+    return Part(start_us, border), Part(border, end_us)
+
+
+SAMPLES, FINISH = "samples", "finish"
+"""What is measured: samples processed in the part; or, where every run did all the work, when it was done."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surface:
+    """Of one part of the log. Arrays are (T, M): a row for each t_fwd, a column for each max_parallel.
+
+    Parameters
+    ----------
+    measure
+        ``"samples"`` or ``"finish"``.
+    value : float64
+        Samples; or seconds from the start of the part to when all work was done.
+    rescales : int64
+        Jobs grown and shrunk by decision.
+    share_of_bound : float64
+        Samples over the upper bound; nan where there is none.
+    n_pool_events
+        Events of the part.
+    idle_nodes
+        Their mean.
+    """
+
+    measure: str
+    value: NDArray[np.float64]
+    rescales: NDArray[np.int64]
+    share_of_bound: NDArray[np.float64]
+    n_pool_events: int
+    idle_nodes: float
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """How near each pair comes to the best of the grid, 0 to 1: samples over most samples, or least time over time.
+
+        0 everywhere where none processed anything.
+        """
+        value = self.value
+        if self.measure == SAMPLES:
+            most = value.max()
+            return value / most if most > 0 else np.zeros_like(value)
+        share = np.ones_like(value)  # jobs without work are done at once
+        np.divide(value.min(), value, out=share, where=value > 0)
+        return share
+
+
+def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us: int) -> Surface:
+    """The results of a sweep for one part, in the order of ``grid``: t_fwd outside, max_parallel inside.
+
+    Parameters
+    ----------
+    results
+        Rows of ``SweepResult.results``, all finished.
+    grid
+        What they stand for.
+    unlimited_work
+        Jobs never end, so samples are what is measured.
+    start_us
+        Start of the part.
+    """
+    shape = len(grid.t_fwd), len(grid.max_parallel)
+    samples, last_finish, bound, grown, shrunk, n_events, idle_nodes = (
+        results[name].to_pylist()
+        for name in (
+            "samples", "last_finish", "share_of_bound", "n_grown", "n_shrunk", "n_pool_events", "equivalent_nodes",
+        )
+    )  # fmt: skip
+    done = not unlimited_work and None not in last_finish
+    value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if done else samples
+    return Surface(
+        FINISH if done else SAMPLES,
+        np.array(value, dtype=np.float64).reshape(shape),
+        (np.array(grown, dtype=np.int64) + np.array(shrunk, dtype=np.int64)).reshape(shape),
+        np.array(bound, dtype=np.float64).reshape(shape),
+        int(n_events[0]),
+        float(idle_nodes[0]),
+    )

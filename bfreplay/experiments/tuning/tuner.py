@@ -17,14 +17,11 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
-from bfreplay.experiments.tuning.answer import answer_of
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, grid_of
-from bfreplay.experiments.tuning.parts import Part, split
-from bfreplay.experiments.tuning.recommendation import FLAT, recommend
-from bfreplay.experiments.tuning.surface import Surface, surface_of
-from bfreplay.experiments.tuning.validation import cautions, validated
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
+from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validated
+from bfreplay.experiments.tuning.text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
-from bfreplay.result_folders import TUNING, check_target, record_json
+from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
     PARTS,
     GridValues,
@@ -36,6 +33,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
+from bfreplay.result_folders.writing import check_target, record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 

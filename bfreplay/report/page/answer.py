@@ -9,9 +9,9 @@ from markupsafe import Markup
 from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.replay.metrics import KeyFigure
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling_text import cluster_of, is_about_scheduling
+from bfreplay.replay.scheduling import cluster_of, is_about_scheduling
 from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
-from bfreplay.report.page.numbers import counted, is_one, number, shown
+from bfreplay.report.tables import counted, is_one, number, shown
 
 
 def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:

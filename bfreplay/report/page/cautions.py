@@ -10,8 +10,8 @@ from bfreplay import __version__
 from bfreplay.answers.saved import allocations_of, jobs_frame
 from bfreplay.replay.metrics import KeyFigure
 from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling_text import cluster_of
-from bfreplay.report.page.numbers import counted, is_one, number, number_of, shown
+from bfreplay.replay.scheduling import cluster_of
+from bfreplay.report.tables import counted, is_one, number, number_of, shown
 
 _UNPROVEN = {
     "feasible": ("decision", "{} feasible, but not proven optimal"),

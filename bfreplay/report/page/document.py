@@ -1,4 +1,4 @@
-"""Puts the page together: one file that needs nothing else."""
+"""Puts the page together, with where its runs came from: one file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.replay.metrics import KeyFigure, key_figures
 from bfreplay.replay.result import RunResult
+from bfreplay.replay.run_record import RunRecord
 from bfreplay.replay.run_warnings import labels_by_text
-from bfreplay.replay.scheduling_text import cluster_of
+from bfreplay.replay.scheduling import cluster_of, window_words
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
-from bfreplay.report.page.cells import FIRST_ROWS, Cell, PageTable
-from bfreplay.report.page.packed import packed_steps
-from bfreplay.report.page.provenance import Provenance, is_relative, provenance_of
-from bfreplay.report.page.sections import Section, figure_sections, job_sections
+from bfreplay.report.page.sections import (
+    FIRST_ROWS,
+    Cell,
+    PageTable,
+    Section,
+    figure_sections,
+    job_sections,
+    packed_steps,
+)
 from bfreplay.report.tables import Column, exact, written
 from bfreplay.result_folders.records import JsonObject
 
@@ -143,7 +149,7 @@ def one_run_page(run: RunResult) -> Page:
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
-    from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
+    from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
     labels = [each.run for each in comparison.record.runs]
     by_label = dict(zip(labels, runs, strict=True))
@@ -243,12 +249,18 @@ def _title(runs: Sequence[RunResult]) -> str:
     return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
+def _window_words(record: RunRecord) -> str:
+    """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
+    words = window_words(record)
+    return words if record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
+
+
 def _window(run: RunResult) -> JsonObject:
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {
         "start_us": start_us,
-        "start_ms": None if is_relative(run) else start_us / 1000,
+        "start_ms": None if run.record.inputs.is_relative else start_us / 1000,
         "duration_s": duration_s,
         "unit": unit,
         "unit_s": unit_s,
@@ -268,3 +280,57 @@ def _script(name: str) -> Markup:
 def _inside_script(text: str) -> str:
     """A script whose texts do not end the element that it stands in."""
     return text.replace("</script", "<\\/script")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Of one run, as text.
+
+    Parameters
+    ----------
+    label
+        The run's on the page.
+    name
+        Of its folder.
+    command
+        The command line; empty for a run made from Python.
+    started
+        When, in UTC.
+    window
+        When it began and ended, or how long it is where the log knows no calendar.
+    inputs
+        What each file was for, its name, and its SHA-256.
+    versions
+        Of bfreplay and what it stands on.
+    config
+        Every option that changes the result, as JSON.
+    """
+
+    label: str
+    name: str
+    command: str
+    started: str
+    window: str
+    inputs: list[tuple[str, str, str]]
+    versions: list[tuple[str, str]]
+    config: str
+
+
+def provenance_of(label: str, run: RunResult) -> Provenance:
+    """Read it from the record and the session."""
+    config, inputs = run.record.config, run.record.inputs
+    files = [("events", each.name, each.sha256) for each in inputs.events.files]
+    files += [("jobs", each.name, each.sha256) for each in inputs.jobs.files]
+    known = {digest for _, _, digest in files}
+    sources = inputs.events.metadata.source_files
+    files += [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
+    return Provenance(
+        label=label,
+        name="" if run.folder is None else run.folder.name,
+        command=run.session.command,
+        started=run.session.started,
+        window=_window_words(run.record),
+        inputs=files,
+        versions=sorted(run.record.versions.items()),
+        config=json.dumps(config.to_json(), indent=2, sort_keys=True),
+    )

@@ -1,7 +1,8 @@
-"""Tables of a run's models and jobs."""
+"""Tables of a run's models and jobs, of what these held of each type of nodes, and of each weight."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.answers.jobs import job_answers
@@ -10,11 +11,53 @@ from bfreplay.answers.saved import jobs_frame, microseconds, model_label
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.replay.result import RunResult
-from bfreplay.report.page.provenance import is_relative
+from bfreplay.replay.scheduling import cost_of, weight_text
 from bfreplay.report.tables import Column, ShownTable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_TYPES = (
+    Column("node_type", "node type"),
+    Column("nodes", "nodes", "count"),
+    Column("held_node_hours", "node-hours held", "amount"),
+    Column("price", "dollars a node-hour", "number"),
+    Column("cost", "cost, dollars", "amount"),
+)
+_WEIGHTS = (
+    Column("weight", "weight"),
+    Column("n_jobs", "jobs", "count"),
+    Column("n_completed", "completed", "count"),
+    Column("average_jct_s", "submit to finish, mean", "seconds"),
+)
+
+
+def scheduling_tables(run: RunResult) -> list[ShownTable]:
+    """Types where the log tells them apart, and weights where jobs have several."""
+    told = run.summary.scheduling
+    tables = []
+    by_type = run.record.inputs.events.metadata.node_types
+    if by_type:
+        prices = run.record.config.prices
+        rows = [
+            [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
+            for name, hours in told.node_hours_by_type.items()
+        ]
+        tables.append(ShownTable("Node types", _TYPES, rows))
+    jobs = run.table("jobs").select(["weight", "finished"])
+    measured = slice(*(run.record.config.measured or (None,)))
+    weights = jobs["weight"].to_pylist()[measured]
+    if len(set(weights)) > 1:
+        is_done = jobs["finished"].is_valid().to_pylist()[measured]
+        there = Counter(map(weight_text, weights))
+        done = Counter(weight_text(weight) for weight, ended in zip(weights, is_done, strict=True) if ended)
+        rows = [
+            [weight, n, done[weight], told.average_jct_s_by_weight.get(weight)]
+            for weight, n in sorted(there.items(), key=lambda each: float(each[0]))
+        ]
+        tables.append(ShownTable("Weights of jobs", _WEIGHTS, rows))
+    return tables
+
 
 _NODE_HOURS = (
     Column("held_node_hours", "node-hours held", "amount"),
@@ -74,7 +117,7 @@ def jobs_table(run: RunResult) -> ShownTable:
         answers["deadline"] = frame["deadline"]
         answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
         columns += _DEADLINE
-    if is_relative(run):
+    if run.record.inputs.is_relative:
         columns = [_SINCE_THE_START.get(column.key, column) for column in columns]
         start = pd.Timestamp(run.record.config.window_start_us, unit="us", tz="UTC")
         for name in _SINCE_THE_START:

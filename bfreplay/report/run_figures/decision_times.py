@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
 from bfreplay.replay.summary_text import DECISION_WORDS
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, numbered, page_line, paper_line, run_role, said_of
-from bfreplay.report.spans import page_axis, paper_axis
 from bfreplay.report.tables import Column, ShownTable
 from bfreplay.wording import count
 
@@ -106,10 +105,7 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
                   color=line["color"], markeredgecolor="white", zorder=3)  # fmt: skip
     paper_axis(axes, *_range(found))
     axes.set_ylim(-2, 104)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_xlabel(_X_TITLE, fontsize=10)
-    axes.set_ylabel(_Y_TITLE, fontsize=10)
-    dress(axes)
+    dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     if any(found):
         legend_below(figure)
     return settled(figure)

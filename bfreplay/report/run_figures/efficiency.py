@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.summary_text import BOUND_WORDS
-from bfreplay.report.idleness_axes import dress, new_figure, settled
+from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
+    ROWS,
     amount_of,
     in_lines,
-    named,
     numbered,
     page_fill,
     paper_fill,
     run_role,
     said_of,
+    told,
 )
 from bfreplay.report.tables import Column, ShownTable, written
 from bfreplay.wording import duration
@@ -134,8 +135,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
     axes.set_yticks(range(len(bars)), labels=[in_lines(bar.words, 34, "\n") for bar in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(bar.value for bar in bars) or 1.0)
-    axes.set_xlabel(title, fontsize=10)
-    dress(axes)
+    dress(axes, title)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     return settled(figure)
@@ -168,7 +168,7 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
             "nticks": 4,
             "tickangle": 0,
         },
-        "yaxis": {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False},
+        "yaxis": ROWS,
         "showlegend": False,
     }
     return PageFigure(traces, layout, height=120 + 44 * len(bars))
@@ -176,10 +176,12 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
 
 def words(found: Mapping[str, Efficiency]) -> str:
     """U and the share of the bound, or when all was done; and what U means."""
-    told = [_told(label, mine) for label, mine in found.items()]
+    sentences = [_told(label, mine) for label, mine in found.items()]
     if any(mine.u is not None and not mine.is_done for mine in found.values()):
-        told.append("U is the samples of a run over those of the same jobs on the dedicated nodes in the same window.")
-    return said_of(found, told)
+        sentences.append(
+            "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
+        )
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Efficiency]) -> ShownTable:
@@ -198,22 +200,14 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("earliest_s", "by nobody before", "seconds"),
     )
     rows = [
-        [
-            label or "this run",
-            mine.samples,
-            mine.equivalent_nodes,
-            mine.dedicated_samples,
-            mine.u,
-            mine.bound_samples,
-            mine.share,
-            None if mine.bound_kind is None else BOUND_WORDS[mine.bound_kind],
-            mine.done_s,
-            mine.dedicated_done_s,
-            mine.earliest_s,
-        ]
-        for label, mine in found.items()
+        [label or "this run", *(_cell(mine, column.key) for column in columns[1:])] for label, mine in found.items()
     ]
     return ShownTable("Samples and times beside the yardsticks", columns, rows)
+
+
+def _cell(mine: Efficiency, key: str) -> object:
+    value = getattr(mine, key)
+    return BOUND_WORDS.get(value, value) if key == "bound_kind" else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +297,7 @@ def _told(label: str, mine: Efficiency) -> str:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
         if mine.share is not None and mine.bound_kind is not None:
             parts.append(f"at least {written(mine.share, 'at-least')} of {BOUND_WORDS[mine.bound_kind]}")
-    text = ", ".join(parts)
-    return f"{named(label, text if label else text[0].upper() + text[1:])}."
+    return told(label, ", ".join(parts))
 
 
 EFFICIENCY: RunFigure[Efficiency] = RunFigure(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
@@ -24,8 +24,8 @@ from bfreplay.report.run_figures.marks import (
     paper_line,
     run_role,
     said_of,
+    told,
 )
-from bfreplay.report.spans import page_axis, paper_axis
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount, count, duration
 
@@ -147,21 +147,18 @@ def draw(found: Mapping[str, Holes]) -> Figure:
         for k, label, mine in numbered(found):
             heights = 100 * np.append(mine.held_share, mine.held_share[-1])
             above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **paper_line(run_role(k), k))
-        above.set_ylabel("held by jobs, % of node-hours", fontsize=10)
         above.set_ylim(-2, 102)
     for words, role, dashes, mine, values in _curves(found):
         x, y = _curve(mine, values)
         below.plot(x, y, label=words, **paper_line(role, dashes))
-    below.set_ylabel("in longer holes, %", fontsize=10)
-    below.set_xlabel(_LENGTH, fontsize=10)
     below.set_ylim(-2, 102)
     paper_axis(below, low_s, high_s)
-    for axes in (above, below):
-        axes.yaxis.set_major_formatter(plain_tick)
-        if len(found) == 1:
+    dress(above, y="node-hours" if len(found) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick)
+    dress(below, _LENGTH, "in longer holes, %", y_ticks=plain_tick)
+    if len(found) == 1:
+        for axes in (above, below):
             axes.legend(fontsize=9, frameon=False, loc="best")
-        dress(axes)
-    if len(found) > 1:
+    else:
         legend_below(figure)
     return settled(figure)
 
@@ -219,12 +216,12 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
 
 def words(found: Mapping[str, Holes]) -> str:
     """Where half of the node-hours are, and how much of those in short and in long holes jobs held."""
-    told = []
+    sentences = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not _is_one_log(found):
-            told.append(_told_of_log("" if _is_one_log(found) else label, mine))
-        told.append(_told_of_jobs(label, mine))
-    return said_of(found, told)
+            sentences.append(_told_of_log("" if _is_one_log(found) else label, mine))
+        sentences.append(_told_of_jobs(label, mine))
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Holes]) -> ShownTable:
@@ -285,7 +282,6 @@ def _draw_node_hours(axes: Axes, mine: Holes) -> None:
     of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
     axes.bar(edge[:-1], held, label=_HELD, **of_bars, **paper_fill("useful", 0))
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **paper_fill("unused", 1))
-    axes.set_ylabel("node-hours", fontsize=10)
 
 
 def _page_node_hours(mine: Holes) -> list[Trace]:
@@ -376,7 +372,7 @@ def _told_of_jobs(label: str, mine: Holes) -> str:
                 f"{percent(int(mine.held_node_us[which].sum()) / part)} of those in holes of {word} {duration(edge)}"
             )
     text += f", {' and '.join(parts)}" if parts else ""
-    return f"{named(label, text if label else text[0].upper() + text[1:])}."
+    return told(label, text)
 
 
 def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR, Allocations, allocations_of
-from bfreplay.report.idleness_axes import new_figure, plain_tick, settled
+from bfreplay.report.axes import new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.run_figures.marks import named, said_of
-from bfreplay.report.run_figures.panels import axis, layout_axis
-from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
+from bfreplay.report.run_figures.marks import ROWS, axis, layout_axis, named, said_of
 from bfreplay.report.step_series import StepSeries, even_columns
+from bfreplay.report.time_part import Part, draw_time_axis, outer_part
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -107,7 +106,9 @@ def job_timeline(run: RunResult) -> JobTimeline:
     admitted = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
     names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
     order = np.argsort(admitted, kind="stable").tolist()
-    return JobTimeline.of_part(Part.whole(run), allocations_of(run), tuple((names[k], models[k]) for k in order))
+    return JobTimeline.of_part(
+        Part.of_record(run.record), allocations_of(run), tuple((names[k], models[k]) for k in order)
+    )
 
 
 def draw(found: Mapping[str, JobTimeline]) -> Figure:
@@ -170,11 +171,9 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
             meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
         if meta:
             traces[-1]["meta"] = meta
-        layout[layout_axis(k)] = {
-            "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "fixedrange": True,
-            "domain": domains[k], "tickfont": {"size": 11},
-            **({"title": {"text": label}} if label else {}),
-        }  # fmt: skip
+        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": domains[k], "tickfont": {"size": 11}}
+        if label:
+            layout[layout_axis(k)]["title"] = {"text": label}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
 
 

@@ -13,6 +13,9 @@ from bfreplay.wording import amount
 
 D = TypeVar("D")
 
+ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False}
+"""Plotly's vertical axis of bars or jobs one below the other."""
+
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Of Plotly, as ``look.LINES`` of matplotlib."""
 
@@ -99,6 +102,11 @@ def named(label: str, words: str) -> str:
     return f"{label}: {words}" if label else words
 
 
+def told(label: str, text: str) -> str:
+    """A sentence about a run; of a single one, whose label is empty, with a capital."""
+    return f"{named(label, text) if label else text[0].upper() + text[1:]}."
+
+
 def said_of(runs: Sized, sentences: Iterable[str]) -> str:
     """Sentences of a figure's words: one after another, or of several runs each on a line of its own."""
     return ("\n" if len(runs) > 1 else " ").join(sentences)
@@ -113,3 +121,13 @@ def amount_of(value: float, word: str) -> str:
 def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:
     """Broken between words into lines of at most ``width`` letters, where words allow it."""
     return by.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
+
+
+def axis(k: int, letter: str = "y") -> str:
+    """What a trace calls the ``k``-th axis, from 0 on: ``y``, ``y2``, ``y3``."""
+    return letter if k == 0 else f"{letter}{k + 1}"
+
+
+def layout_axis(k: int, letter: str = "y") -> str:
+    """What the layout calls it: ``yaxis``, ``yaxis2``, ``yaxis3``."""
+    return axis(k, f"{letter}axis")

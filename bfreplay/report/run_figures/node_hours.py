@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.replay.metrics import HELD_NOTHING_MADE
-from bfreplay.report.idleness_axes import dress, new_figure, settled
+from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import named, page_fill, paper_fill, said_of
+from bfreplay.report.run_figures.marks import ROWS, named, page_fill, paper_fill, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount
 
@@ -90,8 +90,7 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     axes.set_yticks(range(len(found)), labels=list(found))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    axes.set_xlabel("% of the idle node-hours", fontsize=10)
-    dress(axes)
+    dress(axes, "% of the idle node-hours")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
@@ -126,7 +125,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
         "barmode": "stack",
         "bargap": 0.35,
         "xaxis": {"title": {"text": "% of the idle node-hours"}, "range": [0, 100]},
-        "yaxis": {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False},
+        "yaxis": ROWS,
         "legend": {"traceorder": "normal"},
     }
     return PageFigure(traces, layout, height=190 + 42 * len(found))

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import in_lines, named, numbered, page_fill, paper_fill, run_role, said_of
-from bfreplay.report.run_figures.panels import axis, layout_axis
+from bfreplay.report.run_figures.marks import (
+    axis,
+    in_lines,
+    layout_axis,
+    named,
+    numbered,
+    page_fill,
+    paper_fill,
+    run_role,
+    said_of,
+)
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import count
 
@@ -128,10 +137,8 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
                 label=bar.words if len(found) == 1 or panel is panels[0] else None,
                 **paper_fill(bar.role, bar.pattern),
             )
-        axes.set_ylabel(panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, fontsize=10)
-        axes.yaxis.set_major_formatter(plain_tick)
         axes.set_ylim(bottom=0.0)
-        dress(axes)
+        dress(axes, y=panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, y_ticks=plain_tick)
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
         if len(found) == 1:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_held
+from bfreplay.answers.nodes_over_time import nodes_held
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
@@ -21,10 +21,11 @@ from bfreplay.report.run_figures.marks import (
     paper_line,
     run_role,
     said_of,
+    told,
 )
-from bfreplay.report.run_figures.time_part import Part, draw_time_axis, outer_part
 from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.report.tables import percent
+from bfreplay.report.time_part import Part, draw_time_axis, outer_part
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -96,10 +97,11 @@ def timeline(run: RunResult) -> Timeline:
     NothingToShowError
         The run was made before idle nodes were recorded, and has no decisions that would tell of them.
     """
-    span = Part.whole(run)
+    span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
-    held = _series(nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us))
-    idle = _idle_of_pool(run, span) if run.has_table("pool") else _idle_of_decisions(run, span)
+    nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
+    held = StepSeries.exact(nodes.edge_us, nodes.count)
+    idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
     return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
 
 
@@ -122,10 +124,8 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
             shown.mean, days, baseline=None, label=words, zorder=3, **(paper_line(role, k) | {"linewidth": width})
         )
     axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
-    axes.yaxis.set_major_formatter(plain_tick)
-    axes.set_ylabel("nodes", fontsize=10)
     draw_time_axis(axes, span)
-    dress(axes)
+    dress(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
     return settled(figure)
 
@@ -169,9 +169,9 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
 
 def words(found: Mapping[str, Timeline]) -> str:
     """How many nodes were idle, and how many of them jobs held."""
-    told = [(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
-    told += [(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
-    return said_of(found, (f"{named(label, text) if label else text[0].upper() + text[1:]}." for label, text in told))
+    sentences = [told(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
+    sentences += [told(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
+    return said_of(found, sentences)
 
 
 def _told_idle(mine: Timeline) -> str:
@@ -227,14 +227,6 @@ def _agree(longest: Timeline, mine: Timeline) -> bool:
         return False
     part = longest.idle.between(start_us, end_us)
     return np.array_equal(part.edge_us, mine.idle.edge_us) and np.array_equal(part.mean, mine.idle.mean)
-
-
-def _series(nodes: NodesOverTime) -> StepSeries:
-    return StepSeries.exact(nodes.edge_us, nodes.count)
-
-
-def _idle_of_pool(run: RunResult, span: Part) -> StepSeries:
-    return _idle_of(run.table("pool"), span.end_us)
 
 
 def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:

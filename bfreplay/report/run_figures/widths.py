@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.idleness_axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.run_figures.marks import all_are_alike, named, numbered, page_line, paper_line, run_role, said_of
+from bfreplay.report.run_figures.marks import (
+    all_are_alike,
+    named,
+    numbered,
+    page_line,
+    paper_line,
+    run_role,
+    said_of,
+    told,
+)
 from bfreplay.report.tables import Column, ShownTable, percent
 from bfreplay.wording import amount, count
 
@@ -121,11 +130,8 @@ def draw(found: Mapping[str, Widths]) -> Figure:
         look = {**paper_line(role, dashes), **({} if dashes else {"linewidth": 4.5, "alpha": 0.5})}
         axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
     powers_of_two(axes, _largest(found), _TICKS)
-    axes.set_xlabel("nodes at once", fontsize=10)
-    axes.set_ylabel("% of the time with at least so many", fontsize=10)
     axes.set_ylim(-2, 102)
-    axes.yaxis.set_major_formatter(plain_tick)
-    dress(axes)
+    dress(axes, "nodes at once", "% of the time with at least so many", y_ticks=plain_tick)
     legend_below(figure)
     return settled(figure)
 
@@ -165,16 +171,16 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
 def words(found: Mapping[str, Widths]) -> str:
     """How many nodes there were at least half of the time, and whether there was any."""
     is_one_log = _is_one_log(found)
-    told = []
+    sentences = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not is_one_log:
             often = f"{_often(mine.idle)} (mean {amount(mine.mean_idle)})"
             at = "At" if is_one_log else named(label, "at")
-            told.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
+            sentences.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
         often = f"{_often(mine.held)} (mean {amount(mine.mean_held)})"
         text = f"jobs held a node {percent(mine.held(1))} of the time, and {often}"
-        told.append(f"{named(label, text if label else text[0].upper() + text[1:])}.")
-    return said_of(found, told)
+        sentences.append(told(label, text))
+    return said_of(found, sentences)
 
 
 def table(found: Mapping[str, Widths]) -> ShownTable:

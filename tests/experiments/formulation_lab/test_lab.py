@@ -15,13 +15,13 @@ from bfreplay.experiments import LabResult, LabSettings, compare_formulations
 from bfreplay.experiments.formulation_lab import lab as lab_module
 from bfreplay.experiments.formulation_lab import trials as trials_module
 from bfreplay.experiments.formulation_lab.sampling import sample_decisions
-from bfreplay.experiments.formulation_lab.tables import ROWS
+from bfreplay.experiments.formulation_lab.summary import ROWS
 from bfreplay.experiments.formulation_lab.text import milliseconds, render
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.result_folders.table_schemas import schema_of
+from bfreplay.result_folders.records import schema_of
 from bfreplay.workload import JobSet
 from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS, OPTIONS
 from tests.replay.tiny import job, log

@@ -6,8 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of, relative_loss
-from bfreplay.experiments.formulation_lab.profile import performance_profile, time_by_size
-from bfreplay.experiments.formulation_lab.summary import shifted_geometric_mean, summarise, winner
+from bfreplay.experiments.formulation_lab.summary import (
+    performance_profile,
+    shifted_geometric_mean,
+    summarise,
+    time_by_size,
+    winner,
+)
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.result_folders.lab import Winner
 from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from bfreplay.experiments.formulation_lab import LabSettings
 from bfreplay.experiments.formulation_lab.answers import Answer, Outcome
-from bfreplay.result_folders import LAB
 from bfreplay.result_folders.lab import LabConfig, LabRecord, Sampling
+from bfreplay.result_folders.records import LAB
 
 PAIRS = ["exact", "a on x", "b on x"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.run_comparison.causes import causes_of, totals_of
+from bfreplay.experiments.run_comparison.comparison import causes_of, totals_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, PAIRS, pair_of_runs, run, two_hours

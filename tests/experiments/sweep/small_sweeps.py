@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.executor import Done
+from bfreplay.experiments.sweep.local_processes import Done
 
 ROOT = Path(__file__).resolve().parents[3]
 EVENTS = """time,node,idle

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.experiments.sweep.executor import Done
-from bfreplay.experiments.sweep.local_processes import MOST_DEATHS, ProcessExecutor, _safe_path
+from bfreplay.experiments.sweep.local_processes import MOST_DEATHS, Done, ProcessExecutor, _safe_path
 from tests.experiments.sweep.small_sweeps import is_alive, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]

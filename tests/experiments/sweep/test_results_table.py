@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.cells import text_of
-from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS
-from bfreplay.experiments.sweep.table import typed
+from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS, text_of
+from bfreplay.experiments.sweep.run_sweep import typed
 from bfreplay.replay.metrics import COLUMNS, METRICS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"

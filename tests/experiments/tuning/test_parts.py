@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
-from bfreplay.experiments.tuning.parts import split
+from bfreplay.experiments.tuning.grid import split
 
 
 @given(

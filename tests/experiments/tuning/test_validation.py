@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 
-from bfreplay.experiments.tuning.answer import answer_of
-from bfreplay.experiments.tuning.grid import Grid
-from bfreplay.experiments.tuning.parts import Part
-from bfreplay.experiments.tuning.recommendation import recommend
-from bfreplay.experiments.tuning.surface import FINISH, SAMPLES, Surface
-from bfreplay.experiments.tuning.validation import cautions, validated
-from bfreplay.experiments.tuning.words import percent, said, seconds
+from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, Part, Surface, percent, said, seconds
+from bfreplay.experiments.tuning.recommendation import cautions, recommend, validated
+from bfreplay.experiments.tuning.text import answer_of
 
 GRID = Grid((60.0, 300.0, 600.0), (10, 70))
 HOUR = 3_600_000_000

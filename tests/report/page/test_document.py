@@ -16,9 +16,8 @@ from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import RunResult, replay_log
 from bfreplay.replay.metrics import key_figures
-from bfreplay.report.page.document import html_of, one_run_page, write_report
-from bfreplay.report.page.provenance import provenance_of
-from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
+from bfreplay.report.page.document import html_of, one_run_page, provenance_of, write_report
+from bfreplay.report.run_figures.figure import FIGURES, figure_named
 from bfreplay.report.tables import written
 from bfreplay.workload import JobSet
 from tests.answers.little_source import LittleHalving

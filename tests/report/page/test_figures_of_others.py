@@ -7,8 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from bfreplay.report.page.document import write_report
-from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-from bfreplay.report.run_figures.figure import RunFigure
+from bfreplay.report.run_figures.figure import FIGURES, RunFigure, figure_named
 from tests.report.page.read_page import ReadPage
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bfreplay.report.page.packed import packed_document, packed_numbers, packed_steps
+from bfreplay.report.page.sections import packed_document, packed_numbers, packed_steps
 from bfreplay.report.step_series import StepSeries
 from tests.report.page.read_page import inflated, numbers_of
 

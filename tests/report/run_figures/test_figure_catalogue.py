@@ -14,8 +14,7 @@ from bfreplay.experiments.run_comparison.pairing import labels_of
 from bfreplay.replay import RunResult
 from bfreplay.report.look import LIGHT
 from bfreplay.report.picture_file import FORMATS, save_picture
-from bfreplay.report.run_figures.catalogue import FIGURES, figure_named
-from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
 
 RUNS = ("sample_run", "all_idle_run", "many_jobs_run", "never_idle_run", "no_jobs_run")
 ODD = ("never_idle_run", "no_jobs_run", "all_idle_run")

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.report.figures_campaign import Span
-from bfreplay.report.idleness_axes import calendar_axis, elapsed_axis
+from bfreplay.report.axes import DAY_US, calendar_axis, elapsed_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.replay.run_record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Span):
-    """A window of a run, or a part of it that begins ``after_us`` microseconds after its start."""
+class Part:
+    """A window of a run, or a part of it that begins ``after_us`` microseconds after its start.
 
+    ``is_relative``: times are no calendar's.
+    """
+
+    start_us: int
+    end_us: int
+    is_relative: bool = False
     after_us: int = 0
 
     @classmethod
-    def whole(cls, run: RunResult) -> Self:
-        """The window of ``run``."""
-        span = Span.of_record(run.record)
-        return cls(span.start_us, span.end_us, span.is_relative)
+    def of_record(cls, record: RunRecord) -> Part:
+        """The window of the run with this ``run.json``."""
+        return cls(record.config.window_start_us, record.config.window_end_us, record.inputs.is_relative)
 
-    def inside(self, start_us: int, end_us: int) -> Self:
+    def days(self, time_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
+        return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / DAY_US
+
+    def inside(self, start_us: int, end_us: int) -> Part:
         """The part between two times.
 
         Raises
@@ -72,12 +81,12 @@ def outer_part(parts: Sequence[Part]) -> Part:
     return replace(first, end_us=max(part.end_us for part in parts))
 
 
-def draw_time_axis(axes: Axes, part: Part) -> None:
+def draw_time_axis(axes: Axes, part: Part, time_zone: str = "UTC") -> None:
     """Limits, ticks and title of the horizontal axis, in the days of ``part``."""
     start, end = (float(day) for day in part.days(np.array([part.start_us, part.end_us])))
     axes.set_xlim(start, end)
     if not part.is_relative:
-        calendar_axis(axes, part.start_us, part.end_us, "UTC")
+        calendar_axis(axes, part.start_us, part.end_us, time_zone)
         return
     elapsed_axis(axes, end)
     if part.after_us:

@@ -1,9 +1,10 @@
-"""Figures, axes and ticks of the pictures of idle nodes."""
+"""Figures, axes and ticks of pictures, on paper and of axes of seconds on the page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, tzinfo
+from math import log10
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000
+Ticks = Callable[[float, float], str] | str
+"""How a number beside an axis is written."""
 _LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
 """At most so many columns, and inches of one row with what is around it."""
 _FEW_SPANS = (
@@ -90,8 +93,30 @@ def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[floa
     right.spines["right"].set_visible(False)
 
 
-def dress(axes: Axes) -> None:
-    """Pale grid behind, no frame at top and right."""
+def dress(
+    axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
+) -> None:
+    """Pale grid behind, no frame at top and right.
+
+    Parameters
+    ----------
+    axes
+        With its scales, which would undo the look of ticks.
+    x, y
+        Titles of the axes, where they get some here.
+    title
+        Of the panel, as it is: nothing in it is taken for mathematics.
+    y_ticks
+        How the numbers of the vertical axis are written.
+    """
+    if x is not None:
+        axes.set_xlabel(x, fontsize=10)
+    if y is not None:
+        axes.set_ylabel(y, fontsize=10)
+    if title is not None:
+        axes.set_title(title, fontsize=11, loc="left", parse_math=False)
+    if y_ticks is not None:
+        axes.yaxis.set_major_formatter(y_ticks)
     axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
@@ -102,7 +127,7 @@ def dress(axes: Axes) -> None:
 def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
     """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
     ticks = calendar_ticks(start_us, end_us, _zone(name))
-    axes.set_xticks([time_us / _DAY_US for time_us in ticks.time_us], labels=ticks.labels)
+    axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
     axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
 
 
@@ -168,3 +193,46 @@ def percent_tick(value: float, _position: float) -> str:
     """``5%``, ``2.5%``."""
     percent = value * 100
     return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
+
+
+SPANS = (
+    ("1 µs", 1e-6), ("10 µs", 1e-5), ("100 µs", 1e-4), ("1 ms", 1e-3), ("10 ms", 1e-2), ("100 ms", 0.1), ("1 s", 1.0),
+    ("10 s", 10.0), ("1 min", 60.0), ("15 min", 900.0), ("1 h", 3_600.0), ("4 h", 14_400.0), ("1 day", 86_400.0),
+    ("1 week", 604_800.0), ("4 weeks", 2_419_200.0), ("1 year", 31_536_000.0),
+)  # fmt: skip
+_MORE = (
+    ("2 µs", 2e-6), ("5 µs", 5e-6), ("20 µs", 2e-5), ("50 µs", 5e-5), ("200 µs", 2e-4), ("500 µs", 5e-4),
+    ("2 ms", 2e-3), ("5 ms", 5e-3), ("20 ms", 2e-2), ("50 ms", 5e-2), ("200 ms", 0.2), ("500 ms", 0.5), ("2 s", 2.0),
+    ("5 s", 5.0), ("20 s", 20.0), ("30 s", 30.0), ("2 min", 120.0), ("5 min", 300.0), ("30 min", 1_800.0),
+    ("2 h", 7_200.0), ("8 h", 28_800.0), ("12 h", 43_200.0), ("2 days", 172_800.0), ("4 days", 345_600.0),
+    ("2 weeks", 1_209_600.0), ("8 weeks", 4_838_400.0),
+)  # fmt: skip
+_FEW = 4
+
+
+def spans_between(low_s: float, high_s: float) -> list[tuple[str, float]]:
+    """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
+    shown = [each for each in SPANS if low_s <= each[1] <= high_s]
+    if len(shown) < _FEW:
+        shown = sorted((each for each in (*SPANS, *_MORE) if low_s <= each[1] <= high_s), key=lambda each: each[1])
+    return shown
+
+
+def page_axis(low_s: float, high_s: float) -> dict[str, Any]:
+    """Type, range and ticks of a logarithmic axis of seconds for Plotly, ``0 < low_s < high_s``."""
+    shown = spans_between(low_s, high_s)
+    return {
+        "type": "log",
+        "range": [log10(low_s), log10(high_s)],
+        "tickvals": [seconds for _, seconds in shown],
+        "ticktext": [label for label, _ in shown],
+    }
+
+
+def paper_axis(axes: Axes, low_s: float, high_s: float) -> None:
+    """The same for the horizontal axis of matplotlib."""
+    axes.set_xscale("log")
+    axes.set_xlim(low_s, high_s)
+    shown = spans_between(low_s, high_s)
+    axes.set_xticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    axes.set_xticks([], minor=True)

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bfreplay.report.figures_runs import Differences, Steps
+from bfreplay.report.figures_runs import NEXT_TO_NOTHING, Differences, Steps, signed_number
 from bfreplay.report.look import Trace
-from bfreplay.report.page.comparison.tables import bin_words
 from bfreplay.report.run_figures.figure import PageFigure
-from bfreplay.report.run_figures.marks import in_lines, page_fill, page_line, run_number, run_role
-from bfreplay.report.run_figures.panels import axis, layout_axis
+from bfreplay.report.run_figures.marks import (
+    ROWS,
+    axis,
+    in_lines,
+    layout_axis,
+    page_fill,
+    page_line,
+    run_number,
+    run_role,
+)
 from bfreplay.report.step_series import StepSeries
 from bfreplay.result_folders.comparison import ComparisonRecord
-from bfreplay.wording import count
+from bfreplay.wording import count, duration
 
-_NEXT_TO_NOTHING = 1e-6
 _SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
 _ROW_HEIGHT, _PANEL_FOOT = 40, 70
 _BANDS = ("/", "\\", "|", "-", "x", ".")
@@ -97,10 +103,11 @@ def over_time_words(found: Sequence[Differences], record: ComparisonRecord) -> s
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     told = []
     for mine in found:
-        ahead, behind = (int((sign * mine.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
-        text = f"In all {mine.run} - A is {_signed(float(mine.cumulative[-1]))} % of A's samples"
+        ahead, behind = (int((sign * mine.difference > NEXT_TO_NOTHING).sum()) for sign in (1, -1))
+        text = f"In all {mine.run} - A is {signed_number(float(mine.cumulative[-1]))} % of A's samples"
         if np.isfinite(mine.low[-1]):
-            text += f" (95 % interval of the sum {_signed(float(mine.low[-1]))} to {_signed(float(mine.high[-1]))} %)"
+            low, high = (signed_number(float(end[-1])) for end in (mine.low, mine.high))
+            text += f" (95 % interval of the sum {low} to {high} %)"
         length = bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)
         bins = f"{count(mine.difference.size, 'bin')} of {length}"
         told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
@@ -119,7 +126,7 @@ def causes_page(found: Sequence[Steps]) -> PageFigure:
         bases, sizes = [*steps.starts, 0.0], [*steps.sizes, steps.total]
         for part, base, size in zip(parts, bases, sizes, strict=True):
             fill = page_fill("idle", 0) if part == "all" else page_fill(*(("useful", 0) if size >= 0 else ("lost", 1)))
-            text = f"{_signed(size)} %"
+            text = f"{signed_number(size)} %"
             traces.append(
                 {
                     "type": "bar",
@@ -143,13 +150,7 @@ def causes_page(found: Sequence[Steps]) -> PageFigure:
         above += n_rows[k] * _ROW_HEIGHT
         ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
         beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
-        layout[layout_axis(k)] = {
-            "type": "category",
-            "autorange": "reversed",
-            "automargin": True,
-            "showgrid": False,
-            "domain": [1 - above / room, top],
-        }
+        layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
         layout[layout_axis(k, "x")] = {
             "title": {"text": f"{steps.run} - A, % of A's samples"},
             "anchor": axis(k),
@@ -165,10 +166,10 @@ def causes_words(found: Sequence[Steps]) -> str:
     told = []
     for steps in found:
         parts = [
-            f"{word.replace(chr(10), ' ')} {_signed(size)} %"
+            f"{word.replace(chr(10), ' ')} {signed_number(size)} %"
             for word, size in zip(steps.words, steps.sizes, strict=True)
         ]
-        text = f"{', '.join(parts)}; all {_signed(steps.total)} %" if parts else "no difference"
+        text = f"{', '.join(parts)}; all {signed_number(steps.total)} %" if parts else "no difference"
         told.append(f"{steps.run} against A, in percent of A's samples: {text}.")
     return "\n".join(told)
 
@@ -186,7 +187,7 @@ def _band(name: str, statistic: str, role: str, words: str) -> Trace:
     }
 
 
-def _signed(value: float) -> str:
-    if abs(value) < _NEXT_TO_NOTHING:
-        return "0"
-    return f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+def bin_words(seconds: float) -> str:
+    """Length of a bin: ``1 h``, not ``60.0 min``."""
+    hours = seconds / 3_600
+    return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)

@@ -12,11 +12,12 @@ import pytest
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures_runs import differences_over_time, waterfalls
-from bfreplay.report.page.comparison.figures import causes_page, over_time_page
-from bfreplay.report.page.comparison.sections import comparison_answer, comparison_sections
-from bfreplay.report.page.comparison.tables import (
+from bfreplay.report.page.comparison_figures import causes_page, over_time_page
+from bfreplay.report.page.comparison_sections import (
     campaign_table,
     cause_table,
+    comparison_answer,
+    comparison_sections,
     hour_table,
     job_measure_table,
     option_table,
