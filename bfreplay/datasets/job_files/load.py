@@ -69,7 +69,8 @@ def load_jobs(
             raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
         check_is_file(curves_file)
         _check_both_published(file, curves_file)
-        _check_no_throughputs(file, curves_file)
+        if ending_of(curves_file, (".json", ".json.gz")) is not None:
+            raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -149,11 +150,6 @@ def _gavels_jobs(file: Path, throughputs: Path | None) -> JobSet:
     from bfreplay.datasets.gavel.trace import read_trace
 
     return read_trace(file, throughputs_of(throughputs))
-
-
-def _check_no_throughputs(file: Path, curves_file: Path) -> None:
-    if ending_of(curves_file, (".json", ".json.gz")) is not None:
-        raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
 
 
 def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:

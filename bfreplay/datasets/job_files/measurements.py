@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.checks import near_name
-from bfreplay.datasets.hints import did_you_mean, kind_of_table
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE
 from bfreplay.datasets.job_files.law_cells import number_of
 from bfreplay.datasets.job_files.tables import JobTable
@@ -161,11 +161,5 @@ def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> s
 
 def _cell(cells: Mapping[str, Cell], column: str) -> Any:
     if column not in cells:
-        raise InputError(
-            f"the column {column!r} is empty here",
-            column=column,
-            value=None,
-            expected="a value in every row",
-            fix="fill it in or drop the row",
-        )
+        raise empty_cell(column)
     return cells[column]

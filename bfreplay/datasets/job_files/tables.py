@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.job_files.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import located
@@ -230,15 +230,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     for row, cells in table.rows:
         missing = [name for name in wanted if name not in cells]
         if missing:
-            raise InputError(
-                f"the column {missing[0]!r} is empty here",
-                file=file,
-                row=row,
-                column=missing[0],
-                value=None,
-                expected="a value in every row",
-                fix="fill it in or drop the row",
-            )
+            raise empty_cell(missing[0], file, row)
         try:
             nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:

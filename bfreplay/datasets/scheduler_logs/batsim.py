@@ -157,10 +157,8 @@ def _kind(file: LogFile) -> str | None:
 
 def _unknown(file: LogFile) -> InputError:
     lines = file.head_lines()
-    return InputError(
+    return file.wrong_start(
         "this is no file of Batsim's",
-        file=file.name,
-        row="line 1",
         value=lines[0] if lines else "",
         expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or the workload",
         fix=f"Batsim writes them: {EXPORTS[0].command}",

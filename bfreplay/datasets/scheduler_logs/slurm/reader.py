@@ -128,10 +128,8 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
             problem, file=file.name, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
         )
     if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
-        raise InputError(
+        raise file.wrong_start(
             "this is the table that sacct prints for people: its columns are cut",
-            file=file.name,
-            row="line 1",
             value=short(first),
             expected="columns separated by |, as sacct -P writes them",
             fix=f"run this on your cluster: {sacct.COMMAND}",
@@ -150,10 +148,8 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
-        raise InputError(
+        raise file.wrong_start(
             f"these are no columns of sacct: {_shown(names)}",
-            file=file.name,
-            row="line 1",
             value=short(first),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
