@@ -12,6 +12,7 @@ from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, known_rows, short
 from bfreplay.errors import InputError
+from bfreplay.wording import count
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
 _LEAST_SHARE_WHEN_ASKED = 0.5  # to read one that a person says is Slurm's
@@ -164,7 +165,12 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         "sinfo": sinfo.COMMAND,
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
-        return _no_jobs(file, n_rows)
+        return InputError(
+            f"there are no jobs in what was given, only {count(n_rows, 'row')} of node events or reservations",
+            file=file.name,
+            expected="jobs too: outages alone say nothing about idle nodes",
+            fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
+        )
     command = next(text for kind, text in commands.items() if kinds[kind])
     fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
@@ -179,16 +185,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
         fix=fix,
-    )
-
-
-def _no_jobs(file: LogFile, n_rows: int) -> InputError:
-    return InputError(
-        f"there are no jobs in what was given, only {n_rows:,} {'row' if n_rows == 1 else 'rows'} of node events or "
-        "reservations",
-        file=file.name,
-        expected="jobs too: outages alone say nothing about idle nodes",
-        fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
     )
 
 
