@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.pool_sizes import PoolSizes
+from bfreplay.datasets.idleness.pool import PoolSizes
 from bfreplay.workload import ElasticJob
 
 

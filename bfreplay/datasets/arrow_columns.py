@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
+from bfreplay.datasets.hints import empty_cell
 from bfreplay.datasets.times import (
     EXPECTED_TIME,
     FIRST_TIME_US,
@@ -44,15 +45,7 @@ class Column:
 
     def missing_value(self, i: int) -> InputError:
         """Return the error for a missing value at index ``i``."""
-        return InputError(
-            f"the column {self.name!r} is empty here",
-            file=self.file,
-            row=self.first_row + i,
-            column=self.name,
-            value=None,
-            expected="a value in every row",
-            fix="fill it in or drop the row",
-        )
+        return empty_cell(self.name, self.file, self.first_row + i)
 
     def codes(self, code_of: Mapping[str, int], expected: str, fix: str, fold_case: bool = False) -> NDArray[np.int32]:
         """Return the code of each text, shape ``(R,)``.

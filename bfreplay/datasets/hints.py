@@ -13,6 +13,19 @@ _JOB_SIGNS = ("min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", 
 _TOO_FEW_SIGNS = 2
 
 
+def empty_cell(column: str, file: Path | None = None, row: int | str | None = None) -> InputError:
+    """Return the error for a cell without a value."""
+    return InputError(
+        f"the column {column!r} is empty here",
+        file=file,
+        row=row,
+        column=column,
+        value=None,
+        expected="a value in every row",
+        fix="fill it in or drop the row",
+    )
+
+
 def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     """Return ``"did you mean 'time' for 'tiem'?"``, each missing name at most once; ``None`` if none is like one."""
     left, pairs = list(missing), []

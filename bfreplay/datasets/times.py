@@ -11,6 +11,10 @@ from bfreplay.errors import InputError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+US = 1_000_000
+"""Microseconds in a second."""
+HOUR_US = 3_600 * US
+DAY_US = 24 * HOUR_US
 FIRST_TIME_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICROSECOND
 EXPECTED_TIME = "ISO-8601 such as 2021-02-10T00:48:48Z (UTC where no zone is given), or seconds since 1970-01-01 UTC"

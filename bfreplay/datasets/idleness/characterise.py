@@ -16,10 +16,7 @@ from bfreplay.datasets.idleness.week import choose_zone, week
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
-from bfreplay.datasets.times import iso_utc
-
-_US = 1_000_000
-_HOUR_US = 3_600 * _US
+from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
@@ -63,9 +60,9 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         reclaims=int(pool.reclaimed.sum()),
         idle_nodes_per_event=quantiles(np.sort(pool.idle[1:])),
         events_per_hour=_events_per_hour(seen),
-        gap_s=quantiles(np.sort(np.diff(pool.stamp_us)), unit=_US),
+        gap_s=quantiles(np.sort(np.diff(pool.stamp_us)), unit=US),
         holes=len(seen.complete_us),
-        hole_length_s=quantiles(seen.complete_us, unit=_US),
+        hole_length_s=quantiles(seen.complete_us, unit=US),
         hole_bins=hole_bins(seen.complete_us),
         censored=CensoredHoles(
             len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(cut_us.sum())
@@ -87,8 +84,8 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
 
 def _events_per_hour(seen: Observed) -> Quantiles:
     pool = seen.pool
-    hours = (pool.end_us - pool.start_us) // _HOUR_US
-    hour = (pool.stamp_us - pool.start_us) // _HOUR_US
+    hours = (pool.end_us - pool.start_us) // HOUR_US
+    hour = (pool.stamp_us - pool.start_us) // HOUR_US
     return quantiles(np.sort(np.bincount(hour[hour < hours], minlength=hours)))
 
 

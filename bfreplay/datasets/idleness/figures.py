@@ -16,11 +16,8 @@ from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, named
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import HOUR_US, US, iso_utc
 from bfreplay.documents import Json, picked
-
-_US = 1_000_000
-_HOUR_US = 3_600 * _US
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class StateTime:
     @property
     def node_hours(self) -> float:
         """Node-time in this state."""
-        return self.node_us / _HOUR_US
+        return self.node_us / HOUR_US
 
     @property
     def share(self) -> float:
@@ -143,12 +140,12 @@ class Idleness:
     @property
     def duration_s(self) -> float:
         """Length of the window."""
-        return (self.window_end_us - self.window_start_us) / _US
+        return (self.window_end_us - self.window_start_us) / US
 
     @property
     def idle_node_hours(self) -> float:
         """Integral of idle nodes over the window."""
-        return self.idle_node_us / _HOUR_US
+        return self.idle_node_us / HOUR_US
 
     @property
     def mean_idle_nodes(self) -> float:
@@ -168,7 +165,7 @@ class Idleness:
     @property
     def mean_events_per_hour(self) -> float:
         """Pool events per hour of the window."""
-        return self.n_pool_events * _HOUR_US / (self.window_end_us - self.window_start_us)
+        return self.n_pool_events * HOUR_US / (self.window_end_us - self.window_start_us)
 
     def to_dict(self) -> dict[str, Json]:
         """Every figure, JSON-ready: plain numbers and strings, units in the names.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.times import HOUR_US, US
 from bfreplay.documents import Json, picked
 
 HOLE_BINS: tuple[tuple[str, int | None], ...] = (
@@ -36,15 +37,13 @@ LONGER_THAN: tuple[tuple[str, int], ...] = (
 )
 """Label and seconds of each length that a hole may exceed."""
 
-_US = 1_000_000
-_HOUR_US = 3_600 * _US
-SPECTRUM_OVER_US = np.array([0, *(round(_US * 2 ** (k / 2)) for k in range(46))], np.int64)
+SPECTRUM_OVER_US = np.array([0, *(round(US * 2 ** (k / 2)) for k in range(46))], np.int64)
 """Lower edges of the B fine bins, ``(B,)``: two a doubling, from 0 and 1 s to 69 days.
 
 Bin k holds lengths over ``SPECTRUM_OVER_US[k]`` and up to ``SPECTRUM_OVER_US[k + 1]``; the last one all above its edge.
 """
 SPECTRUM_OVER_US.flags.writeable = False
-_LAST_UP_TO_US = _US * 2**23  # 97 days: upper edge of the last bin where no hole is longer
+_LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin where no hole is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class HoleBin:
     @property
     def node_hours(self) -> float:
         """Idle node-time in holes of this length."""
-        return self.node_us / _HOUR_US
+        return self.node_us / HOUR_US
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
@@ -83,7 +82,7 @@ class CensoredHoles:
     @property
     def node_hours(self) -> float:
         """Idle node-time in them, inside the window."""
-        return self.node_us / _HOUR_US
+        return self.node_us / HOUR_US
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
@@ -118,7 +117,7 @@ class LongerHoles:
     @property
     def node_hours(self) -> float:
         """Idle node-time in them."""
-        return self.node_us / _HOUR_US
+        return self.node_us / HOUR_US
 
     @property
     def share(self) -> float:
@@ -158,7 +157,7 @@ def hole_bins(ordered_us: NDArray[np.int64]) -> tuple[HoleBin, ...]:
     """Ascending lengths of complete holes in `HOLE_BINS`."""
     bins, first = [], 0
     for label, up_to_s in HOLE_BINS:
-        last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * _US, side="right"))
+        last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * US, side="right"))
         bins.append(HoleBin(label, up_to_s, last - first, int(ordered_us[first:last].sum())))
         first = last
     return tuple(bins)
@@ -170,8 +169,8 @@ def longer_holes(
     """Holes longer than each of `LONGER_THAN`: ascending lengths of complete ones, and those of cut ones."""
     rows = []
     for label, over_s in LONGER_THAN:
-        complete = ordered_us[np.searchsorted(ordered_us, over_s * _US, side="right") :]
-        cut = cut_us[cut_us > over_s * _US]
+        complete = ordered_us[np.searchsorted(ordered_us, over_s * US, side="right") :]
+        cut = cut_us[cut_us > over_s * US]
         cut_node_us = int(cut.sum())
         node_us = int(complete.sum()) + cut_node_us
         count = len(complete) + len(cut)

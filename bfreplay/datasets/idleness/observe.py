@@ -13,7 +13,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -22,7 +22,6 @@ _IDLE = int(NodeState.IDLE)
 LONGEST = 3
 """Nodes whose longest hole is named."""
 
-_US = 1_000_000
 
 Cut = Literal["start", "end", "both"]
 
@@ -208,7 +207,7 @@ class LongestHole:
     @property
     def length_s(self) -> float:
         """Its length, a lower bound where it is cut."""
-        return (self.end_us - self.start_us) / _US
+        return (self.end_us - self.start_us) / US
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""

@@ -177,14 +177,13 @@ def _quantile_table(it: Idleness) -> list[str]:
 
 def _hole_table(it: Idleness) -> list[str]:
     node_us = sum(b.node_us for b in it.hole_bins)
-    rows: list[tuple[str, ...]] = [("complete holes", "count", "", "node-hours", "")]
-    bars = ["share of node-hours"]
+    rows = [("complete holes", "count", "", "node-hours", "", "share of node-hours")]
     for b in it.hole_bins:
         share = b.node_us / node_us if node_us else 0.0
         count_share = b.count / it.holes if it.holes else 0.0
-        rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}"))
-        bars.append("#" * round(share * _BAR_WIDTH))
-    return [f"{line}  {bar}".rstrip() for line, bar in zip(aligned(rows), bars, strict=True)]
+        bar = "#" * round(share * _BAR_WIDTH)
+        rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}", bar))
+    return aligned(rows, left=(0, 5))
 
 
 def sentences(it: Idleness) -> list[str]:

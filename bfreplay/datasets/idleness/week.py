@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.log.metadata import EventsMetadata
-from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.datasets.times import DAY_US, EPOCH, HOUR_US, MICROSECOND
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-_HOUR_US = 3_600_000_000
-_DAY_US = 24 * _HOUR_US
 _THURSDAY = 3  # 1970-01-01
 
 
@@ -69,7 +67,7 @@ class Week:
             "unknown_time_zone": self.unknown_zone,
             "weekdays": list(WEEKDAYS),
             "mean_idle_nodes": [list(day) for day in self.mean],
-            "covered_h": [[us / _HOUR_US for us in day] for day in self.covered_us],
+            "covered_h": [[us / HOUR_US for us in day] for day in self.covered_us],
             "by_hour": list(self.by_hour),
             "by_weekday": list(self.by_weekday),
         }
@@ -112,9 +110,9 @@ def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = N
     """Idle nodes by hour and weekday of ``zone``, whose name is ``name``."""
     covered, node_us = np.zeros(7 * 24, np.int64), np.zeros(7 * 24, np.int64)
     for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
-        first, last = (start + offset) // _HOUR_US, (end + offset - 1) // _HOUR_US
+        first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
-        edges = np.clip(np.append(hour, last + 1) * _HOUR_US - offset, start, end)
+        edges = np.clip(np.append(hour, last + 1) * HOUR_US - offset, start, end)
         cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
         np.add.at(covered, cell, np.diff(edges))
         np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
@@ -138,7 +136,7 @@ def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[in
     begin = at = start_us
     offset = _offset_us(at, zone)
     while at < end_us:
-        ahead = min(at + _DAY_US, end_us)
+        ahead = min(at + DAY_US, end_us)
         if _offset_us(ahead, zone) == offset:
             at = ahead
             continue

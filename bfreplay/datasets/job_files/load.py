@@ -10,7 +10,7 @@ from pathlib import Path
 from bfreplay.datasets.job_files.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.job_files.rows import COLUMNS, JobRows, check_columns
 from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
@@ -69,7 +69,8 @@ def load_jobs(
             raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
         check_is_file(curves_file)
         _check_both_published(file, curves_file)
-        _check_no_throughputs(file, curves_file)
+        if ending_of(curves_file, (".json", ".json.gz")) is not None:
+            raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -100,10 +101,8 @@ def load_jobs(
     rows = JobRows(table, known, shelf)
     jobs = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
-    try:
+    with placed(file, None):
         return JobSet(jobs, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
-    except InputError as error:
-        raise located(error, file, None) from error
 
 
 def _is_published(file: Path) -> bool:
@@ -149,11 +148,6 @@ def _gavels_jobs(file: Path, throughputs: Path | None) -> JobSet:
     from bfreplay.datasets.gavel.trace import read_trace
 
     return read_trace(file, throughputs_of(throughputs))
-
-
-def _check_no_throughputs(file: Path, curves_file: Path) -> None:
-    if ending_of(curves_file, (".json", ".json.gz")) is not None:
-        raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
 
 
 def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.checks import near_name
-from bfreplay.datasets.hints import did_you_mean, kind_of_table
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE
 from bfreplay.datasets.job_files.law_cells import number_of
 from bfreplay.datasets.job_files.tables import JobTable
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -63,11 +63,9 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     rows_of: dict[str, list[int | str]] = {}
     for row, cells in table.rows:
         curve = _curve_name(table, row, cells)
-        try:
+        with placed(file, row):
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
-        except InputError as error:
-            raise located(error, file, row) from error
         if "repeat" in table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
@@ -87,11 +85,9 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
         rows_of.setdefault(curve, []).append(row)
     measured = {}
     for curve, counts in nodes.items():
-        try:
-            measured[curve] = Measurements(counts, rates[curve], curve, rows_of[curve])
-        except InputError as error:
-            rows = rows_of[curve]
-            raise located(error, file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}") from error
+        rows = rows_of[curve]
+        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
+            measured[curve] = Measurements(counts, rates[curve], curve, rows)
     return measured
 
 
@@ -144,7 +140,7 @@ def _means(name: str, column: str) -> bool:
 def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> str:
     if "curve" not in table.columns:
         return table.file.stem
-    try:
+    with placed(table.file, row):
         name = str(_cell(cells, "curve")).strip()
         if INLINE_CURVE in name or "(" in name:
             raise InputError(
@@ -154,18 +150,10 @@ def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> s
                 expected="a name without them: points and laws are told by them",
                 fix="rename the curve",
             )
-    except InputError as error:
-        raise located(error, table.file, row) from error
     return name
 
 
 def _cell(cells: Mapping[str, Cell], column: str) -> Any:
     if column not in cells:
-        raise InputError(
-            f"the column {column!r} is empty here",
-            column=column,
-            value=None,
-            expected="a value in every row",
-            fix="fill it in or drop the row",
-        )
+        raise empty_cell(column)
     return cells[column]

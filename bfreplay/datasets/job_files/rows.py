@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.job_files.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.job_files.tables import JobTable
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import located, placed
 from bfreplay.datasets.times import (
     FIRST_TIME_US,
     LAST_TIME_US,
@@ -263,15 +263,13 @@ class _Row:
 
     def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
-        try:
+        with placed(self.rows.table.file, self.row, column, curve=True):
             if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
                 return self._named_curve(column, cell.strip())
             shelf = self.rows.shelf
             if is_law(cell):
                 return shelf.law(law_of(cell, allow_code=shelf.allow_code))
             return shelf.curve(*points_of(cell))
-        except InputError as error:
-            raise error if error.file else located(error, self.rows.table.file, self.row, column, curve=True) from error
 
     def _named_curve(self, column: str, name: str) -> Curve:
         curve = self.rows.known.get(name)
@@ -332,10 +330,8 @@ class _Row:
 
     def _number(self, column: str) -> float:
         self._cell(column)
-        try:
+        with placed(self.rows.table.file, self.row):
             return number_of(self.cells[column], column)
-        except InputError as error:
-            raise located(error, self.rows.table.file, self.row) from error
 
     def _whole(self, column: str) -> int:
         number = self._number(column)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
 from bfreplay.datasets.job_files.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.job_files.law_cells import LAW_KEY, is_law, law_of
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import located, placed
 from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
 from bfreplay.errors import InputError
@@ -190,7 +190,7 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
     curves: dict[str, Curve] = {}
     for name, cells in table.curves.items():
         label = f"[curves.{name}]"
-        try:
+        with placed(table.file, label, LAW_KEY if is_law(cells) else None):
             checks.name("curve", name, "curves")
             if is_law(cells):
                 curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
@@ -198,8 +198,6 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
             if set(cells) != {"nodes", "values"}:
                 raise _no_curve_keys(name, cells)
             curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
-        except InputError as error:
-            raise located(error, table.file, label, LAW_KEY if is_law(cells) else None) from error
     return curves
 
 
@@ -230,15 +228,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     for row, cells in table.rows:
         missing = [name for name in wanted if name not in cells]
         if missing:
-            raise InputError(
-                f"the column {missing[0]!r} is empty here",
-                file=file,
-                row=row,
-                column=missing[0],
-                value=None,
-                expected="a value in every row",
-                fix="fill it in or drop the row",
-            )
+            raise empty_cell(missing[0], file, row)
         try:
             nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
@@ -266,11 +256,8 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
                 expected="a name without colons, which separate nodes and values in points",
                 fix="rename the curve",
             )
-        try:
+        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
             curves[name] = shelf.curve(all_nodes, all_values, name)
-        except InputError as error:
-            where = rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"
-            raise located(error, file, where, "curve") from error
     return curves
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 
 BINS = 2_000
@@ -23,7 +23,6 @@ FEWEST_BINS = 20
 USUAL_SHARE = 0.5
 MOST_ROUNDS = 12
 STRAY_SHARE = 0.001
-_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,8 @@ def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window
     usual = float(np.median(load[inside]))
     enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
     start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
-    if -(-start_us // _US) < end_us // _US:
-        start_us, end_us = -(-start_us // _US) * _US, end_us // _US * _US
+    if -(-start_us // US) < end_us // US:
+        start_us, end_us = -(-start_us // US) * US, end_us // US * US
     return Window(
         start_us,
         end_us,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.job_files.curve_points import CurveShelf
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import located, placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
@@ -69,7 +69,7 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     for i, name in enumerate(names):
         throughput = _curve(points, "Ps", i, shelf, curves_file)
         objective = _curve(points, "Os", i, shelf, curves_file)
-        try:
+        with placed(bounds_file, i + 1):
             job = ElasticJob(
                 name=name,
                 submit_us=int(submit_us[i]),
@@ -82,14 +82,10 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
                 objective=None if objective is throughput else objective,
                 model=name.partition("-")[2] or None,
             )
-        except InputError as error:
-            raise error if error.file else located(error, bounds_file, i + 1) from error
         jobs.append(job)
-    try:
+    with placed(bounds_file, None):
         sources = [SourceFile.of(file) for file in (bounds_file, curves_file)]
         return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
-    except InputError as error:
-        raise located(error, bounds_file, None) from error
 
 
 def _job_table(file: Path, columns: tuple[str, ...], what: str) -> PickledFrame:

@@ -78,7 +78,14 @@ class BatsimReader:
         for file in files:
             kind = _kind(file)
             if kind is None:
-                raise _unknown(file)
+                lines = file.head_lines()
+                raise file.wrong_start(
+                    "this is no file of Batsim's",
+                    value=lines[0] if lines else "",
+                    expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
+                    "the workload",
+                    fix=f"Batsim writes them: {EXPORTS[0].command}",
+                )
             by_kind[kind].append(file)
         for kind, of_kind in by_kind.items():
             if len(of_kind) > 1 or (kind == JOBS and not of_kind):
@@ -153,18 +160,6 @@ def _kind(file: LogFile) -> str | None:
     if columns >= {"time", *_STATE_COLUMNS}:
         return STATES
     return SCHEDULE if columns >= _SCHEDULE_COLUMNS else None
-
-
-def _unknown(file: LogFile) -> InputError:
-    lines = file.head_lines()
-    return InputError(
-        "this is no file of Batsim's",
-        file=file.name,
-        row="line 1",
-        value=lines[0] if lines else "",
-        expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or the workload",
-        fix=f"Batsim writes them: {EXPORTS[0].command}",
-    )
 
 
 def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[int, str, dict[str, str]]]:

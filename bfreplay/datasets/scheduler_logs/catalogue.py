@@ -149,10 +149,8 @@ def _reader_of(file: LogFile) -> tuple[LogReader, str]:
         if reason is not None:
             return reader, reason
     refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    raise InputError(
+    raise file.wrong_start(
         "no reader knows this kind of log",
-        file=file.name,
-        row="line 1",
         value=(file.head_lines() or [""])[0][:120],
         expected="a log of " + ", ".join(READERS.names()),
         fix="name the reader: bfreplay ingest slurm FILE ...; for any table of jobs: bfreplay ingest table FILE "

@@ -74,10 +74,8 @@ class FluxReader:
                 _read_jobs(file, record)
             else:
                 lines = file.head_lines()
-                raise InputError(
+                raise file.wrong_start(
                     "this is neither a list of jobs nor an eventlog of Flux",
-                    file=file.name,
-                    row="line 1",
                     value=lines[0] if lines else "",
                     expected='{"jobs": [...]}, or a line of JSON for each event',
                     fix=f"run this on the cluster: {JOBS_COMMAND}",

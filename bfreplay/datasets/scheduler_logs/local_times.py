@@ -7,12 +7,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND
+from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 
-_US = 1_000_000
-_DAY_US = 86_400 * _US
-_HOUR_US = 3_600 * _US
 _CHANGES = (0, 0)
 """Marks an hour in which the offset changes."""
 
@@ -59,7 +56,7 @@ def wall_clock_us(text: str) -> int | None:
     if day is None or hour > 23 or minute > 59 or second > 60:
         return None
     fraction = int(match[7].ljust(6, "0")) if match[7] else 0
-    return day + (hour * 3600 + minute * 60 + second) * _US + fraction
+    return day + (hour * 3600 + minute * 60 + second) * US + fraction
 
 
 @lru_cache(maxsize=4_096)
@@ -84,10 +81,10 @@ class LocalClock:
         One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
         skipped when it begins.
         """
-        hour = wall_us // _HOUR_US
+        hour = wall_us // HOUR_US
         offsets = self._of_hour.get(hour)
         if offsets is None:
-            first, last = (self._offsets_at(time_us) for time_us in (hour * _HOUR_US, (hour + 1) * _HOUR_US - 1))
+            first, last = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
             # an hour in which the clock is not changed has one offset at both of its ends
             offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
         if offsets is _CHANGES:
@@ -95,7 +92,7 @@ class LocalClock:
         return tuple(wall_us - offset for offset in offsets)
 
     def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
-        if not FIRST_TIME_US + _DAY_US < wall_us < LAST_TIME_US - _DAY_US:
+        if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
             return (0,)  # the edge of the calendar, where no log is
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
         found = []
@@ -109,7 +106,7 @@ class LocalClock:
 
 
 def settled(
-    start: tuple[int, ...], end: tuple[int, ...], elapsed_us: int | None, slack_us: int = _US
+    start: tuple[int, ...], end: tuple[int, ...], elapsed_us: int | None, slack_us: int = US
 ) -> list[tuple[int, int]]:
     """Possible pairs of a start and an end: the end is not before the start, and they lie ``elapsed_us`` apart.
 

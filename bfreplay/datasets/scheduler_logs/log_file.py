@@ -130,6 +130,10 @@ class LogFile:
             if rest:
                 yield number + 1, rest.rstrip("\r"), False
 
+    def wrong_start(self, problem: str, *, value: str, expected: str, fix: str) -> InputError:
+        """Return the error for a file that does not begin as it should."""
+        return InputError(problem, file=self.name, row="line 1", value=value, expected=expected, fix=fix)
+
     def _opened(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
         start = raw.peek(8)

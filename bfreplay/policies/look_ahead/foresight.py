@@ -6,7 +6,7 @@ import numpy as np
 
 from bfreplay import checks, defaults
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.pool_sizes import PoolSizes
+from bfreplay.datasets.idleness.pool import PoolSizes
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.look_ahead.decider import Decider, Futures, last_pool_s

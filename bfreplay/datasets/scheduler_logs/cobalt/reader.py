@@ -151,10 +151,8 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
     if layout is None and options.columns is not None:
         layout = layout_of(file, options.columns)
     if layout is None:
-        raise InputError(
+        raise file.wrong_start(
             "this is none of ALCF's tables",
-            file=file.name,
-            row="line 1",
             value=first_line(file)[:160],
             expected="columns START_TIMESTAMP, END_TIMESTAMP, NODES_USED (or USED_NODES), MACHINE_NAME; or 27 cells of "
             "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",

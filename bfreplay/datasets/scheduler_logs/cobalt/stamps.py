@@ -11,10 +11,9 @@ from bfreplay.datasets.scheduler_logs.local_times import LocalClock
 from bfreplay.datasets.scheduler_logs.reader import ReadOptions
 from bfreplay.datasets.scheduler_logs.table.cells import is_missing
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall
+from bfreplay.datasets.times import HOUR_US, US
 
 ZONE_UNLIKELY = "the hours at which maintenance begins speak for another zone than the one in which stamps were read"
-_US = 1_000_000
-_HOUR_US = 3_600 * _US
 _FEWEST = 20
 _CLEARER = 1.1
 
@@ -60,7 +59,7 @@ class Stamps:
 
     def saw_maintenance(self, start: Wall) -> None:
         """Remember when a maintenance period began, as evidence."""
-        self._maintenance[start.us // (_HOUR_US // 4)] += 1
+        self._maintenance[start.us // (HOUR_US // 4)] += 1
 
     def evidence(self) -> str:
         """In which zone stamps were read, and what speaks for it. Doubts it if maintenance starts speak against it."""
@@ -86,11 +85,11 @@ class Stamps:
         read, site = LocalClock(ZoneInfo(zone)), ZoneInfo(SITE_ZONE)
         by_hour: Counter[int] = Counter()
         for quarter, n in self._maintenance.items():
-            times = read.utc_us(quarter * (_HOUR_US // 4))
+            times = read.utc_us(quarter * (HOUR_US // 4))
             if times:
                 by_hour[_local_hour(times[0], site)] += n
         return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
 
 
 def _local_hour(time_us: int, zone: ZoneInfo) -> int:
-    return datetime.fromtimestamp(time_us // _US, UTC).astimezone(zone).hour
+    return datetime.fromtimestamp(time_us // US, UTC).astimezone(zone).hour

@@ -22,7 +22,6 @@ from bfreplay.datasets.scheduler_logs.lsf.records import (
     record_texts,
 )
 from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
-from bfreplay.errors import InputError
 
 EXPORT = (
     'cd "$(sed -n \'s/^LSB_SHAREDIR=//p\' "$LSF_ENVDIR/lsf.conf")"/*/logdir'
@@ -75,10 +74,8 @@ class LsfReader:
         """
         for file in files:
             if not _types_in_head(file):
-                raise InputError(
+                raise file.wrong_start(
                     "this is neither LSF's lsb.acct nor its lsb.events",
-                    file=file.name,
-                    row="line 1",
                     value=next((line for line in file.head_lines() if line.strip()), "")[:120],
                     expected=_EXPECTED,
                     fix=f"leave this file out, or run this on your cluster: {EXPORT}",

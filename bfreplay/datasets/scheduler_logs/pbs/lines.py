@@ -11,10 +11,7 @@ from itertools import pairwise
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.hostlists import NO_NODES, expand_nodes
 from bfreplay.datasets.scheduler_logs.local_times import wall_clock_us
-from bfreplay.datasets.times import EPOCH
-
-US = 1_000_000
-_DAY_US = 86_400 * US
+from bfreplay.datasets.times import DAY_US, EPOCH, US
 
 _STAMP_LENGTH = len("MM/DD/YYYY HH:MM:SS")
 RECORD_START = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d;[A-Za-z];[^;]*(?:;|$)", re.ASCII)
@@ -124,7 +121,7 @@ def walltime_us(found: Mapping[str, str]) -> int | None:
     if match[5]:
         return int(match[5]) * US
     days, hours = int(match[1] or 0), int(match[2] or 0)
-    return days * _DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
+    return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
 
 
 def is_followed(text: str, found: Mapping[str, str]) -> bool:
@@ -207,7 +204,7 @@ class FileDays:
 
     def add(self, first_us: int, last_us: int) -> None:
         """Note the days of a file."""
-        first, last = first_us // _DAY_US, last_us // _DAY_US
+        first, last = first_us // DAY_US, last_us // DAY_US
         self._n_files += 1
         self._n_daily += first == last
         self._covered.add(first)

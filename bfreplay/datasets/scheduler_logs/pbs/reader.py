@@ -16,7 +16,6 @@ from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.datasets.scheduler_logs.pbs.lines import (
     RECORD_START,
     SERVER_LOG_START,
-    US,
     FileDays,
     Line,
     attributes,
@@ -29,6 +28,7 @@ from bfreplay.datasets.scheduler_logs.pbs.lines import (
 from bfreplay.datasets.scheduler_logs.pbs.runs import ORDER_DOUBT, Runs
 from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
 from bfreplay.datasets.scheduler_logs.reader import Export, ReadOptions
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
@@ -199,10 +199,8 @@ def _first_stamp(file: LogFile) -> int:
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
-    raise InputError(
+    raise file.wrong_start(
         "this is no PBS accounting file",
-        file=file.name,
-        row="line 1",
         value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
         fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.scheduler_logs.pbs.lines import (
-    US,
     Line,
     attributes,
     count_of,
@@ -20,6 +19,7 @@ from bfreplay.datasets.scheduler_logs.pbs.lines import (
     walltime_us,
 )
 from bfreplay.datasets.scheduler_logs.pbs.stamps import FARTHEST_US, StampClock
+from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"
 BAD_NODES = "a node list that cannot be read"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone
-from bfreplay.datasets.scheduler_logs.pbs.lines import US, Line
+from bfreplay.datasets.scheduler_logs.pbs.lines import Line
 from bfreplay.datasets.scheduler_logs.reader import ReadOptions
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 
 _QUARTER_US = 900 * US  # zones differ from UTC by whole quarters of an hour

@@ -20,7 +20,7 @@ from bfreplay.datasets.scheduler_logs.slurm.fields import (
     WAITING_STATES,
     is_known_state,
 )
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 NO_END = "finished jobs without an end were left out: their nodes look idle"
 END_TOLD = "finished jobs have no end: start plus running time is taken"
@@ -52,10 +52,8 @@ DUMP_TIMES = (
     "running jobs disagree on when the file was written: a running time or a start is wrong, or it is several exports"
 )
 
-_US = 1_000_000
-_HOUR_US = 3600 * _US
-_SLACK_US = _US
-_DUMP_TAKES_US = 600 * _US
+_SLACK_US = US
+_DUMP_TAKES_US = 600 * US
 _CLUSTER = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 _MOST_IDS = 100_000
 _MOST_TIMES_LISTED = 10
@@ -246,7 +244,7 @@ class JobRows:
                 self._n_suspended += 1
                 self._lint.facts["suspended jobs"] = self._n_suspended
             return
-        to_hour_us = (off_us + _SLACK_US) % _HOUR_US
+        to_hour_us = (off_us + _SLACK_US) % HOUR_US
         sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
         self._lint.doubt(sentence, file.name, row.line, row.shown)
 

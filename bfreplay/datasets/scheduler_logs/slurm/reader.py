@@ -12,6 +12,7 @@ from bfreplay.datasets.scheduler_logs.slurm.clock import ZoneEvidence
 from bfreplay.datasets.scheduler_logs.slurm.jobs import JobRows
 from bfreplay.datasets.scheduler_logs.slurm.psv import HOW, header_of, known_rows, short
 from bfreplay.errors import InputError
+from bfreplay.wording import count
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
 _LEAST_SHARE_WHEN_ASKED = 0.5  # to read one that a person says is Slurm's
@@ -128,10 +129,8 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
             problem, file=file.name, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
         )
     if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
-        raise InputError(
+        raise file.wrong_start(
             "this is the table that sacct prints for people: its columns are cut",
-            file=file.name,
-            row="line 1",
             value=short(first),
             expected="columns separated by |, as sacct -P writes them",
             fix=f"run this on your cluster: {sacct.COMMAND}",
@@ -150,10 +149,8 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
-        raise InputError(
+        raise file.wrong_start(
             f"these are no columns of sacct: {_shown(names)}",
-            file=file.name,
-            row="line 1",
             value=short(first),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
@@ -168,7 +165,12 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         "sinfo": sinfo.COMMAND,
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
-        return _no_jobs(file, n_rows)
+        return InputError(
+            f"there are no jobs in what was given, only {count(n_rows, 'row')} of node events or reservations",
+            file=file.name,
+            expected="jobs too: outages alone say nothing about idle nodes",
+            fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
+        )
     command = next(text for kind, text in commands.items() if kinds[kind])
     fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
@@ -183,16 +185,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
         fix=fix,
-    )
-
-
-def _no_jobs(file: LogFile, n_rows: int) -> InputError:
-    return InputError(
-        f"there are no jobs in what was given, only {n_rows:,} {'row' if n_rows == 1 else 'rows'} of node events or "
-        "reservations",
-        file=file.name,
-        expected="jobs too: outages alone say nothing about idle nodes",
-        fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
     )
 
 

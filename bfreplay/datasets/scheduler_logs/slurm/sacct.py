@@ -82,10 +82,8 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) 
     """Return the error for a table of ``sacct`` without columns that are needed."""
     is_one = len(missing) == 1
     instead = "; End can be told from ElapsedRaw too, which is not there either" if "End" in missing else ""
-    return InputError(
+    return file.wrong_start(
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
-        file=file.name,
-        row="line 1",
         value=",".join(names),
         expected=EXPECTED,
         fix=f"name {'it' if is_one else 'them'} too after sacct -o ({HOW})",
@@ -117,10 +115,8 @@ def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout, bool, bool]:
         return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False, False
     if known is not None:
         return known[0], False, known[1].is_utc
-    raise InputError(
+    raise file.wrong_start(
         "this text has no header line of sacct, and the shape of its rows is not known",
-        file=file.name,
-        row="line 1",
         value=short(next(iter(file.head_lines()), "")),
         expected=EXPECTED,
         fix=f"name the columns with --columns, or export them again with a header line (without -n): {HOW}",

@@ -28,7 +28,7 @@ from bfreplay.datasets.scheduler_logs.swf.machine import (
     most_at_once,
 )
 from bfreplay.datasets.scheduler_logs.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
 from bfreplay.errors import InputError
 
 NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
@@ -42,7 +42,6 @@ NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
 EPOCHS_FROM_S = 500_000_000
 """The first jobs of a log that are submitted so much after its start, 16 years, have times since 1970 (here: 1985)."""
 
-_US = 1_000_000
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
 _Ints = NDArray[np.int64]
@@ -106,7 +105,7 @@ class SwfLog:
         record = self.record
         start = self.header.number(START)
         submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
-        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * _US
+        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise InputError(
@@ -117,7 +116,7 @@ class SwfLog:
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
                 fix="give one file at a time, or add the comment",
             )
-        self.start_us = 0 if start is None or is_relative or is_epoch else start * _US
+        self.start_us = 0 if start is None or is_relative or is_epoch else start * US
         if is_relative:
             record.time_origin = "relative"
             self.lint.facts["time zone"] = (

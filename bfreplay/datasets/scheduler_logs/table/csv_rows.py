@@ -140,10 +140,8 @@ class CsvTable:
         self.is_padded = columns is None and header.count(f"{self.delimiter} ") > 1
         self.names = tuple(names_in(header, self.delimiter) if columns is None else columns)
         if not self.names:
-            raise InputError(
+            raise file.wrong_start(
                 "the first line cannot be split into columns",
-                file=file.name,
-                row="line 1",
                 value=header[:80],
                 expected="names of columns, separated by comma, tab, semicolon or |",
                 fix="check the quotes of the first line, or give --delimiter",

@@ -24,7 +24,7 @@ from bfreplay.datasets.scheduler_logs.table.cells import (
 )
 from bfreplay.datasets.scheduler_logs.table.outages import NodeLists, is_node_word
 from bfreplay.datasets.scheduler_logs.table.times import Clock, Wall, is_interval, is_number
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
@@ -56,7 +56,6 @@ PENDING = frozenset(
     {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}
 )
 RUNNING = frozenset({"running", "r", "run", "completing", "suspended"})
-_HOUR_US = 3_600_000_000
 _WRITING_TAKES_US = 600_000_000
 _MOST_WRITTEN = 100_000
 _STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
@@ -212,7 +211,7 @@ class JobRows:
         off_us = span_us - elapsed_us
         if span_us < 0 or abs(off_us) <= slack_us:
             return
-        is_whole_hours = (off_us + slack_us) % _HOUR_US <= 2 * slack_us < _HOUR_US
+        is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
         self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end", "elapsed"))
 
@@ -220,7 +219,7 @@ class JobRows:
         self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, line: int
     ) -> None:
         if end_us is not None and end_us < start_us:
-            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < _HOUR_US else BACKWARDS
+            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < HOUR_US else BACKWARDS
             self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end"))
 
     def finish(self) -> None:

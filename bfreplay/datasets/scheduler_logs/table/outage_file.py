@@ -72,10 +72,8 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     known = {plain(name): name for name in reversed(table.names)}
     state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
     if any(name in known for name in _JOBS) or ("id" in known and state is None):
-        raise InputError(
+        raise file.wrong_start(
             "this is a table of jobs, and should be one of outages",
-            file=file.name,
-            row="line 1",
             value=", ".join(table.names[:60]),
             expected=f"columns node, start, end and state ({_STATES})",
             fix=_example(),

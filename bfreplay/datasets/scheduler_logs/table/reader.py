@@ -176,10 +176,8 @@ def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> Non
 def _check_join(columns: Columns, file: LogFile) -> None:
     found = {plain(name) for name in columns.names}
     if {"allocation_id", "node_name"} <= found and "start" not in columns.by_role:
-        raise InputError(
+        raise file.wrong_start(
             "this table has the nodes of allocations but not their times: it must be joined with the other one first",
-            file=file.name,
-            row="line 1",
             value=", ".join(columns.names[:60]),
             expected="one table with times and nodes",
             fix=f"join them and read jobs.parquet: {JOIN}",
