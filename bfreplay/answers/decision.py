@@ -26,8 +26,7 @@ from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.replay.placed_runs import refuse_placed_by_policy
-from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions
+from bfreplay.replay.recorded import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
 from bfreplay.replay.result import RunResult
 from bfreplay.replay.run_record import PolicyDescription
 from bfreplay.wording import count

@@ -17,7 +17,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.replay.placed_runs import is_placed_by_policy
+from bfreplay.replay.recorded import is_placed_by_policy
 from bfreplay.replay.repeated import Moment, Repetition
 from bfreplay.replay.result import RunResult
 from bfreplay.workload import ElasticJob, JobSet, JobSource

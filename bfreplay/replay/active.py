@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.policies.policy import LONG_AGO_US
-from bfreplay.workload import ElasticJob
+from bfreplay.workload import Colocation, ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
 """Time of what never happens."""
@@ -215,3 +216,25 @@ def _grown(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[
     grown = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
     grown[tuple(slice(0, size) for size in array.shape)] = array
     return grown
+
+
+def locate(active: ActiveJobs, model_names: Sequence[str], colocation: Colocation | None) -> None:
+    """Write into ``active.throughput`` what each job makes at each count on nodes of the type that it holds.
+
+    Of a job that shares its nodes only the count that it has can be looked up: it makes what it makes there.
+    """
+    records = active.records[: active.n]
+    active.throughput[: active.n] = active.by_type[np.arange(active.n), records["node_type"]]
+    if colocation is None:
+        return
+    type_names = active.type_names
+    for row in np.flatnonzero(records["sharing"]).tolist():
+        record = records[row]
+        other = records[active.row_of_job[record["partner"]]]
+        count = int(record["count"])
+        names = [None if each["model"] < 0 else model_names[each["model"]] for each in (record, other)]
+        rate = 0.0
+        if names[0] is not None and names[1] is not None:
+            rate = colocation.rates(names[0], names[1], count, type_names[record["node_type"]])[0]
+        active.throughput[row] = 0.0
+        active.throughput[row, count] = rate

@@ -14,14 +14,13 @@ from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
-from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, next_target
+from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate, next_target
 from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.holes import idle_and_held_us
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
-from bfreplay.replay.placed_rates import locate
 from bfreplay.replay.pool import FREE, NodePool, PoolView
 from bfreplay.replay.pool_tables import write_holes
 from bfreplay.replay.published import charge_first_map

@@ -17,7 +17,7 @@ from bfreplay.answers.story import job_story
 from bfreplay.answers.story_text import render_job
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay.placed_runs import is_placed_by_policy
+from bfreplay.replay.recorded import is_placed_by_policy
 from bfreplay.workload import Colocation
 from tests.replay.placed import Scripted, Step, run, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log

@@ -47,7 +47,7 @@ def render(result: SweepResult) -> str:
 
 def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     """What a sweep would do, and the ids of its runs."""
-    n_runs, n_points = len(plan.options), len(plan.ids)
+    n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
     lines = [
         f"{count(n_runs, 'run')}{rows}: {len(there.finished):,} there, {len(there.failed):,} failed before, "
