@@ -188,16 +188,12 @@ def _campaign(pair: RunDifference) -> list[str]:
     if campaign.reached is not None:
         score = f"score {campaign.reached.score:.6g} reached"
         cells.append([score, *_three(campaign.reached, duration, _seconds)])
-        cells.append(["best score", *_three(campaign.best_score, _score, lambda x: f"{x:+.6g}" if x else "0")])
+        cells.append(["best score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")])
     return [f"{b} against {a}, the campaign", *aligned(cells)]
 
 
 def _three(row: Pair | ReachedScore, plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
     return [_or_dash(row.baseline, plain), _or_dash(row.other, plain), _or_dash(row.difference, signed)]
-
-
-def _score(value: float) -> str:
-    return f"{value:.6g}"
 
 
 def _or_dash(value: float | None, how: Callable[[float], str]) -> str:

@@ -74,12 +74,8 @@ def _shown(result: SweepResult) -> dict[str, tuple[str, str]]:
         name: COLUMNS[name].in_sweep or ("{}", name)
         for name in shown
         if results.column(name).null_count < results.num_rows
-        and (name != "deadlines_missed" or any(map(_has_deadlines, results.select(_DEADLINES).to_pylist())))
+        and (name != "deadlines_missed" or any(any(row.values()) for row in results.select(_DEADLINES).to_pylist()))
     }
-
-
-def _has_deadlines(row: Mapping[str, int | None]) -> bool:
-    return any(row.values())
 
 
 def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[str]:
