@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bfreplay.replay.metrics import BY_COLUMN
+from bfreplay.result_folders.comparison import RunDifference
+
+_ROUNDING = 1e-9
 
 HOUR_WORDS = {
     "samples": "samples",
@@ -27,3 +32,19 @@ CAUSE_WORDS = {
 
 TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, each in BY_COLUMN.items() if each.total}
 """Totals of each run: samples, then in the order of the metrics."""
+
+
+def but_rounding(difference: float, level: float) -> float:
+    """0 for what is no more than rounding of ``level``."""
+    return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
+
+
+def unpaired_jobs(pair: RunDifference) -> Iterator[tuple[int, str]]:
+    """How many jobs of two runs have no partner, and why; of reasons that there are."""
+    for key, words in (
+        ("only_in_baseline", f"only in {pair.baseline}"),
+        ("only_in_other", f"only in {pair.run}"),
+        ("n_other_params", "with other parameters in both, not paired"),
+    ):
+        if pair.jobs[key]:
+            yield pair.jobs[key], words

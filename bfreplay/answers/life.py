@@ -9,7 +9,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.replay.repeated import Moment, Repetition
+from bfreplay.replay.repeated import Repetition
 from bfreplay.replay.result import RunResult
 from bfreplay.wording import count
 from bfreplay.workload import JobSet, JobSource
@@ -116,9 +116,5 @@ def is_active_after(
     as ``recorded_decisions``.
     """
     repetition = Repetition(run, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
-    repetition.run(_watch_nothing, progress)
+    repetition.run(lambda moment: None, progress)  # it is the end that counts
     return repetition.is_active([each.name for each in repetition.jobs].index(job))
-
-
-def _watch_nothing(moment: Moment) -> None:
-    """It is the end that counts."""

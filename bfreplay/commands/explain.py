@@ -169,8 +169,8 @@ def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
     from bfreplay.report.picture_file import save_picture
     from bfreplay.report.time_part import Part
 
-    span, title = Part.of_record(run.record), title_of(run.record)
-    save_picture(draw_campaign(campaign, nodes_over_time_by_model(run), span, title), file, overwrite=force)
+    by_model, span = nodes_over_time_by_model(run), Part.of_record(run.record)
+    save_picture(draw_campaign(campaign, by_model, span, title_of(run.record)), file, overwrite=force)
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
@@ -179,5 +179,5 @@ def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> 
     from bfreplay.report.picture_file import save_picture
     from bfreplay.report.time_part import Part
 
-    span, title = Part.of_record(run.record), title_of(run.record, job)
-    save_picture(draw_job(nodes_over_time(run, job), steps, span, title), file, overwrite=force)
+    nodes, span = nodes_over_time(run, job), Part.of_record(run.record)
+    save_picture(draw_job(nodes, steps, span, title_of(run.record, job)), file, overwrite=force)

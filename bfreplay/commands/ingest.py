@@ -208,6 +208,7 @@ def ingest(
             expected="a FORMAT before the files",
             fix=f"bfreplay ingest auto {reader}",
         )
+    from bfreplay import write_events
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
 
@@ -228,7 +229,8 @@ def ingest(
         built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
         for each in built if strict else []:
             each.lint.refuse_doubts()
-        _write(built, outputs, force)
+        for each, file in zip(built, outputs, strict=False):
+            write_events(each.events, file, overwrite=force)
     if quiet:
         for sentence, tally in built[0].lint.doubts.items():
             click.echo(f"Doubt: {tally.count:,} x {sentence}", err=True)
@@ -264,13 +266,6 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
         if file.exists() and not force:
             raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
     return outputs
-
-
-def _write(built: list[Any], outputs: list[Path], force: bool) -> None:
-    from bfreplay import write_events
-
-    for each, file in zip(built, outputs, strict=False):
-        write_events(each.events, file, overwrite=force)
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:

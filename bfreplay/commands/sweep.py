@@ -67,7 +67,7 @@ def sweep(
         if not quiet:
             there = len(outlook(plan, Store(out.absolute())).finished)
             click.echo(
-                f"Stopped: {there:,} of {len(plan.options):,} runs are finished and stay. "
+                f"Stopped: {there:,} of {len(plan.runs):,} runs are finished and stay. "
                 "The same command goes on from there.", err=True,
             )  # fmt: skip
         raise

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -18,13 +17,9 @@ from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.run_record import RunRecord, Session, Summary
 from bfreplay.replay.run_warnings import run_warnings
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
-from bfreplay.result_folders.reading import Result, check_digest, digest, read_documents
+from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
 from bfreplay.result_folders.records import RUN, ResultKind, typed
 from bfreplay.result_folders.writing import record_json, write_record
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _VIEWS = "bfreplay.run_views"
 """Entry points of modules with ``run_html`` and ``RunPlots``."""
@@ -129,25 +124,10 @@ class RunResult(Result[RunRecord]):
         efficiency = self.summary.efficiency
         return None if efficiency is None else efficiency.u
 
-    @cached_property
-    def decisions(self) -> pd.DataFrame:
-        """One row a decision."""
-        return self.frame("decisions")
-
-    @cached_property
-    def jobs(self) -> pd.DataFrame:
-        """One row a job of the set."""
-        return self.frame("jobs")
-
-    @cached_property
-    def allocations(self) -> pd.DataFrame:
-        """One row for each interval in which a job held a constant number of nodes."""
-        return self.frame("allocations")
-
-    @cached_property
-    def timings(self) -> pd.DataFrame:
-        """Measured seconds of each decision."""
-        return self.frame("timings")
+    decisions = frame_of("decisions", "One row a decision.")
+    jobs = frame_of("jobs", "One row a job of the set.")
+    allocations = frame_of("allocations", "One row for each interval in which a job held a constant number of nodes.")
+    timings = frame_of("timings", "Measured seconds of each decision.")
 
 
 def _notebook() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, tzinfo
+from datetime import UTC
 from math import log10
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -126,7 +126,7 @@ def dress(
 
 def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
     """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
-    ticks = calendar_ticks(start_us, end_us, _zone(name))
+    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
     axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
     axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
 
@@ -146,10 +146,6 @@ def elapsed_axis(axes: Axes, days: float) -> None:
     axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
 
 
-def _zone(name: str) -> tzinfo:
-    return UTC if name == "UTC" else ZoneInfo(name)
-
-
 def span_ticks(axes: Axes, which: str) -> None:
     """Ticks of a logarithmic axis of seconds at lengths of time that people know."""
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -161,12 +157,16 @@ def span_ticks(axes: Axes, which: str) -> None:
     axis.set_ticks([], minor=True)
 
 
+def powers_up_to(largest: int, room_for: int) -> list[int]:
+    """Powers of two up to ``largest``, evenly many left out so that at most ``room_for`` remain."""
+    levels = largest.bit_length()
+    return [1 << k for k in range(0, levels, -(-levels // room_for))]
+
+
 def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
     """Ticks of a logarithmic horizontal axis at powers of two up to ``largest``, at most ``room_for`` of them."""
     axes.set_xscale("log", base=2)
-    levels = largest.bit_length()
-    step = -(-levels // room_for)
-    powers = [1 << k for k in range(0, levels, step)]
+    powers = powers_up_to(largest, room_for)
     axes.set_xticks(powers, labels=[f"{n:,}" for n in powers])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0.85, max(2, largest) * 1.18)

@@ -116,6 +116,7 @@ def fit_curves(choice: Choice) -> FitCurves:
 def fit_figure(name: str, choice: Choice) -> Figure:
     """Above, rates over nodes, both logarithmic; below, residuals in %, and how far the other laws are off."""
     curves = fit_curves(choice)
+    used = next((law.label for law in curves.laws if law.is_best), "no law fits")
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
     if len(curves.band_nodes):
@@ -147,7 +148,7 @@ def fit_figure(name: str, choice: Choice) -> Figure:
             axes.axvline(curves.last_measured, color=_GREY, linestyle=(0, (1, 1)), linewidth=1.2)
     above.set_yscale("log")
     above.set_ylim(0.8 * curves.rates.min(), 1.3 * max(curves.rates.max(), float(curves.used.max())))
-    dress(above, y="samples/s", title=_title(name, curves), y_ticks=log_tick)
+    dress(above, y="samples/s", title=f"{name}: {used}", y_ticks=log_tick)
     powers_of_two(below, int(curves.nodes[-1]), room_for=13)
     below.set_xlim(curves.nodes[0] / 1.08, curves.nodes[-1] * 1.08)
     # scaled to the measurements: a law that is far off leaves the picture, unless all are
@@ -167,8 +168,3 @@ def draw_fit(name: str, choice: Choice, file: Path, *, overwrite: bool = False) 
     """Draw the fit of one curve into ``file``; raises as ``save_picture``."""
     check_picture(file, overwrite=overwrite)
     save_picture(fit_figure(name, choice), file, overwrite=overwrite)
-
-
-def _title(name: str, curves: FitCurves) -> str:
-    used = next((law.label for law in curves.laws if law.is_best), "no law fits")
-    return f"{name}: {used}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.axes import dress, log_tick, new_figure
-from bfreplay.report.look import Look, Trace, looks
+from bfreplay.report.look import Trace, looks
 from bfreplay.report.picture_file import save_both
 from bfreplay.result_folders.lab import LabResult
 
@@ -235,11 +235,7 @@ def _handle(style: Trace) -> Line2D:
     return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])
 
 
-def _style(curve: Curve, look: dict[tuple[str, str], Look]) -> Trace:
+def _style(curve: Curve, look: dict[tuple[str, str], Trace]) -> Trace:
     if curve.pair == EXACT:
         return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
-    mine = look[(curve.formulation, curve.backend)]
-    return {
-        "color": mine.colour, "linestyle": mine.line, "linewidth": 1.6, "marker": mine.marker, "markersize": 5,
-        "zorder": 2,
-    }  # fmt: skip
+    return look[curve.formulation, curve.backend]

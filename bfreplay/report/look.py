@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 Trace = dict[str, Any]
@@ -70,19 +69,13 @@ DARK: Mapping[str, str] = {
 """The same names on a dark ground."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Of one line."""
-
-    colour: str
-    line: Dashes
-    marker: str
-
-
-def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[str, str], Look]:
-    """A look for every (formulation, back end): the back end gives colour and dashes, the formulation the marker."""
+def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[str, str], Trace]:
+    """Matplotlib's look of every (formulation, back end): the latter gives colour and dashes, the former the marker."""
     return {
-        (formulation, backend): Look(OKABE_ITO[b % len(OKABE_ITO)], LINES[b % len(LINES)], MARKERS[f % len(MARKERS)])
+        (formulation, backend): {
+            "color": OKABE_ITO[b % len(OKABE_ITO)], "linestyle": LINES[b % len(LINES)], "linewidth": 1.6,
+            "marker": MARKERS[f % len(MARKERS)], "markersize": 5, "zorder": 2,
+        }
         for f, formulation in enumerate(formulations)
         for b, backend in enumerate(backends)
-    }
+    }  # fmt: skip

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import (
     COMPARISON,
     Amount,
@@ -19,9 +18,6 @@ from bfreplay.result_folders.records import (
     ResultRecord,
     TimeUs,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class ComparisonConfig(Part, frozen=True, kw_only=True):
@@ -359,17 +355,6 @@ class RunComparison(Result[ComparisonRecord]):
         """Each run but the baseline against it: ``samples``, ``hours``, ``jobs``, ``causes``, ``campaign``."""
         return self.record.pairs
 
-    @cached_property
-    def hours(self) -> pd.DataFrame:
-        """One row a run and bin of time."""
-        return self.frame("hours")
-
-    @cached_property
-    def cumulative(self) -> pd.DataFrame:
-        """Difference of samples from the start of the window on, with its 95 % band."""
-        return self.frame("cumulative")
-
-    @cached_property
-    def jobs(self) -> pd.DataFrame:
-        """One row a run (but the baseline) and job."""
-        return self.frame("jobs")
+    hours = frame_of("hours", "One row a run and bin of time.")
+    cumulative = frame_of("cumulative", "Difference of samples from the start of the window on, with its 95 % band.")
+    jobs = frame_of("jobs", "One row a run (but the baseline) and job.")

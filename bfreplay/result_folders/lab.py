@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
-from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class LabConfig(Part, frozen=True, kw_only=True):
@@ -169,27 +165,8 @@ class LabResult(Result[LabRecord]):
         taken, pairs = self.record.sampling.taken, len(self.record.pairs)
         return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
 
-    @cached_property
-    def decisions(self) -> pd.DataFrame:
-        """One row a sampled decision."""
-        return self.frame("decisions")
-
-    @cached_property
-    def answers(self) -> pd.DataFrame:
-        """One row a decision and pair."""
-        return self.frame("answers")
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """One row a pair, the exact solver first."""
-        return self.frame("summary")
-
-    @cached_property
-    def profile(self) -> pd.DataFrame:
-        """Steps of the performance profiles."""
-        return self.frame("profile")
-
-    @cached_property
-    def time_by_size(self) -> pd.DataFrame:
-        """One row a pair and size of decisions."""
-        return self.frame("time_by_size")
+    decisions = frame_of("decisions", "One row a sampled decision.")
+    answers = frame_of("answers", "One row a decision and pair.")
+    summary = frame_of("summary", "One row a pair, the exact solver first.")
+    profile = frame_of("profile", "Steps of the performance profiles.")
+    time_by_size = frame_of("time_by_size", "One row a pair and size of decisions.")

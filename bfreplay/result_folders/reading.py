@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
 
@@ -207,6 +208,13 @@ class Result(Generic[_Record]):
         """Table ``name`` as a data frame; raises as ``table`` does."""
         frame: pd.DataFrame = self._read(name).to_pandas()
         return frame
+
+
+def frame_of(table: str, what: str) -> cached_property[pd.DataFrame]:
+    """Property of a result: one of its tables as a data frame, made when it is first asked for."""
+    frame: cached_property[pd.DataFrame] = cached_property(lambda result: result.frame(table))
+    frame.__doc__ = what
+    return frame
 
 
 def _is_alike(found: pa.DataType, written: pa.DataType) -> bool:

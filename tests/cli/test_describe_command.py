@@ -121,7 +121,7 @@ def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path):
 
 
 def test_without_matplotlib_pictures_are_refused_and_the_text_is_not(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("bfreplay.commands.describe.find_spec", lambda name: None)
+    monkeypatch.setattr("bfreplay.commands.inputs.find_spec", lambda name: None)
     refused = run(small(), "--pictures", tmp_path / "pictures")
     assert refused.exit_code == 2
     assert "matplotlib is not installed" in refused.stderr

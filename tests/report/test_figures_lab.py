@@ -163,8 +163,8 @@ def test_only_outcomes_that_occur_are_in_the_legend(worked):
 
 def test_lines_differ_without_colour(many):
     looked = looks([f"f{k}" for k in range(6)], [f"b{k}" for k in range(6)])
-    assert len({(look.line, look.marker) for look in looked.values()}) == 36
-    assert len({look.colour for look in looked.values()}) == 6
+    assert len({(look["linestyle"], look["marker"]) for look in looked.values()}) == 36
+    assert len({look["color"] for look in looked.values()}) == 6
 
 
 def test_a_lab_in_which_nothing_was_proven_is_drawn_all_the_same(tmp_path):

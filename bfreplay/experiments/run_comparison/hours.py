@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bfreplay.answers.comparison_words import HOUR_WORDS
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
 from bfreplay.replay.result import RunResult
@@ -17,10 +18,7 @@ from bfreplay.replay.result import RunResult
 US_PER_S = 1_000_000
 NODE_US_PER_HOUR = 3_600_000_000
 MOST_BINS = 100_000
-MEASURES = (
-    "samples", "held_node_hours", "free_node_hours", "rescale_cost_samples", "preempt_cost_samples", "n_grown",
-    "n_shrunk", "n_preempted",
-)  # fmt: skip
+MEASURES = tuple(HOUR_WORDS)
 """Of a bin, in the order of the table ``hours``."""
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}

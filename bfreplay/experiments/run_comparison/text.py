@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.run_comparison.answer import signed_percent
 from bfreplay.replay.run_warnings import warning_lines
@@ -36,8 +36,6 @@ _JOBS = {
     "done_samples": "samples done",
     "useful_node_hours": "useful node-hours",
 }
-
-_ROUNDING = 1e-9
 
 
 def render(comparison: RunComparison) -> str:
@@ -75,7 +73,7 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
     cells = [["", a, b, f"{b} - {a}", "relative", "95 % interval", "blocks"]]
     for row in pair.hours:
         total = row.total
-        difference = _but_rounding(total.value or 0.0, row.baseline)
+        difference = but_rounding(total.value or 0.0, row.baseline)
         share = f"{signed_percent(difference / row.baseline)}" if row.baseline and difference else ""
         ends = _range(total.low, total.high, _signed) or "none"
         length = total.block_length
@@ -110,7 +108,7 @@ def _causes(pair: RunDifference) -> list[str]:
     below, difference = pair.samples.baseline, pair.samples.difference
 
     def line(word: str, size: float) -> list[str]:
-        size = _but_rounding(size, below)
+        size = but_rounding(size, below)
         return [word, _signed(size), signed_percent(size / below) if below else ""]
 
     cells = [["", "samples", f"of {a}'s"]]
@@ -125,7 +123,7 @@ def _totals(pair: RunDifference) -> list[str]:
     cells = [["", a, b, f"{b} - {a}"]]
     for name, word in _TOTALS.items():
         if before[name] or after[name]:
-            difference = _but_rounding(after[name] - before[name], before[name])
+            difference = but_rounding(after[name] - before[name], before[name])
             row = [_plain(before[name]), _plain(after[name]), _signed(difference)]
             cells.append([f"| {word}", *row])
     return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
@@ -150,12 +148,7 @@ def _jobs(pair: RunDifference) -> list[str]:
     for change in jobs.status_changes:
         before, after = (change[key].replace("_", " ") for key in ("baseline", "other"))
         lines.append(f"{count(change.n_jobs, 'job')} {before} in {a}, {after} in {b}")
-    for key, words in (
-        ("only_in_baseline", f"only in {a}"), ("only_in_other", f"only in {b}"),
-        ("n_other_params", "with other parameters in both, not paired"),
-    ):  # fmt: skip
-        if jobs[key]:
-            lines.append(f"{count(jobs[key], 'job')} {words}")
+    lines += [f"{count(n, 'job')} {words}" for n, words in unpaired_jobs(pair)]
     return lines
 
 
@@ -195,16 +188,12 @@ def _campaign(pair: RunDifference) -> list[str]:
     if campaign.reached is not None:
         score = f"score {campaign.reached.score:.6g} reached"
         cells.append([score, *_three(campaign.reached, duration, _seconds)])
-        cells.append(["best score", *_three(campaign.best_score, _score, lambda x: f"{x:+.6g}" if x else "0")])
+        cells.append(["best score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")])
     return [f"{b} against {a}, the campaign", *aligned(cells)]
 
 
 def _three(row: Pair | ReachedScore, plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
     return [_or_dash(row.baseline, plain), _or_dash(row.other, plain), _or_dash(row.difference, signed)]
-
-
-def _score(value: float) -> str:
-    return f"{value:.6g}"
 
 
 def _or_dash(value: float | None, how: Callable[[float], str]) -> str:
@@ -217,11 +206,6 @@ def _range(low: float | None, high: float | None, how: Callable[[float], str]) -
 
 def _plain(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1e6 else f"{value:,}" if isinstance(value, int) else amount(value)
-
-
-def _but_rounding(difference: float, level: float) -> float:
-    """0 for what is no more than rounding of ``level``."""
-    return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
 
 
 def _signed(value: float) -> str:

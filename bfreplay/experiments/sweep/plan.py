@@ -32,6 +32,16 @@ _OF_A_POLICY = tuple(name for name in RunOptions.__slots__ if name not in _OF_OT
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run of a sweep: options with absolute paths, what its id stands for, and what is known of its inputs."""
+
+    options: RunOptions
+    content: JsonObject
+    log_warnings: LogWarnings
+    jobs_are_a_set: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SweepPlan:
     """What is to be done.
 
@@ -41,27 +51,21 @@ class SweepPlan:
         What was asked for.
     ids
         Id of each point's run, in the order of the points.
-    options
-        Id to options, each run once, paths absolute.
-    contents
-        Id to what it stands for.
-    log_warnings
-        Id to the warnings about its log.
+    runs
+        Each run once, by its id.
     """
 
     spec: SweepSpec
     ids: tuple[str, ...]
-    options: Mapping[str, RunOptions]
-    contents: Mapping[str, JsonObject]
-    log_warnings: Mapping[str, LogWarnings]
-    _is_set: Mapping[str, bool]
+    runs: Mapping[str, PlannedRun]
 
     def task(self, run_id: str, folder: Path) -> RunTask:
         """The run for a worker."""
-        content = self.contents[run_id]
+        run = self.runs[run_id]
+        content = run.content
         return RunTask(
-            run_id, self.options[run_id], tuple(content["events"]), tuple(content["jobs"]), self._is_set[run_id],
-            str(folder), tuple(entry or str(Path.cwd()) for entry in sys.path), content["bfreplay"],
+            run_id, run.options, tuple(content["events"]), tuple(content["jobs"]), run.jobs_are_a_set, str(folder),
+            tuple(entry or str(Path.cwd()) for entry in sys.path), content["bfreplay"],
             tuple({place.partition(":")[0]: digest for place, digest in content["code"].items()}.items()),
         )  # fmt: skip
 
@@ -78,12 +82,8 @@ class SweepPlan:
                 for run_id, point in zip(self.ids, self.spec.points, strict=True)
             ],
             runs={
-                run_id: SweptRun(
-                    paths=files_of(self.options[run_id]),
-                    **self.contents[run_id],
-                    log_warnings=self.log_warnings[run_id].to_json(),
-                )
-                for run_id in self.options
+                run_id: SweptRun(paths=files_of(run.options), **run.content, log_warnings=run.log_warnings.to_json())
+                for run_id, run in self.runs.items()
             },
         )
 
@@ -98,26 +98,19 @@ def planned(spec: SweepSpec) -> SweepPlan:
     """
     inputs = _Inputs()
     every = [_absolute(point.options) for point in spec.points]
-    contents: list[JsonObject | None] = [None] * len(every)
-    warnings = [LogWarnings()] * len(every)
-    are_sets = [False] * len(every)
+    found: dict[int, PlannedRun] = {}
     # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
     first: dict[Any, int] = {}
     for position in sorted(range(len(every)), key=lambda k: first.setdefault((every[k].jobs, every[k].curves), k)):
-        log, jobs = inputs.checked(every[position])
-        contents[position] = content_of(every[position], log, jobs)
-        warnings[position] = log.metadata.log_warnings
-        are_sets[position] = isinstance(jobs, JobSet)
-    known = [content for content in contents if content is not None]
-    ids = tuple(map(id_of, known))
-    options: dict[str, RunOptions] = {}
-    content_by_id: dict[str, JsonObject] = {}
-    is_set: dict[str, bool] = {}
-    for run_id, found, content, is_one in zip(ids, every, known, are_sets, strict=True):
-        options.setdefault(run_id, found)
-        content_by_id.setdefault(run_id, content)
-        is_set.setdefault(run_id, is_one)
-    return SweepPlan(spec, ids, options, content_by_id, dict(zip(ids, warnings, strict=True)), is_set)
+        options = every[position]
+        log, jobs = inputs.checked(options)
+        content = content_of(options, log, jobs)
+        found[position] = PlannedRun(options, content, log.metadata.log_warnings, isinstance(jobs, JobSet))
+    ids = tuple(id_of(found[position].content) for position in range(len(every)))
+    runs: dict[str, PlannedRun] = {}
+    for position, run_id in enumerate(ids):
+        runs.setdefault(run_id, found[position])
+    return SweepPlan(spec, ids, runs)
 
 
 class _Inputs:

@@ -14,7 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.columns import Cell
 from bfreplay.replay import RunResult
 from bfreplay.replay.run_warnings import distinct_warnings
-from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ class SweepResult(Result[SweepRecord]):
         """``results`` as a data frame."""
         return self.frame("results")
 
-    @cached_property
-    def timings(self) -> pd.DataFrame:
-        """What was measured of each finished run."""
-        return self.frame("timings")
+    timings = frame_of("timings", "What was measured of each finished run.")
 
     @property
     def warnings(self) -> list[str]:

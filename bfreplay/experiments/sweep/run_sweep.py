@@ -133,7 +133,7 @@ def sweep(
         finally:
             store.tidy()
         write_tables(plan, store)
-    return SweepResult(plan.record(), store.folder, n_reused=len(plan.options) - len(there.missing))
+    return SweepResult(plan.record(), store.folder, n_reused=len(plan.runs) - len(there.missing))
 
 
 def plan_of(
@@ -154,7 +154,7 @@ def outlook(plan: SweepPlan, store: Store) -> Outlook:
     finished: list[str] = []
     failed: list[str] = []
     missing: list[str] = []
-    for run_id in plan.options:
+    for run_id in plan.runs:
         if store.has(run_id):
             finished.append(run_id)
         else:
@@ -169,7 +169,7 @@ def _executor(
     if scheduler is None:
         return ProcessExecutor(processes)
     places = {
-        file for run_id in missing for file in files_of(plan.options[run_id]).values() if Path(file).is_absolute()
+        file for run_id in missing for file in files_of(plan.runs[run_id].options).values() if Path(file).is_absolute()
     }  # fmt: skip
     return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
 
@@ -187,8 +187,8 @@ def _run(
         left = len(there.missing) - n_finished - n_failed
         workers = max(1, min(executor.n_workers, left))
         left_s = None if not seconds else sum(seconds) / len(seconds) * left / workers
-        n_reused = len(plan.options) - len(there.missing)
-        progress(SweepProgress(len(plan.options), n_reused, n_finished, n_failed, executor.n_workers, left_s))
+        n_reused = len(plan.runs) - len(there.missing)
+        progress(SweepProgress(len(plan.runs), n_reused, n_finished, n_failed, executor.n_workers, left_s))
 
     tasks = {run_id: plan.task(run_id, store.folder) for run_id in there.missing}
     tell()
@@ -200,7 +200,7 @@ def _run(
             store.forget_failure(outcome.id)
         else:
             n_failed += 1
-            store.note_failure(outcome.id, outcome.failure, plan.options[outcome.id].to_json())
+            store.note_failure(outcome.id, outcome.failure, plan.runs[outcome.id].options.to_json())
         if outcome.seconds is not None:
             seconds.append(outcome.seconds)
         tell()
@@ -228,7 +228,7 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
     """
     runs: dict[str, RunResult] = {}
     problems: dict[str, str] = {}
-    for run_id in plan.options:
+    for run_id in plan.runs:
         if store.has(run_id):
             runs[run_id] = RunResult.load(store.run_folder(run_id))
         else:

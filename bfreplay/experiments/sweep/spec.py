@@ -139,7 +139,7 @@ class _Reader:
         self._parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
-        self._check_keys(self._document, _TABLES, "a sweep", "the file")
+        self._checked(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
         self._checked(self._find_parameters, "the file")
         common = self._table(self._document.get("run", {}), "[run]")
@@ -296,9 +296,6 @@ class _Reader:
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
         given = {**nodes, "jobs": _ANY_FILE, **options}
         self._checked(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
-
-    def _check_keys(self, given: Iterable[str], known: Sequence[str], what: str, row: str) -> None:
-        self._checked(lambda: checks.known_keys(given, known, what), row)
 
     def _table(self, given: object, label: str) -> Mapping[str, Any]:
         if not isinstance(given, Mapping):

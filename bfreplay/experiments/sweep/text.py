@@ -44,7 +44,7 @@ def render(result: SweepResult) -> str:
 
 def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     """What a sweep would do, and the ids of its runs."""
-    n_runs, n_points = len(plan.options), len(plan.ids)
+    n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
     lines = [
         f"{count(n_runs, 'run')}{rows}: {len(there.finished):,} there, {len(there.failed):,} failed before, "
@@ -73,12 +73,8 @@ def _shown(result: SweepResult) -> dict[str, InSweep]:
         if metric.in_sweep is not None
         and shown[metric.in_sweep.runs_of]
         and results.column(name).null_count < results.num_rows
-        and (name != "deadlines_missed" or any(map(_has_deadlines, results.select(_DEADLINES).to_pylist())))
+        and (name != "deadlines_missed" or any(any(row.values()) for row in results.select(_DEADLINES).to_pylist()))
     }
-
-
-def _has_deadlines(row: Mapping[str, int | None]) -> bool:
-    return any(row.values())
 
 
 def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, InSweep]) -> list[str]:

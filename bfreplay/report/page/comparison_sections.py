@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS
+from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.report.figures_runs import differences_over_time, waterfalls
 from bfreplay.report.page.comparison_figures import (
     bin_words,
@@ -63,13 +63,7 @@ def _jobs_words(pairs: Sequence[RunDifference]) -> str:
     for pair in pairs:
         jobs, b, a = pair.jobs, pair.run, pair.baseline
         text = f"{b} against {a}: {count(jobs.n_jobs, 'pair')} of jobs"
-        for key, words in (
-            ("only_in_baseline", f"only in {a}"),
-            ("only_in_other", f"only in {b}"),
-            ("n_other_params", "with other parameters in both, not paired"),
-        ):
-            if jobs[key]:
-                text += f", {jobs[key]:,} {words}"
+        text += "".join(f", {n:,} {words}" for n, words in unpaired_jobs(pair))
         told.append(f"{text}.")
     told.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
     return "\n".join(told)
@@ -93,7 +87,6 @@ _JOBS = {
     "done_samples": "samples done",
     "useful_node_hours": "useful node-hours",
 }
-_ROUNDING = 1e-9
 
 
 def option_table(record: ComparisonRecord) -> ShownTable:
@@ -126,7 +119,7 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     rows = []
     for row, reason in zip(pair.hours, reasons, strict=True):
         total, below = row.total, row.baseline
-        difference = _but_rounding(total.value or 0.0, below)
+        difference = but_rounding(total.value or 0.0, below)
         cells = [
             HOUR_WORDS[row.measure], below, row.other, difference, difference / below if below else None,
             total.low, total.high, total.n, total.block_length,
@@ -148,7 +141,7 @@ def cause_table(record: ComparisonRecord) -> ShownTable:
         for pair in record.pairs:
             below = pair.samples.baseline
             size = pair.samples.difference if name is None else pair.causes[name]
-            size = _but_rounding(size, below)
+            size = but_rounding(size, below)
             row += [size, size / below if below else None]
         rows.append(row)
     return ShownTable("What made the differences in samples", tuple(columns), rows)
@@ -249,11 +242,6 @@ def campaign_table(pair: RunDifference) -> ShownTable:
 
 def _plain(value: Any) -> str | None:
     return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)
-
-
-def _but_rounding(difference: float, level: float) -> float:
-    """0 for what is no more than rounding of ``level``."""
-    return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
 
 
 def _in_hours(measure: str, value: float | None) -> float | None:

@@ -224,7 +224,10 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> PageTable:
         *(Column(label or "value", label or "value", "number") for label in facts),
     )
     rows = [
-        [Cell(fact.key, fact.words), *(_cell(each[key]) for each in facts.values())]
+        [
+            Cell(fact.key, fact.words),
+            *(Cell(exact(each[key].value), written(each[key].value, fact.kind)) for each in facts.values()),
+        ]
         for key, fact in first.items()
         if any(_is_told(each[key]) for each in facts.values())
     ]
@@ -234,10 +237,6 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> PageTable:
 def _is_told(fact: KeyFigure) -> bool:
     """There is a number, and it is not that of a status which no job has."""
     return fact.value is not None and (fact.value != 0 or not fact.key.startswith("jobs."))
-
-
-def _cell(fact: KeyFigure) -> Cell:
-    return Cell(exact(fact.value), written(fact.value, fact.kind))
 
 
 def _title(runs: Sequence[RunResult]) -> str:

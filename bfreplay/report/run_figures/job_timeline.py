@@ -8,7 +8,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay.answers.saved import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.report.axes import new_figure, plain_tick, settled
@@ -125,8 +124,9 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     for axes, height, (label, mine) in zip(panels, heights, found.items(), strict=True):
         edges = even_columns(mine.span.start_us, mine.span.end_us, _COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
+        heat = np.array([row.nodes.in_columns(edges).mean for row in mine.rows])
         axes.imshow(
-            _heat(mine.rows, edges), cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
+            heat, cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
             extent=(start, end, len(mine.rows) - 0.5, -0.5),
         )  # fmt: skip
         _name_rows(axes, mine, height)
@@ -207,11 +207,6 @@ def _told(label: str, mine: JobTimeline) -> str:
     if mine.held.sharing.any():
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return f"{named(label, text)}."
-
-
-def _heat(rows: Sequence[JobRow], edges: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Mean nodes (rows, columns)."""
-    return np.array([row.nodes.in_columns(edges).mean for row in rows])
 
 
 def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:

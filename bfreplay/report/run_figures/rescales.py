@@ -264,7 +264,7 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
             _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, *_ROLES[name])
             for k, name in enumerate(_WORDS)
         ]
-        return [_Panel("jobs", tuple(counts)), _Panel(_COST_TITLE, tuple(_cost_bars("", mine, 0.0, 0.5)))]
+        return [_Panel("jobs", tuple(counts)), _Panel(_COST_TITLE, tuple(_cost_bars(mine)))]
     width = 0.8 / len(found)
     places = [width * (k - (len(found) - 1) / 2) for k in range(len(found))]
     panels = []
@@ -291,11 +291,11 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
     return [*panels, _Panel(_COST_TITLE, tuple(costs))]
 
 
-def _cost_bars(label: str, mine: Rescales, place: float, width: float) -> Iterable[_Bar]:
+def _cost_bars(mine: Rescales) -> Iterable[_Bar]:
     below = np.zeros(len(CAUSES))
     for name, word in _COSTS.items():
         heights = 100 * mine.share(name)
-        yield _Bar(f"charged {word}", heights, below, _texts(label, mine, name), place, width, *_COST_ROLES[name])
+        yield _Bar(f"charged {word}", heights, below, _texts("", mine, name), 0.0, 0.5, *_COST_ROLES[name])
         below = below + heights
 
 

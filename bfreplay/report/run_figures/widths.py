@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.answers.saved import allocations_of
-from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, settled
+from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, powers_up_to, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import (
@@ -153,7 +153,7 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
             "hovertemplate": f"{words}: %{{y:.2f}} % of the time at least %{{customdata}}<extra></extra>",
         }
         traces.append(trace)
-    powers = _powers(_largest(found))
+    powers = powers_up_to(_largest(found), _TICKS)
     layout: Trace = {
         "xaxis": {
             "type": "log",
@@ -228,11 +228,6 @@ def _is_one_log(found: Mapping[str, Widths]) -> bool:
 
 def _largest(found: Mapping[str, Widths]) -> int:
     return max(int(mine.idle.nodes[-1]) for mine in found.values())
-
-
-def _powers(largest: int) -> list[int]:
-    levels = largest.bit_length()
-    return [1 << k for k in range(0, levels, -(-levels // _TICKS))]
 
 
 WIDTHS: RunFigure[Widths] = RunFigure("widths", "How many nodes are idle at once", widths, draw, page, words, table)

@@ -133,9 +133,12 @@ def test_points_keep_their_order_whatever_the_order_in_which_jobs_are_read(files
     points = [replace(run, jobs=files / f"{name}.trace", policy=f"gavel.{policy}")
               for policy in ("fifo_perf", "isolated") for name in ("four", "two")]  # fmt: skip
     plan = planned(spec_of_options(points))
-    assert [str(plan.options[each].jobs).rpartition("/")[2] for each in plan.ids] == ["four.trace", "two.trace"] * 2
-    assert [plan.contents[each]["options"]["max-parallel"] for each in plan.ids] == [4, 2, 4, 2]
-    assert list(plan.options) == list(plan.ids)
+    assert [str(plan.runs[each].options.jobs).rpartition("/")[2] for each in plan.ids] == [
+        "four.trace",
+        "two.trace",
+    ] * 2
+    assert [plan.runs[each].content["options"]["max-parallel"] for each in plan.ids] == [4, 2, 4, 2]
+    assert list(plan.runs) == list(plan.ids)
 
 
 @pytest.mark.parametrize(

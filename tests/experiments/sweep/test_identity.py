@@ -169,7 +169,7 @@ def test_versions_of_the_solver_and_of_optuna_count_where_they_are_used(files):
             ]
         )
     )
-    exact, cbc, tpe, plain = (plan.contents[run_id] for run_id in plan.ids)
+    exact, cbc, tpe, plain = (plan.runs[run_id].content for run_id in plan.ids)
     assert exact["solver"] is None
     assert exact["scipy"] is None
     assert plain["scipy"][0].isdigit()
