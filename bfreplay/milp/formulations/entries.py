@@ -49,7 +49,7 @@ def kinks(table: NDArray[np.float64]) -> NDArray[np.int64]:
     return points if error <= EXACT * scale else counts
 
 
-Numbers = float | NDArray[np.float64]
+Numbers = float | NDArray[np.float64] | NDArray[np.int64]
 
 
 @dataclass(slots=True)
