@@ -48,8 +48,8 @@ POLICIES = Registry(
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
-        "foresight": "bfreplay.policies.look_ahead.foresight:ForesightPolicy",
-        "look-ahead": "bfreplay.policies.look_ahead.look_ahead_policy:LookAheadPolicy",
+        "foresight": "bfreplay.policies.look_ahead.policies:ForesightPolicy",
+        "look-ahead": "bfreplay.policies.look_ahead.policies:LookAheadPolicy",
         **{f"gavel.{name}": f"bfreplay.policies.gavel.named:{name}" for name in _GAVEL},
     },
 )

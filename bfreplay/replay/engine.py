@@ -21,7 +21,7 @@ from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
-from bfreplay.replay.pool_tables import write_holes
+from bfreplay.replay.pool_tables import idle_and_held_us, write_holes
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource

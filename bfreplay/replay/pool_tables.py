@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -98,37 +96,24 @@ HOLES = schema_from(HOLE_COLUMNS)
 _MOST = 2**63 - 1
 
 
-class PoolTable:
+class PoolTable(RowTable):
     """Idle nodes over time: a row at the window's start, and at each instant after which their number is another."""
 
     def __init__(self, sink: TableSink) -> None:
-        self._sink = sink
-        self._time: list[int] = []
-        self._n_idle: list[int] = []
+        super().__init__(POOL, sink)
         self._last = -1
-        self.write_s = 0.0
 
     def note(self, now_us: int, n_idle: int) -> None:
         """The number after an instant at which nodes may have come or gone; times go up."""
         if n_idle == self._last:
             return
         self._last = n_idle
-        self._time.append(now_us)
-        self._n_idle.append(n_idle)
-        if len(self._time) >= CHUNK_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        started = perf_counter()
-        time = pa.array(self._time, type=pa.int64()).cast(TIME)
-        self._sink.write(pa.Table.from_arrays([time, pa.array(self._n_idle, type=pa.int32())], schema=POOL))
-        self._time, self._n_idle = [], []
-        self.write_s += perf_counter() - started
-
-    def close(self) -> pa.Table | None:
-        """Flush and close the sink."""
-        self._flush()
-        return self._sink.close()
+        time, number = self._columns
+        time.append(now_us)
+        number.append(n_idle)
+        self.n_rows += 1
+        if len(time) >= CHUNK_ROWS:
+            self.flush()
 
 
 def write_holes(bins: NDArray[np.void], table: RowTable) -> None:

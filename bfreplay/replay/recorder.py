@@ -90,8 +90,8 @@ class Recorder:
             ),
         )
 
-    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable | PoolTable]:
-        tables: dict[str, RowTable | AllocationTable | NodeTable | PoolTable | None] = {
+    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
+        tables: dict[str, RowTable | AllocationTable | NodeTable | None] = {
             "decisions": self.decisions, "jobs": self.jobs, "timings": self.timings, "allocations": self.allocations,
             "pool": self.pool, "holes": self.holes, "reports": self.reports, "nodes": self.nodes,
         }  # fmt: skip

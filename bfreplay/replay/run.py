@@ -120,7 +120,7 @@ def replay_log(
         no_baselines = reason_without_baselines(events, anchored, settings)
         with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
-            from bfreplay.replay.yardsticks import isolated_jct_s, refuse_source
+            from bfreplay.replay.isolated_run import isolated_jct_s, refuse_source
 
             refuse_source(anchored)
         config = config_of(events, policy, settings, unlimited_work=unlimited_work)

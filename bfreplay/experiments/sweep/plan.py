@@ -19,8 +19,8 @@ from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
+from bfreplay.replay.isolated_run import refuse_source
 from bfreplay.replay.run import check_policy, jobs_in_window
-from bfreplay.replay.yardsticks import refuse_source
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource

@@ -6,7 +6,6 @@ import ctypes
 import math
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, settled, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, undone
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -115,7 +114,7 @@ class CbcMip:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         known = settled(model)
         if known is not None:
             return known
@@ -129,7 +128,7 @@ class CbcMip:
         if model.sets:
             cbc.preprocess = 0  # with it CBC calls fractional answers of SOS2 models optimal, and crashes on others
         cbc.threads = 0 if options.threads == 1 else options.threads  # 1 would mean a thread beside this one
-        built = time.perf_counter()
+        stopwatch.start_solving()
         with silent_stdout():
             said = cbc.optimize(max_seconds=options.time_limit_s)
         status = STATUSES.get(said.name, SolverStatus.UNKNOWN)
@@ -139,16 +138,7 @@ class CbcMip:
             if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
                 bound = undone(cbc.objective_bound, model, scale, math.inf)
             x = _column_values(cbc, model.n_columns)
-        solved = time.perf_counter()
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"CBC says {said.name}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"CBC says {said.name}")
 
 
 def _built(model: LinearModel, scale: float) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 import tempfile
-import time
 import warnings
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.backends.cbc_mip import INCREMENT
 from bfreplay.milp.files.models import mps_text
@@ -64,14 +63,14 @@ class CbcPulp:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Write the model, have CBC maximise it, read the answer."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         refuse_sets(model, self.name)
         known = settled(model)
         if known is not None:
             return known
         posed = _posed(model)
         command = _command(options)
-        built = time.perf_counter()
+        stopwatch.start_solving()
         with tempfile.TemporaryDirectory(
             prefix=scratch_prefix("pulp")
         ) as folder:  # PuLP leaves its files after a failure
@@ -84,18 +83,9 @@ class CbcPulp:
             objective = float(model.objective @ x) + model.objective_constant
             if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
                 bound = objective
-        solved = time.perf_counter()
-        if status is SolverStatus.INFEASIBLE and solved - built >= options.time_limit_s:
+        if status is SolverStatus.INFEASIBLE and stopwatch.solve_s >= options.time_limit_s:
             status = SolverStatus.NO_SOLUTION  # CBC says so as well when its time ends while it prepares the model
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"PuLP says {posed.said[0]}, {posed.said[1]}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"PuLP says {posed.said[0]}, {posed.said[1]}")
 
 
 def _command(options: SolveOptions) -> Any:

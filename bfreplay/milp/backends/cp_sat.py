@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -62,7 +61,7 @@ class CpSat:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CP-SAT and maximise."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         refuse_beside("OR-Tools", ("mip.cbc", "highspy"))
         refuse_sets(model, self.name)
         known = settled(model)
@@ -85,7 +84,7 @@ class CpSat:
         solver.parameters.absolute_gap_limit = 0.0
         solver.parameters.num_workers = options.threads
         solver.parameters.random_seed = options.seed
-        built = time.perf_counter()
+        stopwatch.start_solving()
         said = solver.status_name(solver.solve(posed))
         status = STATUSES.get(said, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
@@ -95,16 +94,7 @@ class CpSat:
             claimed = solver.best_objective_bound * step + model.objective_constant
             reach = np.maximum(np.abs(lower), np.abs(upper)).astype(np.float64)
             bound = claimed + float(np.abs(model.objective - worth * step) @ reach)
-        solved = time.perf_counter()
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"CP-SAT says {said}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"CP-SAT says {said}")
 
 
 Sides = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, settled, told_apart, undone, with_one_sided_rows
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone, with_one_sided_rows
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -71,7 +70,7 @@ class Gurobi:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         known = settled(model)
         if known is not None:
             return known
@@ -80,7 +79,7 @@ class Gurobi:
         scale = objective_scale(model)
         try:
             gurobi = _built(model, scale, options)
-            built = time.perf_counter()
+            stopwatch.start_solving()
             gurobi.optimize()
         except gurobipy.GurobiError as error:
             if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
@@ -104,16 +103,7 @@ class Gurobi:
                 bound = objective
         finally:
             gurobi.dispose()
-        solved = time.perf_counter()
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"Gurobi says {said}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"Gurobi says {said}")
 
 
 def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, refuse_sets, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled, told_apart, undone
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -69,7 +68,7 @@ class Highs:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in HiGHS and maximise."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         refuse_beside("highspy", OR_TOOLS)
         refuse_sets(model, self.name)
         known = settled(model)
@@ -78,7 +77,7 @@ class Highs:
         scale = objective_scale(model)
         start_threads(options.threads)
         highs = _built(model, scale, options)
-        built = time.perf_counter()
+        stopwatch.start_solving()
         highs.run()
         said = highs.getModelStatus().name
         if said == "kUnboundedOrInfeasible":
@@ -97,16 +96,7 @@ class Highs:
                 bound = undone(info.mip_dual_bound, model, scale, math.inf)
         elif status is SolverStatus.OPTIMAL:
             bound = objective
-        solved = time.perf_counter()
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"HiGHS says {said}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"HiGHS says {said}")
 
 
 _threads: list[int] = []

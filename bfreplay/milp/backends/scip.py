@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
@@ -54,13 +53,13 @@ class Scip:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in SCIP and maximise."""
-        started = time.perf_counter()
+        stopwatch = Stopwatch()
         known = settled(model)
         if known is not None:
             return known
         scale = objective_scale(model)
         scip, variables = _built(model, scale, options)
-        built = time.perf_counter()
+        stopwatch.start_solving()
         scip.optimize()
         said = scip.getStatus()
         if said == "inforunbd":
@@ -75,16 +74,7 @@ class Scip:
             objective = undone(scip.getSolObjVal(best), model, scale, math.nan)
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
             bound = undone(scip.getDualbound(), model, scale, math.inf)
-        solved = time.perf_counter()
-        return BackendAnswer(
-            solver_status=status,
-            x=x,
-            objective=objective,
-            bound=bound,
-            message=f"SCIP says {said}",
-            build_s=built - started,
-            solve_s=solved - built,
-        )
+        return stopwatch.answer(status, x, objective, bound, f"SCIP says {said}")
 
 
 def _built(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:

@@ -61,9 +61,8 @@ class CountsSegments:
         segment = columns.add("segment", parts.job, parts.first, objective=worth, upper=allowed.astype(np.float64))
         beyond = columns.add("beyond", parts.job[wide], parts.first[wide], objective=slope, upper=width[wide])
         rows.put(rows.add("one", problem.n_jobs, 1.0, 1.0) + parts.job, segment, 1.0)
-        inside = rows.add("inside", wide.shape[0], -np.inf, 0.0, parts.job[wide], parts.first[wide])
-        rows.put(inside + np.arange(wide.shape[0]), beyond, 1.0)
-        rows.put(inside + np.arange(wide.shape[0]), segment[wide], -width[wide])
+        index = parts.job[wide], parts.first[wide]
+        rows.relate("inside", -np.inf, 0.0, (beyond, 1.0), (segment[wide], -width[wide]), index=index)
         capacity = rows.add("capacity", 1, -np.inf, float(problem.capacity))
         rows.put(capacity, segment, parts.first.astype(np.float64))
         rows.put(capacity, beyond, 1.0)

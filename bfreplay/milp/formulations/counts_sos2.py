@@ -45,7 +45,7 @@ class CountsSos2:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J columns are the counts."""
-        jobs, job = problem.n_jobs, np.arange(problem.n_jobs)
+        job = np.arange(problem.n_jobs)
         current, limit = problem.current, problem.change_limit
         most = np.minimum(problem.max_nodes, problem.capacity)
         least = np.zeros_like(current)
@@ -60,21 +60,14 @@ class CountsSos2:
         up = columns.add("up", job, objective=-problem.scale_up_loss)
         down = columns.add("down", job, objective=-problem.scale_down_loss)
 
-        def add_counts(label: str, lower: float | NDArray[np.float64], upper: float | NDArray[np.float64],
-                       binary: NDArray[np.int64], factor: NDArray[np.int64]) -> None:  # fmt: skip
-            """Rows ``lower <= count_j + factor_j binary_j <= upper``."""
-            first = rows.add(label, jobs, lower, upper)
-            rows.put(first + job, count, 1.0)
-            rows.put(first + job, binary, factor.astype(np.float64))
-
         rows.put(rows.add("capacity", 1, -np.inf, float(problem.capacity)), count, 1.0)
-        add_counts("least", 0.0, np.inf, running, -problem.min_nodes)
-        add_counts("most", -np.inf, 0.0, running, -most)
+        rows.relate("least", 0.0, np.inf, (count, 1.0), (running, -problem.min_nodes))
+        rows.relate("most", -np.inf, 0.0, (count, 1.0), (running, -most))
         points = [_breakpoints(problem.gain[j], int(max(problem.min_nodes[j], least[j])), int(most[j])) for j in job]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
         rows.put(curves.curve_row + job, count, -1.0)
-        add_counts("up", -np.inf, held, up, -np.maximum(most - current, 0))
-        add_counts("down", held, np.inf, down, current - least)
+        rows.relate("up", -np.inf, held, (count, 1.0), (up, -np.maximum(most - current, 0)))
+        rows.relate("down", held, np.inf, (count, 1.0), (down, current - least))
 
         start, counts = None, start_counts(problem)
         if counts is not None:

@@ -49,7 +49,7 @@ def kinks(table: NDArray[np.float64]) -> NDArray[np.int64]:
     return points if error <= EXACT * scale else counts
 
 
-Numbers = float | NDArray[np.float64]
+Numbers = float | NDArray[np.float64] | NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -101,6 +101,20 @@ class Rows:
         self.names.extend(indexed(label, *(index or (np.arange(size),))))
         return first
 
+    def relate(
+        self,
+        label: str,
+        lower: Numbers,
+        upper: Numbers,
+        *terms: tuple[NDArray[np.int64], Numbers],
+        index: Sequence[NDArray[np.int64]] = (),
+    ) -> None:
+        """Append R rows ``lower <= sum of terms <= upper``; a term: (columns, factors), ``(R,)`` or ``(R, n)``."""
+        size = terms[0][0].shape[0]
+        row = self.add(label, size, lower, upper, *index) + np.arange(size)
+        for column, factor in terms:
+            self.put(row if column.ndim == 1 else row[:, None], column, factor)
+
     def put(self, row: NDArray[np.int64] | int, column: NDArray[np.int64], value: Numbers) -> None:
         """Entries ``value`` at (``row``, ``column``), broadcast against each other. Those of value 0 are left out."""
         row, column, value = np.broadcast_arrays(row, column, np.asarray(value, dtype=np.float64))
@@ -108,35 +122,6 @@ class Rows:
         self.row.append(row[there].astype(np.int64))
         self.column.append(column[there].astype(np.int64))
         self.value.append(value[there])
-
-    def model(
-        self,
-        *,
-        objective: NDArray[np.float64],
-        column_upper: NDArray[np.float64],
-        is_integer: NDArray[np.bool_],
-        column_names: list[str],
-        objective_constant: float = 0.0,
-        sets: tuple[SpecialOrderedSet, ...] = (),
-        start: NDArray[np.float64] | None = None,
-    ) -> LinearModel:
-        """Close the collection, with columns given as arrays; every column's lower bound is 0."""
-        return LinearModel(
-            objective=objective,
-            objective_constant=objective_constant,
-            column_lower=np.zeros_like(objective),
-            column_upper=column_upper,
-            is_integer=is_integer,
-            column_names=tuple(column_names),
-            row_lower=np.concatenate(self.lower),
-            row_upper=np.concatenate(self.upper),
-            row_names=tuple(self.names),
-            entry_row=np.concatenate(self.row),
-            entry_column=np.concatenate(self.column),
-            entry_value=np.concatenate(self.value),
-            sets=sets,
-            start=start,
-        )
 
     def model_of(
         self,
@@ -146,13 +131,20 @@ class Rows:
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close both collections, as ``model`` does."""
-        return self.model(
+        """Close both collections; every column's lower bound is 0."""
+        return LinearModel(
             objective=np.concatenate(columns.objective),
+            objective_constant=objective_constant,
+            column_lower=np.zeros(len(columns.names)),
             column_upper=np.concatenate(columns.upper),
             is_integer=np.concatenate(columns.integer),
-            column_names=columns.names,
-            objective_constant=objective_constant,
+            column_names=tuple(columns.names),
+            row_lower=np.concatenate(self.lower),
+            row_upper=np.concatenate(self.upper),
+            row_names=tuple(self.names),
+            entry_row=np.concatenate(self.row),
+            entry_column=np.concatenate(self.column),
+            entry_value=np.concatenate(self.value),
             sets=sets,
             start=start,
         )

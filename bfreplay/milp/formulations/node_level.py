@@ -65,27 +65,16 @@ class NodeLevel:
         lost = columns.add("lost", job, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        first = rows.add("count", jobs, 0.0, 0.0)
-        rows.put((first + job)[:, None], x, 1.0)
-        rows.put(first + job, count, -1.0)
-        first = rows.add("least", jobs, 0.0, np.inf)
-        rows.put(first + job, count, 1.0)
-        rows.put(first + job, running, -min_nodes)
-        first = rows.add("most", jobs, -np.inf, 0.0)
-        rows.put(first + job, count, 1.0)
-        rows.put(first + job, running, -max_nodes)
+        rows.relate("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
+        rows.relate("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
+        rows.relate("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
         points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
         rows.put(curves.curve_row + job, count, -1.0)
-        first = rows.add("gain", jobs, -np.inf, 0.0)
-        rows.put((first + job)[:, None], x, np.where(held, 0.0, 2.0))
-        rows.put(first + job, gained, -big)
-        first = rows.add("loss", jobs, -np.inf, -2.0 * current)  # 2 (current - held and kept) <= M lost
-        rows.put((first + job)[:, None], x, np.where(held, -2.0, 0.0))
-        rows.put(first + job, lost, -big)
-        first = rows.add("either", jobs, -np.inf, 1.0)
-        rows.put(first + job, gained, 1.0)
-        rows.put(first + job, lost, 1.0)
+        rows.relate("gain", -np.inf, 0.0, (x, np.where(held, 0.0, 2.0)), (gained, -big))
+        # 2 (current - held and kept) <= M lost
+        rows.relate("loss", -np.inf, -2.0 * current, (x, np.where(held, -2.0, 0.0)), (lost, -big))
+        rows.relate("either", -np.inf, 1.0, (gained, 1.0), (lost, 1.0))
 
         start, counts = None, start_counts(problem)
         if counts is not None:

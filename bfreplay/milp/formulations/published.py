@@ -72,19 +72,11 @@ class Published:
         up = columns.add("up", job, objective=-problem.scale_up_loss)
         down = columns.add("down", job, objective=-problem.scale_down_loss)
 
-        def add_sums(label: str, lower: float | NDArray[np.float64], upper: float | NDArray[np.float64],
-                     binary: NDArray[np.int64], factor: float | NDArray[np.float64]) -> int:  # fmt: skip
-            """Rows ``lower <= S_j + factor_j binary_j <= upper``."""
-            first = rows.add(label, jobs, lower, upper)
-            rows.put((first + job)[:, None], x, 1.0)
-            rows.put(first + job, binary, factor)
-            return first
-
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        add_sums("min", min_nodes, np.inf, low, np.maximum(big, min_nodes))
-        add_sums("low", -np.inf, big, low, big)
-        add_sums("max", -np.inf, max_nodes, high, -big)
-        add_sums("high", -np.inf, big, high, big)
+        rows.relate("min", min_nodes, np.inf, (x, 1.0), (low, np.maximum(big, min_nodes)))
+        rows.relate("low", -np.inf, big, (x, 1.0), (low, big))
+        rows.relate("max", -np.inf, max_nodes, (x, 1.0), (high, -big))
+        rows.relate("high", -np.inf, big, (x, 1.0), (high, big))
 
         flat = held.ravel()
         for label, sign, lower, upper in (
@@ -98,18 +90,16 @@ class Published:
             rows.put(first + x, x, sign)
 
         cap = big if problem.change_limit is None else min(big, 2.0 * problem.change_limit)
-        first = add_sums("migr_1", current, np.inf, migr, cap)
-        rows.put((first + job)[:, None], change, -1.0)
-        first = add_sums("migr_2", -np.inf, current + cap, migr, cap)
-        rows.put((first + job)[:, None], change, 1.0)
+        rows.relate("migr_1", current, np.inf, (x, 1.0), (migr, cap), (change, -1.0))
+        rows.relate("migr_2", -np.inf, current + cap, (x, 1.0), (migr, cap), (change, 1.0))
 
         points = [kinks(problem.gain[j, : int(problem.max_nodes[j]) + 1]) for j in job]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
         rows.put((curves.curve_row + job)[:, None], x, -1.0)
-        add_sums("up_1", -np.inf, current, up, current - big)
-        add_sums("up_2", 0.0, np.inf, up, -(current + 1.0))
-        add_sums("down_1", -np.inf, big, down, big - current + 1.0)
-        add_sums("down_2", current, np.inf, down, current)
+        rows.relate("up_1", -np.inf, current, (x, 1.0), (up, current - big))
+        rows.relate("up_2", 0.0, np.inf, (x, 1.0), (up, -(current + 1.0)))
+        rows.relate("down_1", -np.inf, big, (x, 1.0), (down, big - current + 1.0))
+        rows.relate("down_2", current, np.inf, (x, 1.0), (down, current))
 
         start, counts = None, start_counts(problem.held_to_published_limit())
         if counts is not None:

@@ -12,8 +12,7 @@ from bfreplay.policies.gavel.shares.allox import AlloX
 from bfreplay.policies.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
 from bfreplay.policies.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.policies.gavel.shares.gandiva import Gandiva
-from bfreplay.policies.gavel.shares.max_min_fairness import Makespan, MaxMinFairness
-from bfreplay.policies.gavel.shares.max_sum_throughput import MaxSumThroughput
+from bfreplay.policies.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.policies.gavel.shares.rule_shares import Isolated, Proportional
 from bfreplay.policies.gavel.shares.share_problem import SharePolicy
 from bfreplay.policies.gavel.shares.strategy_proof import StrategyProof

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
+from bfreplay.policies.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.policies.gavel.shares.linear_program import METHODS
-from bfreplay.policies.gavel.shares.max_min_fairness import Makespan, MaxMinFairness
-from bfreplay.policies.gavel.shares.max_sum_throughput import MaxSumThroughput
 from bfreplay.policies.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput
 from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 from bfreplay.policies.gavel.shares.variants import reference_rate

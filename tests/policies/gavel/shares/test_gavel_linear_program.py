@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from bfreplay.errors import BfreplayError, SolverUnavailableError
 from bfreplay.policies.gavel.shares import linear_program
 from bfreplay.policies.gavel.shares.feasible_set import feasible_set, gains_by_sharing, throughput_matrix
+from bfreplay.policies.gavel.shares.linear_policies import highest_common_level
 from bfreplay.policies.gavel.shares.linear_program import METHODS, LinearProgram
-from bfreplay.policies.gavel.shares.max_min_fairness import highest_common_level
 from bfreplay.policies.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 
 INF = np.inf
