@@ -62,7 +62,7 @@ def texts(figure):
 
 def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawless):
     said = texts(fit_figure("cost $1 or $2", falling))
-    assert r"cost \$1 or \$2: usl = communication-strong" in said
+    assert "cost $1 or $2: usl = communication-strong" in said
     assert "nodes; dotted: the last measured count" in said
     assert {"measured", "95 % band"} <= set(said)
     said = texts(fit_figure("x", lawless))

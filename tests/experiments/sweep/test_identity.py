@@ -109,8 +109,8 @@ def test_a_policy_counts_as_what_it_is_however_it_is_written(files):
     assert _ids(run) != _ids(replace(run, policy="foresight(events=4)"))
     both = ["look-ahead(events=2, futures=3)", "look-ahead(futures=3, events=2)"]
     assert len(set(_ids(*(replace(run, policy=policy) for policy in both)))) == 1
-    (settled,) = planned(spec_of_options([replace(run, policy="foresight")])).contents.values()
-    default = settled["options"]["policy"]
+    (settled,) = planned(spec_of_options([replace(run, policy="foresight")])).runs.values()
+    default = settled.content["options"]["policy"]
     assert default.startswith("foresight(")
     assert _ids(replace(run, policy=default)) == _ids(replace(run, policy="foresight"))
     share = options(files)
@@ -151,9 +151,9 @@ def test_code_that_an_objective_or_a_campaign_names_counts(files, monkeypatch):
     (files / "c.toml").write_text(CAMPAIGN.format(proposer="random") + '[scores]\nfunction = "worth:score"\n')
     for run in (options(files, policy="bftrainer", objective="0.5*throughput + 0.5*worth:worth"),
                 options(files, jobs=files / "c.toml", allow_code=True)):  # fmt: skip
-        (content,) = planned(spec_of_options([run])).contents.values()
-        assert len(content["code"]) == 1
-        assert all(place.startswith("worth:") and len(digest) == 64 for place, digest in content["code"].items())
+        (found,) = planned(spec_of_options([run])).runs.values()
+        assert len(found.content["code"]) == 1
+        assert all(place.startswith("worth:") and len(digest) == 64 for place, digest in found.content["code"].items())
 
 
 def test_versions_of_the_solver_and_of_optuna_count_where_they_are_used(files):
