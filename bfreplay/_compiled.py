@@ -44,7 +44,8 @@ def compiled(function: F) -> F:
     """Compile ``function`` on first call and keep the machine code on disk for the next process.
 
     Machine code holds that of the functions it calls, and numba looks at the caller's own file only when it decides
-    whether what is on disk is still good. So the stamp it compares is that of all compiled sources together.
+    whether what is on disk is still good. So all compiled sources together are part of the version it compares, which
+    it does before it unpickles the rest: that may name classes of an earlier bfreplay which are elsewhere now.
     """
     if _NUMBA is None:
         return function
@@ -54,8 +55,8 @@ def compiled(function: F) -> F:
     except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
         return _NUMBA.njit(cache=False, fastmath=False)(function)  # type: ignore[no-any-return]
     file: Any = getattr(getattr(jitted, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
-        file._source_stamp = (file._source_stamp, _DIGEST)
+    if hasattr(file, "_version"):
+        file._version = (file._version, _DIGEST)
     return jitted  # type: ignore[no-any-return]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bfreplay._compiled import IS_COMPILED, compiled, compiled_within, sources_digest
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_digest_is_that_of_every_module_with_compiled_functions(tmp_path):
@@ -26,13 +30,35 @@ def test_the_digest_is_that_of_every_module_with_compiled_functions(tmp_path):
 @pytest.mark.skipif(
     not IS_COMPILED and "BFREPLAY_REQUIRE_SHARED" not in os.environ, reason="numba is missing or switched off"
 )
-def test_a_function_on_disk_carries_the_stamp_of_all_compiled_sources():
+def test_a_function_on_disk_carries_the_digest_of_all_compiled_sources():
     """numba looks at the caller's file alone; what it calls is inside its machine code."""
     import bfreplay
     from bfreplay.milp.exact.solver import optimal_counts
 
-    stamp = optimal_counts._cache._cache_file._source_stamp
-    assert stamp[1] == sources_digest(Path(bfreplay.__file__).parent)
+    version = optimal_counts._cache._cache_file._version
+    assert version[1] == sources_digest(Path(bfreplay.__file__).parent)
+
+
+@pytest.mark.skipif(
+    not IS_COMPILED and "BFREPLAY_REQUIRE_SHARED" not in os.environ, reason="numba is missing or switched off"
+)
+def test_machine_code_of_an_earlier_version_that_names_what_has_moved_is_compiled_again(tmp_path):
+    """An upgrade leaves the folder of machine code as it is."""
+    script = tmp_path / "script.py"
+    script.write_text(_USES_A_TUPLE.format(module="there"))
+    (tmp_path / "there.py").write_text(_TUPLE)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled"), "PYTHONPATH": str(ROOT)}
+    for _ in range(2):  # compiled, then read
+        assert _output_of(script, environment) == "digest-1 3"
+    assert list((tmp_path / "compiled").rglob("*.nbi"))
+    (tmp_path / "there.py").rename(tmp_path / "elsewhere.py")
+    script.write_text(_USES_A_TUPLE.format(module="elsewhere").replace("digest-1", "digest-2"))
+    assert _output_of(script, environment) == "digest-2 3"
+
+
+def _output_of(script, environment):
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_a_compiled_function_gives_what_it_gives_uncompiled():
@@ -40,6 +66,23 @@ def test_a_compiled_function_gives_what_it_gives_uncompiled():
         return 2 * x
 
     assert compiled(twice)(21) == 42
+
+
+_TUPLE = """
+from typing import NamedTuple
+class Pair(NamedTuple):
+    a: int
+    b: int
+"""
+_USES_A_TUPLE = """
+from {module} import Pair
+from bfreplay import _compiled
+_compiled._DIGEST = "digest-1"
+@_compiled.compiled
+def total(pair):
+    return pair.a + pair.b
+print(_compiled._DIGEST, total(Pair(1, 2)))
+"""
 
 
 @compiled_within
