@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bfreplay.replay import RunResult
     from bfreplay.report.run_figures.figure import RunFigure
 
+D = TypeVar("D")
 _ALL = "all"
 _LONGEST_NAME = 40
 
@@ -133,8 +134,8 @@ def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, forc
 
 
 def _data(
-    figure: RunFigure[Any], runs: Mapping[str, RunResult], window: tuple[str, str] | None, quiet: bool
-) -> dict[str, Any]:
+    figure: RunFigure[D], runs: Mapping[str, RunResult], window: tuple[str, str] | None, quiet: bool
+) -> dict[str, D]:
     """What the figure shows of each run; runs that hold nothing of it are left out as long as one does."""
     from bfreplay.report.run_figures.figure import NothingToShowError
 

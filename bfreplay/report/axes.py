@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from bfreplay.report.calendar_ticks import calendar_ticks
+from bfreplay.report.look import Trace
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -218,7 +219,7 @@ def spans_between(low_s: float, high_s: float) -> list[tuple[str, float]]:
     return shown
 
 
-def page_axis(low_s: float, high_s: float) -> dict[str, Any]:
+def page_axis(low_s: float, high_s: float) -> Trace:
     """Type, range and ticks of a logarithmic axis of seconds for Plotly, ``0 < low_s < high_s``."""
     shown = spans_between(low_s, high_s)
     return {

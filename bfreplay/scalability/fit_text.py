@@ -11,7 +11,7 @@ import numpy as np
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling, name_of
-from bfreplay.wording import count, digits
+from bfreplay.wording import aligned, count, digits
 
 WIDTH = 100
 _LARGE_SCATTER = 0.10
@@ -231,15 +231,7 @@ def _table(choice: Choice) -> list[str]:
                     *(last if i == 0 else ("", "", "")),
                 )
             )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
-    right = {3, 5, 6}
-    return [
-        "  ".join(
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return aligned(rows, left=(0, 1, 2, 4, 7))
 
 
 def _verdict(choice: Choice, fitted: FittedLaw) -> str:
