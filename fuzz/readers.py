@@ -42,7 +42,7 @@ def seeds_of(reader: str) -> list[bytes]:
 def target_of(reader: str, folder: Path) -> Callable[[bytes], None]:
     """Return what takes the bytes of a file of ``reader``, and lets nothing but a ``BfreplayError`` pass silently."""
     from bfreplay.datasets.scheduler_logs.ingest import read_log
-    from bfreplay.datasets.scheduler_logs.options import ReadOptions
+    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
     from bfreplay.errors import BfreplayError
     from tests.datasets.scheduler_logs.small_logs_of_formats import SMALL_LOGS
 
