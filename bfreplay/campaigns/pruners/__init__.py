@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import ClassVar
 
 from bfreplay import checks
@@ -16,7 +17,7 @@ from bfreplay.wording import count
 
 
 class NoPruner:
-    """Lets every trial go on."""
+    """Lets every trial go on. Others inherit what they do no differently."""
 
     def begin(self, higher_is_better: bool) -> None:
         """Nothing to forget."""
@@ -41,7 +42,7 @@ class NoPruner:
         return {"kind": "none"}
 
 
-class Rungs:
+class Rungs(NoPruner):
     """Parameters of a pruner that compares trials at rungs.
 
     Parameters
@@ -135,13 +136,6 @@ class Asha(Rungs):
         n_better = bisect_left(costs, cost)
         return Advice.GO_ON if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
 
-    def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """Nothing changes: its scores stay at the rungs that it has reached."""
-
-    def released(self, n_under_way: int) -> Released:
-        """No trial ever waits."""
-        return Released()
-
 
 class SuccessiveHalving(Rungs):
     """A trial that reaches a rung gives up its nodes and waits; when no trial is under way, the best ``1 / eta`` go on.
@@ -185,7 +179,7 @@ class SuccessiveHalving(Rungs):
 BEST, LAST = "best", "last"
 
 
-class Median:
+class Median(NoPruner):
     """Prune a trial whose score is worse than the median of the others' at the same epoch.
 
     Source: D. Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section 3.2.2, which
@@ -238,25 +232,13 @@ class Median:
         if self.compare == BEST:
             cost = self._best[number] = min(cost, self._best.get(number, cost))
         others = self._costs.setdefault(epoch, [])
-        is_worse = len(others) >= self.warmup_trials and epoch >= self.warmup_epochs and cost > _median(others)
+        is_worse = len(others) >= self.warmup_trials and epoch >= self.warmup_epochs and cost > median(others)
         insort(others, cost)
         return Advice.PRUNE if is_worse else Advice.GO_ON
-
-    def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """Its scores stay: later trials are compared with them."""
-
-    def released(self, n_under_way: int) -> Released:
-        """No trial ever waits."""
-        return Released()
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
         return {"kind": "median", **picked(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
-
-
-def _median(ascending: Sequence[float]) -> float:
-    middle = len(ascending) // 2
-    return ascending[middle] if len(ascending) % 2 else (ascending[middle - 1] + ascending[middle]) / 2
 
 
 PRUNERS = Registry(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,22 +124,25 @@ class Rows:
         self.column.append(column[there].astype(np.int64))
         self.value.append(value[there])
 
-    def model_of(
+    def model(
         self,
-        columns: Columns,
         *,
+        objective: NDArray[np.float64],
+        column_upper: NDArray[np.float64],
+        is_integer: NDArray[np.bool_],
+        column_names: list[str],
         objective_constant: float = 0.0,
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close both collections; every column's lower bound is 0."""
+        """Close the collection, with columns given as arrays; every column's lower bound is 0."""
         return LinearModel(
-            objective=np.concatenate(columns.objective),
+            objective=objective,
             objective_constant=objective_constant,
-            column_lower=np.zeros(len(columns.names)),
-            column_upper=np.concatenate(columns.upper),
-            is_integer=np.concatenate(columns.integer),
-            column_names=tuple(columns.names),
+            column_lower=np.zeros_like(objective),
+            column_upper=column_upper,
+            is_integer=is_integer,
+            column_names=tuple(column_names),
             row_lower=np.concatenate(self.lower),
             row_upper=np.concatenate(self.upper),
             row_names=tuple(self.names),
@@ -147,6 +151,16 @@ class Rows:
             entry_value=np.concatenate(self.value),
             sets=sets,
             start=start,
+        )
+
+    def model_of(self, columns: Columns, **more: Any) -> LinearModel:
+        """Close both collections; ``more`` as in ``model``: ``objective_constant``, ``sets``, ``start``."""
+        return self.model(
+            objective=np.concatenate(columns.objective),
+            column_upper=np.concatenate(columns.upper),
+            is_integer=np.concatenate(columns.integer),
+            column_names=columns.names,
+            **more,
         )
 
 
