@@ -85,21 +85,19 @@ class DaskExecutor:
         place = uuid.uuid5(uuid.NAMESPACE_URL, str(self._folder)).hex[:12]
         key_of = {f"bfreplay-{key}-{place}": key for key in tasks}
         self._futures = [self._client.submit(work, tasks[key], key=name) for name, key in key_of.items()]
-        killed = self._distributed.KilledWorker
         for future in self._distributed.as_completed(self._futures, loop=self._client.loop):
             key = key_of[future.key]
-            if future.status == "finished":
-                yield Done(key, future.result())
-                continue
             if future.status == "cancelled":
                 raise BfreplayError(
                     f"the Dask scheduler at {self._address} is gone, or has dropped the runs\n"
                     "  fix:      start it again, then give the same command: what is finished stays"
                 )
-            error = future.exception()
-            if not isinstance(error, killed):
-                raise error
-            yield Done(key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask")
+            try:
+                # waits for an answer that was lost with its worker after the scheduler had told of it: it is made again
+                done = Done(key, future.result())
+            except self._distributed.KilledWorker as error:
+                done = Done(key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask")
+            yield done
 
     def close(self) -> None:
         """Take back what has not begun; a worker that is at a run ends it first, and its result stays."""

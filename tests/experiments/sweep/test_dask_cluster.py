@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -110,6 +111,31 @@ def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(fi
     assert n_begun(files) == {**ALL_ONCE, "20": 2}  # the run that was at work was waited for, not done twice
     assert [*(files / "out" / "runs").glob(".*")] == []
     assert table_of(files, "out") == unbroken
+
+
+def test_an_answer_that_was_lost_with_its_worker_is_waited_for():
+    class Lost:
+        """Told of as finished; its worker died before anybody asked, so it is made again."""
+
+        status = "pending"
+
+        def __init__(self, key):
+            self.key = key
+
+        def result(self):
+            return "made again"
+
+        def exception(self):
+            return None
+
+    executor = object.__new__(DaskExecutor)
+    executor._folder, executor._address = Path("sweep"), "tcp://nobody"
+    executor._client = SimpleNamespace(submit=lambda work, task, key: Lost(key), loop=None)
+    executor._distributed = SimpleNamespace(
+        KilledWorker=type("KilledWorker", (Exception,), {}), as_completed=lambda futures, loop: futures
+    )
+    (done,) = executor.each(str, {"20": "task"})
+    assert (done.key, done.answer, done.died) == ("20", "made again", "")
 
 
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
