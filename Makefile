@@ -14,7 +14,7 @@ LOWEST := .venv-lowest
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 # no golden replays, no searches, no sweeps, no browser, no documentation
-FAST   := answers policies replay result_folders scalability workload datasets milp/backends milp/files \
+FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
 .PHONY: demo help test test-lowest replay-lowest docs lint unsafe-cbc clean

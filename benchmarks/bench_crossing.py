@@ -14,10 +14,11 @@ from real_logs import published_jobs
 
 from bfreplay import load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.gavel.trace import read_trace
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.systems.gavel.trace import read_trace
 
 T_FWD_S = 120.0
 GANG = 8

@@ -18,12 +18,13 @@ from pathlib import Path
 from measure import SHARED, heading, table_head, table_row
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.gavel.generated import generated_jobs
-from bfreplay.datasets.gavel.throughputs import ThroughputTable, read_throughputs
-from bfreplay.datasets.gavel.trace import read_trace
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs
+from bfreplay.systems.gavel.trace import read_trace
 from bfreplay.workload import JobSet
 
 DATA, GOLDEN = SHARED / "data" / "gavel", SHARED / "golden" / "gavel"

@@ -15,12 +15,13 @@ from bench_gavel_published import SIMULATED, simulation_table
 from measure import heading, spread, table_head, table_row
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.gavel.generated import generated_jobs
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import POLICIES, policy_of
-from bfreplay.policies.gavel.gavel_options import GavelOptions
-from bfreplay.policies.gavel.shares.share_problem import ShareProblem
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 
 TYPES = ("k80", "p100", "v100")
 SIZES = (100, 500, 2000)

@@ -15,7 +15,8 @@ from bfreplay import load_events, load_jobs
 from bfreplay.datasets import NodeEvents
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 

@@ -10,7 +10,8 @@ from measure import SUMMIT, heading, table_head, table_row
 
 from bfreplay import JobSet, NodeEvents, RunResult, load_events, load_jobs
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 
 T_FWD_S = 120.0
 PARALLEL = 10

@@ -23,7 +23,8 @@ from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.pairing import refused
 from bfreplay.milp.solver import Solver
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 
 T_FWD_S = 120.0

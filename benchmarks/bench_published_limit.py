@@ -13,7 +13,8 @@ from bfreplay import load_events, load_jobs
 from bfreplay.milp import AllocationProblem, ExactSolver, Solution
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 
 T_FWD_S = 120.0
 JOB_SETS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from measure import SUMMIT, heading, spread, table_head, table_row, whole_process
 
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 
 JOBS = [
     "--jobs",

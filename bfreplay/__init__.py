@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from bfreplay.policies.learning import LearningPolicy
     from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
     from bfreplay.policies.objectives.catalogue import objective_of
-    from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+    from bfreplay.replay import ReplaySettings, Semantics
     from bfreplay.report.page.document import write_report
+    from bfreplay.runs import RunResult, replay_log
     from bfreplay.scalability import TabulatedCurve, fit_all
     from bfreplay.versions import show_versions
     from bfreplay.workload import ElasticJob, JobSet
@@ -110,7 +111,7 @@ _MODULE_OF = {
     "ReadOptions": "bfreplay.datasets.scheduler_logs.reader",
     "ReplaySettings": "bfreplay.replay",
     "RunOptions": "bfreplay.experiments.run_options",
-    "RunResult": "bfreplay.replay",
+    "RunResult": "bfreplay.runs",
     "Semantics": "bfreplay.replay",
     "Solution": "bfreplay.milp",
     "Solver": "bfreplay.milp",
@@ -124,7 +125,7 @@ _MODULE_OF = {
     "load_jobs": "bfreplay.datasets",
     "objective_of": "bfreplay.policies.objectives.catalogue",
     "regret": "bfreplay.experiments.regret",
-    "replay_log": "bfreplay.replay",
+    "replay_log": "bfreplay.runs",
     "sample_events_path": "bfreplay.datasets.bundled",
     "sample_jobs_path": "bfreplay.datasets.bundled",
     "show_versions": "bfreplay.versions",

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -17,7 +17,43 @@ from bfreplay.errors import BfreplayError, InputError
 
 _HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
 _HOUSE = Path(__file__).parent
+_SYSTEMS = ("bfreplay.systems.gavel",)
 _Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSystem:
+    """What a published system adds, as names and ``"module:thing"`` behind them; ``systems/NAME/__init__.py`` says it.
+
+    Parameters
+    ----------
+    name
+        What its policies (``NAME.policy``) and its generated workload (``NAME(n=1000)``) begin with.
+    policies
+        Policies by their names without the system's.
+    is_trace, read_trace
+        Functions of a file: whether it is a trace of jobs in the system's format; and, with the file of throughputs or
+        ``None``, the ``JobSet``.
+    generated_jobs
+        Function of the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
+    """
+
+    name: str
+    policies: Mapping[str, str]
+    is_trace: str
+    read_trace: str
+    generated_jobs: str
+
+
+def published_systems() -> list[PublishedSystem]:
+    """What each room of ``bfreplay.systems`` adds. A new system is a folder there, and a line here."""
+    return [importlib.import_module(module).SYSTEM for module in _SYSTEMS]
+
+
+def built_in(location: str) -> Any:
+    """What is behind ``"module:thing"`` of bfreplay itself, imported."""
+    module, thing = location.split(":")
+    return getattr(importlib.import_module(module), thing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cache
 
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import RunResult, replay_log
-from bfreplay.replay.run_record import RunRecord, Session
 from bfreplay.result_folders.records import RUN, typed
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.run_record import RunRecord, Session
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

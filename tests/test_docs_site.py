@@ -17,9 +17,9 @@ from filelock import FileLock
 
 import bfreplay
 from bfreplay.cli import main
-from bfreplay.replay.metrics import COLUMNS
 from bfreplay.replay.pool_tables import HOLES, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS
+from bfreplay.runs.metrics import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -10,7 +10,6 @@ import pytest
 
 from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.datasets import load_jobs
-from bfreplay.datasets.gavel.throughputs import read_throughputs
 from bfreplay.datasets.log_files.event_tables import LogHeader
 from bfreplay.documents import (
     DEEPEST,
@@ -25,6 +24,7 @@ from bfreplay.documents import (
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.spec import read_spec
 from bfreplay.milp.files.decision_json import read_decision
+from bfreplay.systems.gavel.throughputs import read_throughputs
 from tests.refusals import refusal_of
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -156,7 +156,7 @@ def test_packed_throughputs_that_unpack_to_far_more_take_no_memory(tmp_path):
     with gzip.open(path, "wb", compresslevel=1) as stream:
         for _ in range(600):
             stream.write(b" " * (1 << 20))
-    found = refusal_of("bfreplay.datasets.gavel.throughputs:read_throughputs", path)
+    found = refusal_of("bfreplay.systems.gavel.throughputs:read_throughputs", path)
     assert (found.problem, found.expected) == ("the throughput file is too large", "at most 67,108,864 bytes, unpacked")
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, unknown_name
+from bfreplay.registry import Registry, built_in, published_systems, unknown_name
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a drive is followed by a slash
 
 _GENERATOR = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?P<call>\([^()]*\)?)?\s*")
 
-JOB_GENERATORS: Mapping[str, str] = {"gavel": "bfreplay.datasets.gavel.made_up:jobs_named"}
+JOB_GENERATORS: Mapping[str, str] = {system.name: system.generated_jobs for system in published_systems()}
 """Name of a generated job set -> ``"module:function"`` that makes it of its text, ``gavel(n=1000)``, and the curves."""
 
 JOB_SOURCES = Registry(
@@ -39,7 +38,7 @@ def load_workload(
     jobs
         A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table),
         ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
-        ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.datasets.gavel.made_up``).
+        ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.systems.gavel.made_up_throughputs``).
     curves
         Named curves for a file of jobs or a campaign; measured throughputs for a trace or workload of Gavel,
         ``sample`` for made-up ones.
@@ -129,8 +128,7 @@ def _generator_of(jobs: str | PathLike[str]) -> str | None:
 def _generated(name: str, text: str, curves: Path | None) -> JobSet:
     if name not in JOB_GENERATORS:
         raise unknown_name("generated job set", name, list(JOB_GENERATORS), "a file of jobs")
-    module, function = JOB_GENERATORS[name].split(":")
-    jobs: JobSet = getattr(import_module(module), function)(text, curves)
+    jobs: JobSet = built_in(JOB_GENERATORS[name])(text, curves)
     return jobs
 
 

@@ -15,7 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
 if TYPE_CHECKING:
-    from bfreplay.replay import RunResult
+    from bfreplay.runs import RunResult
 
 
 @click.command()
@@ -63,8 +63,8 @@ def explain(
         if given is not None and at is None:
             option = "--" + option_name(name.removesuffix("_s"))
             raise click.UsageError(f"{option} poses one decision: give --job and --at as well.")
-    from bfreplay.replay import RunResult
-    from bfreplay.replay.run_warnings import warning_lines
+    from bfreplay.runs import RunResult
+    from bfreplay.runs.run_warnings import warning_lines
 
     if picture is not None:
         check_picture_option(picture, force)  # better said before the run is read than after
@@ -104,12 +104,11 @@ class _Inputs:
 
 
 def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
-    from bfreplay.answers.campaign import campaign_answer
-    from bfreplay.answers.jobs import job_answers, records
-    from bfreplay.answers.models import model_answers
-    from bfreplay.answers.run_text import render_run
-    from bfreplay.replay.recorded import recorded_jobs
-    from bfreplay.replay.run_inputs import MissingInputsError
+    from bfreplay.runs.explain.campaign import campaign_answer
+    from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
+    from bfreplay.runs.explain.run_text import render_run
+    from bfreplay.runs.saved_decisions import recorded_jobs
+    from bfreplay.runs.saved_inputs import MissingInputsError
 
     known = None
     if as_json:
@@ -129,11 +128,11 @@ def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, 
 def _of_job(
     run: RunResult, job: str, inputs: _Inputs, most: int, picture: Path | None, force: bool, as_json: bool
 ) -> str:
-    from bfreplay.answers.jobs import job_answers, records
-    from bfreplay.answers.saved import refuse_unknown_job
-    from bfreplay.answers.story import job_story, job_story_from_tables
-    from bfreplay.answers.story_text import render_job
-    from bfreplay.replay.run_inputs import MissingInputsError
+    from bfreplay.runs.explain.job_story import job_story, job_story_from_tables
+    from bfreplay.runs.explain.job_story_text import render_job
+    from bfreplay.runs.explain.jobs_of_run import job_answers, records
+    from bfreplay.runs.explain.saved_tables import refuse_unknown_job
+    from bfreplay.runs.saved_inputs import MissingInputsError
 
     refuse_unknown_job(run, job)
     try:
@@ -151,8 +150,8 @@ def _of_job(
 
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
-    from bfreplay.answers.decision import explain_decision
-    from bfreplay.answers.decision_answer import render_decision
+    from bfreplay.runs.explain.decision import explain_decision
+    from bfreplay.runs.explain.decision_answer import render_decision
 
     time_us = time_in_window(at, run.record.config.window_start_us, "--at")
     answer = inputs.repeated(explain_decision, job, time_us, **posed)
@@ -164,20 +163,20 @@ def _json(run: RunResult, document: dict[str, Any]) -> str:
 
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
-    from bfreplay.answers.nodes_over_time import nodes_over_time_by_model
     from bfreplay.report.figures_campaign import draw_campaign, title_of
     from bfreplay.report.picture_file import save_picture
     from bfreplay.report.time_part import Part
+    from bfreplay.runs.explain.nodes_over_time import nodes_over_time_by_model
 
     by_model, span = nodes_over_time_by_model(run), Part.of_record(run.record)
     save_picture(draw_campaign(campaign, by_model, span, title_of(run.record)), file, overwrite=force)
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
-    from bfreplay.answers.nodes_over_time import nodes_over_time
     from bfreplay.report.figures_campaign import draw_job, title_of
     from bfreplay.report.picture_file import save_picture
     from bfreplay.report.time_part import Part
+    from bfreplay.runs.explain.nodes_over_time import nodes_over_time
 
     nodes, span = nodes_over_time(run, job), Part.of_record(run.record)
     save_picture(draw_job(nodes, steps, span, title_of(run.record, job)), file, overwrite=force)

@@ -50,9 +50,9 @@ def export_decision(
     if bool(decisions) == (at is not None):
         raise click.UsageError("Give either --decision N (it may be given several times) or --at TIME.")
     from bfreplay.milp.formulations import FORMULATIONS
-    from bfreplay.replay import RunResult
-    from bfreplay.replay.exported import check_export, export_decisions
-    from bfreplay.replay.recorded import decision_at, recorded_decisions
+    from bfreplay.runs import RunResult
+    from bfreplay.runs.decision_files import check_export, export_decisions
+    from bfreplay.runs.saved_decisions import decision_at, recorded_decisions
 
     saved = RunResult.load(run)
     config = saved.record.config

@@ -221,7 +221,8 @@ def make_throughputs(out: Path, force: bool) -> None:
     Example:
       bfreplay jobs make throughputs -o throughputs.json
     """
-    from bfreplay.datasets.gavel import sample_throughputs, write_throughputs
+    from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
+    from bfreplay.systems.gavel.throughputs import write_throughputs
 
     _check_output(out, force, ".json")
     table = sample_throughputs()

@@ -13,8 +13,8 @@ from bfreplay.commands.inputs import time_in_window
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
-    from bfreplay.replay import RunResult
     from bfreplay.report.run_figures.figure import RunFigure
+    from bfreplay.runs import RunResult
 
 D = TypeVar("D")
 _ALL = "all"
@@ -102,7 +102,7 @@ def plot(
 
 def _read(folder: Path) -> RunResult:
     """A run that is whole, so that figures need not doubt what they read."""
-    from bfreplay.replay import RunResult
+    from bfreplay.runs import RunResult
 
     run = RunResult.load(folder)
     run.check()

@@ -32,7 +32,7 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
     ``policy`` is one that has loops of its own; it is closed.
     """
-    from bfreplay.replay.run import warm_up
+    from bfreplay.runs.run_replay import warm_up
 
     if quiet:
         warm_up(policy)

@@ -63,9 +63,9 @@ def replay(
                       --policy gavel.max_min_fairness_perf --round 360 --fairness --out run
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace --curves throughputs.json --policy gavel.fifo_perf
     """
-    from bfreplay.replay.summary_text import render
     from bfreplay.result_folders.records import RUN
     from bfreplay.result_folders.writing import check_target
+    from bfreplay.runs.summary_text import render
 
     asked = RunOptions(**options)
     if not quiet:

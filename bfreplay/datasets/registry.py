@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
+from bfreplay.registry import built_in
 
 EVENT_READERS: Mapping[str, str] = {
     ".parquet": "bfreplay.datasets.log_files.parquet_events:read_parquet",
@@ -70,8 +70,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             if looks is None
             else f"its content looks like {looks}: rename it",
         )
-    module, function = readers[ending].split(":")
-    reader: Callable[..., Any] = getattr(import_module(module), function)
+    reader: Callable[..., Any] = built_in(readers[ending])
     return reader
 
 

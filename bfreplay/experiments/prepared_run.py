@@ -21,8 +21,9 @@ from bfreplay.milp.catalogue import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000

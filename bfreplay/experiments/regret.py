@@ -11,11 +11,12 @@ from typing import Any
 from bfreplay.bounds import Effort, UpperBound, upper_bound
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.replay import ReplaySettings, RunResult
-from bfreplay.replay.run import jobs_in_window
-from bfreplay.replay.run_inputs import inputs_of
-from bfreplay.replay.run_warnings import distinct_warnings, warning_lines
-from bfreplay.replay.summary_text import policy_words
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult
+from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
+from bfreplay.runs.saved_inputs import inputs_of
+from bfreplay.runs.summary_text import policy_words
 from bfreplay.workload import Ending, JobSet
 
 RegretProgress = Callable[[int, int, int, int], None]

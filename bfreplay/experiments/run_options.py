@@ -18,8 +18,8 @@ from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
-    from bfreplay.replay import RunResult
     from bfreplay.replay.engine import ProgressCallback
+    from bfreplay.runs import RunResult
 
 __all__ = ["AUTO", "FILE_OPTIONS", "OPTIONS", "OPTION_NAMES", "RunOptions", "option_name"]
 

@@ -11,35 +11,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.spec import TermSpec, parameters_of, parsed, settings_of
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
-from bfreplay.registry import Registry, made
-
-_GAVEL = (
-    "max_min_fairness",
-    "max_min_fairness_perf",
-    "max_min_fairness_packed",
-    "max_min_fairness_water_filling",
-    "max_min_fairness_water_filling_perf",
-    "max_min_fairness_water_filling_packed",
-    "hierarchical_perf",
-    "finish_time_fairness",
-    "finish_time_fairness_perf",
-    "finish_time_fairness_packed",
-    "min_total_duration",
-    "min_total_duration_perf",
-    "min_total_duration_packed",
-    "max_sum_throughput_perf",
-    "max_sum_throughput_normalized_by_cost_perf",
-    "max_sum_throughput_normalized_by_cost_perf_SLOs",
-    "max_sum_throughput_normalized_by_cost_packed_SLOs",
-    "isolated",
-    "proportional",
-    "fifo",
-    "fifo_perf",
-    "fifo_packed",
-    "gandiva",
-    "allox",
-    "max_min_fairness_strategy_proof_perf",
-)
+from bfreplay.registry import Registry, made, published_systems
 
 POLICIES = Registry(
     kind="policy",
@@ -50,7 +22,7 @@ POLICIES = Registry(
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
         "foresight": "bfreplay.policies.look_ahead.policies:ForesightPolicy",
         "look-ahead": "bfreplay.policies.look_ahead.policies:LookAheadPolicy",
-        **{f"gavel.{name}": f"bfreplay.policies.gavel.named:{name}" for name in _GAVEL},
+        **{f"{system.name}.{name}": place for system in published_systems() for name, place in system.policies.items()},
     },
 )
 

@@ -11,12 +11,21 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution
 from bfreplay.policies import Decision, Trigger
-from bfreplay.replay.run_record import SlowestDecision
 from bfreplay.replay.tables import RowTable
+from bfreplay.result_folders.records import Amount, Count, Part, TimeUs
 
 _TRIGGER_WORDS = [
     "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(16)
 ]
+
+
+class SlowestDecision(Part, frozen=True, kw_only=True):
+    """The decision that took longest, and on what it was made."""
+
+    decide_s: Amount
+    time_us: TimeUs
+    n_idle: Count
+    n_jobs: Count
 
 
 class Happened(NamedTuple):

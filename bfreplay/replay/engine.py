@@ -22,7 +22,7 @@ from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import idle_and_held_us, write_holes
-from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource
 
@@ -46,7 +46,7 @@ class Engine:
         jobs: JobSet | JobSource,
         policy: Policy,
         settings: ReplaySettings,
-        recorder: Recorder,
+        recorder: RunTables,
         progress: ProgressCallback | None = None,
     ) -> None:
         self.events = events

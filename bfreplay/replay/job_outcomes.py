@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bfreplay.replay.active import NEVER_US
-from bfreplay.replay.run_record import JobTimes, Scores, Times
 from bfreplay.replay.tables import RowTable
+from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, TimeUs
 from bfreplay.workload import ElasticJob, Ending
 
 ENDED = ("finished", *(ending.value for ending in Ending))
@@ -20,6 +20,39 @@ STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 """Of jobs at the end of the window."""
 
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
+
+
+class Times(Part, frozen=True, kw_only=True):
+    """Seconds from submission to an event, of the ``n_jobs`` that got there."""
+
+    n_jobs: Count
+    median_s: Amount | None
+    p95_s: Amount | None
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Times:
+        """Median and 95 % quantile, by linear interpolation; ``None`` of nothing."""
+        median, late = (float(np.percentile(seconds, share)) if seconds else None for share in (50, 95))
+        return cls(n_jobs=len(seconds), median_s=median, p95_s=late)
+
+
+class JobTimes(Part, frozen=True, kw_only=True):
+    """How long jobs waited and took."""
+
+    submit_to_start: Times
+    submit_to_finish: Times
+
+
+class Scores(Part, frozen=True, kw_only=True):
+    """Reports of jobs to their source, the best score of all, and the best last score of a finished job."""
+
+    n_reports: Count
+    best_score: float | None
+    best_job: str | None
+    best_params: JsonObject | None
+    best_time_us: TimeUs | None
+    best_finished_score: float | None
+    best_finished_job: str | None
 
 
 class JobOutcomes:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.replay.run_record import RunRecord
 from bfreplay.report.axes import dress, new_figure, plain_tick
 from bfreplay.report.look import OKABE_ITO
 from bfreplay.report.time_part import Part, draw_time_axis
+from bfreplay.runs.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bfreplay.answers.campaign import CampaignAnswer
-    from bfreplay.answers.nodes_over_time import NodesOverTime
-    from bfreplay.answers.story import Step
+    from bfreplay.runs.explain.campaign import CampaignAnswer
+    from bfreplay.runs.explain.job_story import Step
+    from bfreplay.runs.explain.nodes_over_time import NodesOverTime
 
 _BLUE, _RED = OKABE_ITO[:2]
 _PALE_BLUE = "#9CC9E8"

@@ -8,15 +8,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.replay.metrics import key_figures
-from bfreplay.replay.scheduling import is_about_scheduling
 from bfreplay.report.run_figures.figure import FIGURES, figure_named
 from bfreplay.report.tables import written
+from bfreplay.runs.metrics import key_figures
+from bfreplay.runs.scheduling_metrics import is_about_scheduling
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _DPI = 100
 _TOLD = (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from bfreplay.datasets.times import EPOCH
-from bfreplay.replay.metrics import Kind
+from bfreplay.runs.metrics import Kind
 from bfreplay.wording import amount, count, duration
 
 if TYPE_CHECKING:
-    from bfreplay.replay.metrics import KeyFigure
+    from bfreplay.runs.metrics import KeyFigure
 
 MISSING = "–"
 

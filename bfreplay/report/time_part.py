@@ -16,7 +16,7 @@ from bfreplay.report.axes import DAY_US, calendar_axis, elapsed_axis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bfreplay.replay.run_record import RunRecord
+    from bfreplay.runs.run_record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,8 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
     from bfreplay.datasets import load_events, load_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
     from bfreplay.policies import BFTrainerPolicy
-    from bfreplay.replay import ReplaySettings, replay_log
+    from bfreplay.replay import ReplaySettings
+    from bfreplay.runs import replay_log
 
     log = load_events(sample_events_path())
     day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)

@@ -16,7 +16,8 @@ import pytest
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 

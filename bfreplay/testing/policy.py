@@ -14,8 +14,9 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
+from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.workload import Colocation, ElasticJob, JobSet

@@ -16,7 +16,8 @@ from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.bounds.prices import most_while_paying
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

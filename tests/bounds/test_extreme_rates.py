@@ -9,7 +9,8 @@ import pytest
 
 from bfreplay.bounds import Effort, upper_bound
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

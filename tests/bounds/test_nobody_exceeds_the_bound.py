@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from bfreplay.bounds import Effort, Kind, reason_without_bound, upper_bound
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
-from bfreplay.replay.run import jobs_in_window
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import replay_log
+from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, job_sets, log, logs
 

@@ -12,8 +12,9 @@ from bfreplay.datasets.log.events import with_node_types
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import regret
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Policy, Round, Trigger
-from bfreplay.replay import ReplaySettings, replay_log
-from bfreplay.replay.summary_text import render
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
+from bfreplay.runs.summary_text import render
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, JobSet
 from tests.replay.placed import Scripted, Step, typed_job, typed_log

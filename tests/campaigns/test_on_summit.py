@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 
 ROOT = Path(__file__).resolve().parents[2]
 SHUFFLENET = "0:0 1:2831 2:5259 4:9988 8:20379.2 16:38895.3 32:74125.1 64:145081.5"

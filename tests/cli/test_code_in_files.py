@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import bfreplay
 from bfreplay.cli import main
 from bfreplay.errors import InputError
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 
 WINDOW = ("--window", "2024-07-01T06:00", "2024-07-01T07:00")
 REPOSITORY = Path(bfreplay.__file__).resolve().parents[1]

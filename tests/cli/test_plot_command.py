@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import replay_log
 from bfreplay.report.run_figures.figure import FIGURES, figure_named
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

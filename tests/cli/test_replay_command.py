@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bfreplay.cli import main
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 
 EVENTS = """time,node,idle
 2024-05-01T00:00:00,n1,true

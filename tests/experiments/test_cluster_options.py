@@ -10,7 +10,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import parsed_prices
 from bfreplay.experiments.prepared_run import files_of
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 from tests.experiments.small_cluster import CLUSTER, options, write_files
 
 EVENTS = """time,node,idle

@@ -14,8 +14,9 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import Regret, regret, render
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
-from bfreplay.replay.run_inputs import MissingInputsError
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.saved_inputs import MissingInputsError
 from bfreplay.workload import Orders
 from tests.replay.test_job_sources import Scripted, reporting
 from tests.replay.tiny import job, log

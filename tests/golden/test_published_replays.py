@@ -11,7 +11,8 @@ from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
 from tests.golden.published_replays import RUNS, PublishedReplay, RecordedPolicy
 
 _COLUMNS = {

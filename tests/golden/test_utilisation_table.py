@@ -6,7 +6,8 @@ import pytest
 
 from bfreplay.datasets import load_events, read_published_jobs
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import replay_log
 
 T_FWD_S = (10, 30, 60, 120, 300, 600)
 JOB_FILES = {"shufflenet": "hps-shufflenet-{}-1000J.pkl", "imagenet": "ImageNet-imgps-{}-1001J.pkl"}

@@ -18,7 +18,7 @@ from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.verify import objective_of, violation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import replay_log
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.milp import faulty_backends, faulty_formulations
 from tests.milp.small_problems import problem_of_two

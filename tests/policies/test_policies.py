@@ -12,7 +12,7 @@ from bfreplay.policies.bftrainer import problem_of
 from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_of
 from bfreplay.policies.look_ahead import LookAheadPolicy
 from bfreplay.policies.objectives.catalogue import objective_of
-from bfreplay.replay import replay_log
+from bfreplay.runs import replay_log
 from tests.policies.small_states import state_of
 from tests.replay.tiny import job, log
 

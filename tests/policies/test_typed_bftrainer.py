@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.datasets.gavel.generated import generated_jobs
-from bfreplay.datasets.gavel.throughputs import read_throughputs
 from bfreplay.errors import InputError
 from bfreplay.milp import solver_of
 from bfreplay.milp.exact import ExactSolver
@@ -21,7 +19,10 @@ from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedSolution
 from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, PolicyState
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.typed import placed, typed_problem
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.throughputs import read_throughputs
 from tests.policies.small_states import state_of
 from tests.replay.placed import intervals, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, logs

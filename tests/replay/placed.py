@@ -10,7 +10,8 @@ import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 from tests.replay.tiny import SECOND, log

@@ -12,7 +12,8 @@ from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, wri
 from bfreplay.milp.catalogue import solver_of
 from bfreplay.policies import Decision, Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.second_engine import Job, Log, Rules, check, check_tables

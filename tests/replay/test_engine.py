@@ -16,8 +16,9 @@ from bfreplay.policies import (
     PolicyState,
     Trigger,
 )
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
-from bfreplay.replay.summary_text import render
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import replay_log
+from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting

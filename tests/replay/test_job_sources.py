@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
-from bfreplay.replay.summary_text import render
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.summary_text import render
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 from tests.replay.tiny import SECOND, job, log, logs
 

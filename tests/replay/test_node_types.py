@@ -7,7 +7,8 @@ import pytest
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import EqualSharePolicy, Trigger
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.placed import Scripted, Step, intervals, node_seconds, of_job, run, typed_job, typed_log

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import NodeState
 from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
 from bfreplay.replay.active import charged_us
+from bfreplay.runs import replay_log
 from bfreplay.workload import Colocation, JobSet
 from tests.replay.placed import typed_job, typed_log
 from tests.replay.tiny import SECOND

@@ -16,7 +16,7 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.holes import SPECTRUM_OVER_US
 from bfreplay.errors import InputError, LedgerError
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.pool_tables import (
     CARRIED_US,
@@ -28,8 +28,9 @@ from bfreplay.replay.pool_tables import (
     no_holes,
     write_holes,
 )
-from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.tables import CHUNK_ROWS, MemorySink, ParquetSink, RowTable
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
 from tests.replay.test_job_sources import Scripted, reporting
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
@@ -168,14 +169,14 @@ def test_a_replay_that_keeps_no_tables_keeps_none_of_these():
         log(1, [], 9, [0]), JobSet([job()]), with_tables=False, with_efficiency=False, with_bound=False
     )  # fmt: skip
     assert run.tables == {}
-    recorder = Recorder.nowhere()
+    recorder = RunTables.nowhere()
     assert (recorder.pool, recorder.holes) == (None, None)
 
 
 @pytest.mark.parametrize("what", ["idle_us", "held_us"])
 def test_the_books_do_not_close_when_a_microsecond_of_the_holes_is_missing(monkeypatch, what: str):
     engine = Engine(
-        log(1, [(5, 0, False)], 9, [0]), JobSet([job()]), BFTrainerPolicy(), ReplaySettings(), Recorder.nowhere()
+        log(1, [(5, 0, False)], 9, [0]), JobSet([job()]), BFTrainerPolicy(), ReplaySettings(), RunTables.nowhere()
     )
     engine.pool._bins[what][0] -= 1
     with pytest.raises(LedgerError, match=f"{what[:4]} node time of the holes"):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job_sets, logs
 

@@ -9,7 +9,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.job_outcomes import JobOutcomes
-from bfreplay.replay.recorder import Recorder
+from bfreplay.replay.run_tables import RunTables
 from bfreplay.workload import Ending
 from tests.replay.placed import Scripted, Step, node_seconds, of_job, run, typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
@@ -103,7 +103,7 @@ def test_until_done_keeps_an_untyped_log_as_short():
 
 
 def test_a_measured_job_that_its_source_takes_back_counts_as_done():
-    outcomes = JobOutcomes([typed_job("a"), typed_job("b")], Recorder.nowhere().jobs, measured=(0, 2))
+    outcomes = JobOutcomes([typed_job("a"), typed_job("b")], RunTables.nowhere().jobs, measured=(0, 2))
     outcomes.never_admitted(1, 5 * SECOND, Ending.STOPPED)
     assert outcomes.n_measured_left == 1
     outcomes.never_admitted(0, 5 * SECOND)  # still waits when the window ends

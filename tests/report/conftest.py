@@ -11,13 +11,14 @@ from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
-from bfreplay.policies.gavel.gavel_options import GavelOptions
-from bfreplay.policies.gavel.named import gavel_policy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.workload import Colocation, JobSet, JobSource
-from tests.answers.little_source import Scripted
 from tests.replay.placed import typed_job, typed_log
 from tests.replay.tiny import SECOND, job, log
+from tests.runs.explain.little_source import Scripted
 
 SAMPLE_DAYS = 1
 MANY = 5_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.replay.metrics import KeyFigure
 from bfreplay.report.tables import counted, exact
+from bfreplay.runs.metrics import KeyFigure
 
 
 @pytest.mark.parametrize(

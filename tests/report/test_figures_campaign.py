@@ -10,12 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay.answers.campaign import campaign_answer
-from bfreplay.answers.jobs import job_answers
-from bfreplay.answers.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
-from bfreplay.answers.story import job_story_from_tables
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import replay_log
 from bfreplay.report.figures_campaign import (
     best_steps,
     busy_span,
@@ -28,10 +23,15 @@ from bfreplay.report.figures_campaign import (
 )
 from bfreplay.report.picture_file import save_picture
 from bfreplay.report.time_part import Part
+from bfreplay.runs import replay_log
+from bfreplay.runs.explain.campaign import campaign_answer
+from bfreplay.runs.explain.job_story import job_story_from_tables
+from bfreplay.runs.explain.jobs_of_run import job_answers
+from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
+from tests.runs.explain.little_source import LittleHalving
 
 SPAN = Part(0, 60 * SECOND)
 DAY_S = 86_400
@@ -176,8 +176,8 @@ from pathlib import Path
 from bfreplay.report.figures_campaign import draw_job
 from bfreplay.report.time_part import Part
 from bfreplay.report.picture_file import save_picture
-from bfreplay.answers.nodes_over_time import NodesOverTime
-from bfreplay.answers.story import Step
+from bfreplay.runs.explain.nodes_over_time import NodesOverTime
+from bfreplay.runs.explain.job_story import Step
 assert "matplotlib" not in sys.modules
 import numpy as np
 nodes = NodesOverTime(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))

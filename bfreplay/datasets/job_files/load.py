@@ -18,6 +18,7 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDA
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
+from bfreplay.registry import built_in, published_systems
 from bfreplay.workload import ElasticJob, JobSet
 
 
@@ -30,7 +31,7 @@ def load_jobs(
     ----------
     path
         ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; or a trace
-        of Gavel, ``.trace`` (see ``bfreplay.datasets.gavel.read_trace``).
+        of Gavel, ``.trace`` (see ``bfreplay.systems.gavel.trace``).
 
         Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
         the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
@@ -62,8 +63,11 @@ def load_jobs(
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
-    if _is_gavels(file):
-        return _gavels_jobs(file, curves_file)
+    if ending_of(file, JOB_TABLE_READERS) is None and not _is_published(file):
+        for system in published_systems():
+            if built_in(system.is_trace)(file):
+                jobs: JobSet = built_in(system.read_trace)(file, curves_file)
+                return jobs
     if curves_file is not None:
         if is_bundled(curves_file):
             raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
@@ -99,10 +103,10 @@ def load_jobs(
             )
         known[name] = curve
     rows = JobRows(table, known, shelf)
-    jobs = rows.jobs()
+    of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with placed(file, None):
-        return JobSet(jobs, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
+        return JobSet(of_table, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
 
 
 def _is_published(file: Path) -> bool:
@@ -126,28 +130,6 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
             expected="the table of Ns, Ps, Os as .pkl",
             fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
         )
-
-
-def _is_gavels(file: Path) -> bool:
-    if ending_of(file, JOB_TABLE_READERS) is not None or _is_published(file):
-        return False
-    from bfreplay.datasets.gavel.trace import is_trace
-
-    return is_trace(file)
-
-
-def _gavels_jobs(file: Path, throughputs: Path | None) -> JobSet:
-    if throughputs is None:
-        raise InputError(
-            "a trace of Gavel needs a second file, the measured throughputs",
-            file=file,
-            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
-        )
-    from bfreplay.datasets.gavel.made_up import throughputs_of
-    from bfreplay.datasets.gavel.trace import read_trace
-
-    return read_trace(file, throughputs_of(throughputs))
 
 
 def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:

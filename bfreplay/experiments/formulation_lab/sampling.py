@@ -15,9 +15,10 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.replay import ReplaySettings, replay_log
-from bfreplay.replay.run_record import RunRecord
+from bfreplay.replay import ReplaySettings
 from bfreplay.result_folders.lab import Stratum
+from bfreplay.runs import replay_log
+from bfreplay.runs.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
 
 CLASSES = 4

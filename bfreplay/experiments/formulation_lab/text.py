@@ -5,8 +5,8 @@ from __future__ import annotations
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
-from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.result_folders.lab import LabRecord, LabResult
+from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned, count, duration
 
 _OUTCOMES = (

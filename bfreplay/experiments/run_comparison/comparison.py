@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from bfreplay import checks
-from bfreplay.answers.comparison_words import TOTALS
 from bfreplay.experiments.run_comparison.answer import answer_of
 from bfreplay.experiments.run_comparison.hours import (
     MEASURES,
@@ -44,9 +43,6 @@ from bfreplay.experiments.run_comparison.jobs import (
     run_jobs,
 )
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
-from bfreplay.replay.metrics import BY_COLUMN
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.run_warnings import distinct_warnings
 from bfreplay.result_folders.comparison import (
     Causes,
     ComparedRun,
@@ -63,6 +59,10 @@ from bfreplay.result_folders.comparison import (
 )
 from bfreplay.result_folders.records import COMPARISON, JsonObject
 from bfreplay.result_folders.writing import new_folder, write_result
+from bfreplay.runs.comparison_words import TOTALS
+from bfreplay.runs.metrics import BY_COLUMN
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.run_warnings import distinct_warnings
 from bfreplay.versions import versions
 
 RESAMPLES = 2_000

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.answers.comparison_words import HOUR_WORDS
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
-from bfreplay.replay.result import RunResult
+from bfreplay.runs.comparison_words import HOUR_WORDS
+from bfreplay.runs.run_result import RunResult
 
 US_PER_S = 1_000_000
 NODE_US_PER_HOUR = 3_600_000_000

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S
 from bfreplay.experiments.run_comparison.intervals import median_over_jobs
-from bfreplay.replay.result import RunResult
 from bfreplay.result_folders.comparison import (
     CampaignDifference,
     FinishedTrial,
@@ -28,6 +27,7 @@ from bfreplay.result_folders.comparison import (
     ReachedScore,
     StatusChange,
 )
+from bfreplay.runs.run_result import RunResult
 
 MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hours")
 """Finish and first start in seconds from the start of the window; waiting: from submit to first start."""

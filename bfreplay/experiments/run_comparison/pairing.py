@@ -10,8 +10,8 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import OPTIONS
-from bfreplay.replay.result import RunResult
 from bfreplay.result_folders.comparison import DifferingOption
+from bfreplay.runs.run_result import RunResult
 
 _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.run_comparison.answer import signed_percent
-from bfreplay.replay.run_warnings import warning_lines
 from bfreplay.result_folders.comparison import (
     CAUSES,
     ComparisonRecord,
@@ -18,6 +16,8 @@ from bfreplay.result_folders.comparison import (
     RunComparison,
     RunDifference,
 )
+from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
+from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned, amount, count, duration
 
 _SHORT = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bfreplay.replay.metrics import COLUMNS
-from bfreplay.replay.run_record import Seconds
+from bfreplay.runs.metrics import COLUMNS
+from bfreplay.runs.run_record import Seconds
 
 OF_STATE = ("id", "status", "error")
 

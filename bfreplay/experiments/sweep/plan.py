@@ -19,9 +19,9 @@ from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
-from bfreplay.replay.isolated_run import refuse_source
-from bfreplay.replay.run import check_policy, jobs_in_window
 from bfreplay.result_folders.records import SWEEP, JsonObject
+from bfreplay.runs.baselines import refuse_source
+from bfreplay.runs.run_replay import check_policy, jobs_in_window
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 

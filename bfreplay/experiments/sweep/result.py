@@ -12,10 +12,10 @@ import msgspec
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.columns import Cell
-from bfreplay.replay import RunResult
-from bfreplay.replay.run_warnings import distinct_warnings
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
+from bfreplay.runs import RunResult
+from bfreplay.runs.run_warnings import distinct_warnings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,10 +21,10 @@ from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_
 from bfreplay.experiments.sweep.store import Failure, Store
 from bfreplay.experiments.sweep.worker import RunOutcome, work_on
 from bfreplay.outputs import write_whole, written_whole
-from bfreplay.replay import RunResult
-from bfreplay.replay.metrics import COLUMNS
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.result_folders.writing import record_json
+from bfreplay.runs import RunResult
+from bfreplay.runs.metrics import COLUMNS
 
 WORKER_DIED = "WorkerDied"
 """Type of the failure of a run whose workers did not live to tell."""

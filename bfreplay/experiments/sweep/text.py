@@ -10,8 +10,8 @@ from bfreplay.experiments.sweep.columns import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
-from bfreplay.replay.metrics import COLUMNS, InSweep
-from bfreplay.replay.run_warnings import warning_lines
+from bfreplay.runs.metrics import COLUMNS, InSweep
+from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned, count
 
 _DEADLINES = ["deadlines_met", "deadlines_missed"]

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from bfreplay.datasets.log.log_warnings import Verdict
-from bfreplay.replay.metrics import KeyFigure
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling import cluster_of, is_about_scheduling
-from bfreplay.replay.summary_text import BOUND_WORDS, policy_words
 from bfreplay.report.tables import counted, is_one, number, shown
+from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
+from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
 
 
 def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:

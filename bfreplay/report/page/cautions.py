@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from bfreplay import __version__
-from bfreplay.answers.saved import allocations_of, jobs_frame
-from bfreplay.replay.metrics import KeyFigure
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling import cluster_of
 from bfreplay.report.tables import counted, is_one, number, number_of, shown
+from bfreplay.runs.explain.saved_tables import allocations_of, jobs_frame
+from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import cluster_of
 
 _UNPROVEN = {
     "feasible": ("decision", "{} feasible, but not proven optimal"),

@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bfreplay.answers.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.report.figures_runs import differences_over_time, waterfalls
 from bfreplay.report.page.comparison_figures import (
     bin_words,
@@ -19,6 +18,7 @@ from bfreplay.report.page.comparison_figures import (
 from bfreplay.report.page.sections import PageTable, Section, page_table
 from bfreplay.report.tables import Column, ShownTable
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
+from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.wording import count
 
 

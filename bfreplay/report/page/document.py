@@ -13,11 +13,6 @@ from markupsafe import Markup
 from bfreplay import __version__
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
-from bfreplay.replay.metrics import KeyFigure, key_figures
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.run_record import RunRecord
-from bfreplay.replay.run_warnings import labels_by_text
-from bfreplay.replay.scheduling import cluster_of, window_words
 from bfreplay.report.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
@@ -32,6 +27,11 @@ from bfreplay.report.page.sections import (
 )
 from bfreplay.report.tables import Column, exact, written
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.runs.metrics import KeyFigure, key_figures
+from bfreplay.runs.run_record import RunRecord
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.run_warnings import labels_by_text
+from bfreplay.runs.scheduling_metrics import cluster_of, window_words
 
 if TYPE_CHECKING:
     from bfreplay.result_folders.comparison import RunComparison

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.answers.jobs import job_answers
-from bfreplay.answers.models import model_answers
-from bfreplay.answers.saved import jobs_frame, microseconds, model_label
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.replay.metrics import HELD_NOTHING_MADE
-from bfreplay.replay.result import RunResult
-from bfreplay.replay.scheduling import cost_of, weight_text
 from bfreplay.report.tables import Column, ShownTable
+from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
+from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
+from bfreplay.runs.metrics import HELD_NOTHING_MADE
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import cost_of, weight_text
 
 if TYPE_CHECKING:
     import pandas as pd

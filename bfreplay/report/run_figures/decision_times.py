@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
-from bfreplay.replay.summary_text import DECISION_WORDS
 from bfreplay.report.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import named, numbered, page_line, paper_line, run_role, said_of
 from bfreplay.report.tables import Column, ShownTable
+from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 POINTS = 400
 """Of a curve on the page, evenly spaced on a logarithmic axis; the curve is exact at each."""

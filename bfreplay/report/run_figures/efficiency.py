@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bfreplay.replay.summary_text import BOUND_WORDS
 from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -22,12 +21,13 @@ from bfreplay.report.run_figures.marks import (
     told,
 )
 from bfreplay.report.tables import Column, ShownTable, written
+from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _ROUNDING = 1e-9
 

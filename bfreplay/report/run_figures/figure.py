@@ -13,9 +13,9 @@ from bfreplay.report.look import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
     from bfreplay.report.step_series import StepSeries
     from bfreplay.report.tables import ShownTable
+    from bfreplay.runs.run_result import RunResult
 
 D = TypeVar("D")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import NODE_US_PER_HOUR
 from bfreplay.report.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -27,13 +26,14 @@ from bfreplay.report.run_figures.marks import (
     told,
 )
 from bfreplay.report.tables import Column, ShownTable, percent
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _SHORT_S, _LONG_S = 300.0, 3_600.0
 _LENGTH = "length of hole"

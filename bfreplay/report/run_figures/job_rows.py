@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.nodes_over_time import nodes_held
-from bfreplay.answers.saved import Allocations
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.report.step_series import StepSeries
+from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.saved_tables import Allocations
 
 MOST_ROWS = 100
 """More jobs than that share rows."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.answers.saved import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.report.axes import new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -17,13 +16,14 @@ from bfreplay.report.run_figures.job_rows import JobRow, most_of_a_job, part_of,
 from bfreplay.report.run_figures.marks import ROWS, axis, layout_axis, named, said_of
 from bfreplay.report.step_series import StepSeries, even_columns
 from bfreplay.report.time_part import Part, draw_time_axis, outer_part
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _COLUMNS = 480
 _HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))

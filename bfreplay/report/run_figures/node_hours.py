@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.answers.saved import NODE_US_PER_HOUR
-from bfreplay.replay.metrics import HELD_NOTHING_MADE
 from bfreplay.report.axes import dress, new_figure, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.run_figures.marks import ROWS, named, page_fill, paper_fill, said_of
 from bfreplay.report.tables import Column, ShownTable, percent
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from bfreplay.wording import count
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 CAUSES = (
     "nodes became idle",

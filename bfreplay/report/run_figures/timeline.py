@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.answers.nodes_over_time import nodes_held
-from bfreplay.answers.saved import allocations_of
 from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.look import LIGHT, Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -26,6 +24,8 @@ from bfreplay.report.run_figures.marks import (
 from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.report.tables import percent
 from bfreplay.report.time_part import Part, draw_time_axis, outer_part
+from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _COLUMNS = 480
 _MOST_WIDTHS = 5

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.answers.saved import allocations_of
 from bfreplay.report.axes import dress, legend_below, new_figure, plain_tick, powers_of_two, powers_up_to, settled
 from bfreplay.report.look import Trace
 from bfreplay.report.run_figures.figure import NothingToShowError, PageFigure, RunFigure
@@ -24,12 +23,13 @@ from bfreplay.report.run_figures.marks import (
     told,
 )
 from bfreplay.report.tables import Column, ShownTable, percent
+from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bfreplay.replay.result import RunResult
+    from bfreplay.runs.run_result import RunResult
 
 _TICKS = 11
 

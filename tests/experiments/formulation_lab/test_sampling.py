@@ -14,8 +14,8 @@ from bfreplay.experiments.formulation_lab.sampling import choose, quantile_class
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import job, log
+from tests.runs.explain.little_source import LittleHalving
 
 EVENTS = log(4, [(10, 1, True), (20, 2, True), (30, 1, False), (40, 3, True)], 60, idle_first=[0])
 JOBS = JobSet([job("a", up_s=3, down_s=2), job("b", rates=(0.0, 4.0, 20.0, 21.0), up_s=1)])

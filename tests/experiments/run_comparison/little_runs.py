@@ -9,7 +9,8 @@ import numpy as np
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

@@ -19,7 +19,7 @@ from bfreplay.experiments import RunComparison, compare_runs
 from bfreplay.experiments.run_comparison.answer import answer_of
 from bfreplay.experiments.run_comparison.text import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
-from bfreplay.replay import RunResult, Semantics
+from bfreplay.replay import Semantics
 from bfreplay.report import draw_comparison
 from bfreplay.result_folders.comparison import (
     Causes,
@@ -29,8 +29,8 @@ from bfreplay.result_folders.comparison import (
     LastFinish,
     SamplesDifference,
 )
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.experiments.run_comparison.little_runs import (
     HOUR,
     busy_days,
@@ -41,6 +41,7 @@ from tests.experiments.run_comparison.little_runs import (
     two_hours,
 )
 from tests.replay.tiny import SECOND, job, log
+from tests.runs.explain.little_source import LittleHalving
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW = {"resamples": 200}

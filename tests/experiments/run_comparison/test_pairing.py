@@ -10,11 +10,12 @@ from bfreplay.datasets import write_events
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.experiments.run_comparison.little_runs import HOUR, endless_jobs, run, two_hours
 from tests.replay.tiny import job, log
+from tests.runs.explain.little_source import LittleHalving
 
 
 def _check(*runs):

@@ -11,7 +11,7 @@ import pytest
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS, text_of
 from bfreplay.experiments.sweep.run_sweep import typed
-from bfreplay.replay.metrics import COLUMNS, METRICS
+from bfreplay.runs.metrics import COLUMNS, METRICS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
 

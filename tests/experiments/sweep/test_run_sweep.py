@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.sweep import SweepResult, run_sweep, sweep
 from bfreplay.experiments.sweep.local_processes import Done
 from bfreplay.experiments.sweep.store import Failure, Store
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 from tests.experiments.sweep.small_sweeps import Inline, n_begun, options, write_files
 
 

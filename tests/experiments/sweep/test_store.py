@@ -9,7 +9,7 @@ import pytest
 
 from bfreplay.errors import InputError, LedgerError, OutputExistsError
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
-from bfreplay.replay import RunResult
+from bfreplay.runs import RunResult
 from tests.experiments.sweep.small_sweeps import options, write_files
 
 

@@ -12,9 +12,10 @@ from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.forward_time import CANDIDATES_S
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
-from bfreplay.replay.recorded import recorded_decisions
-from bfreplay.replay.summary_text import render
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.saved_decisions import recorded_decisions
+from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 

@@ -22,7 +22,7 @@ from bfreplay.policies import (
     Trigger,
 )
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
-from bfreplay.replay import replay_log
+from bfreplay.runs import replay_log
 from bfreplay.testing import PolicyContract
 from tests.policies.small_states import SECOND, state_of
 from tests.replay.tiny import job, log

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import bfreplay
 from bfreplay.policies import BFTrainerPolicy, Decision, Policy, PolicyState
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.tiny import SECOND, job, log, logs

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.look_ahead import ForesightPolicy
-from bfreplay.replay import ReplaySettings, replay_log
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.policies.look_ahead.questions import Listening, pools
 from tests.policies.small_states import state_of, states

@@ -15,7 +15,8 @@ from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.forward_time import AutoForwardTime
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.testing import PolicyContract
 from bfreplay.workload import JobSet, Orders
 from tests.replay.test_job_sources import Scripted

@@ -6,14 +6,15 @@ import pytest
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import ReplaySettings, replay_log
-from bfreplay.replay.metrics import key_figures
+from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.answer import answer
 from bfreplay.report.page.cautions import books, cautions
+from bfreplay.runs import replay_log
+from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import job, log
 from tests.run_records import changed, setting
+from tests.runs.explain.little_source import LittleHalving
 
 _ENDED = "The window ended before these jobs did"
 _LEARNING = {

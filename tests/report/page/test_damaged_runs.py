@@ -13,8 +13,9 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.replay import ReplaySettings, RunResult, replay_log
+from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.document import one_run_page
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 

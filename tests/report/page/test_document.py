@@ -14,17 +14,17 @@ import pytest
 
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.replay import RunResult, replay_log
-from bfreplay.replay.metrics import key_figures
 from bfreplay.report.page.document import html_of, one_run_page, provenance_of, write_report
 from bfreplay.report.run_figures.figure import FIGURES, figure_named
 from bfreplay.report.tables import written
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
-from tests.answers.little_source import LittleHalving
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage, numbers_of
 from tests.run_records import changed, setting
+from tests.runs.explain.little_source import LittleHalving
 
 _RUNS = (
     "sample_run", "other_run", "many_jobs_run", "all_idle_run", "never_idle_run", "no_jobs_run", "campaign_run",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import replay_log
-from bfreplay.replay.metrics import key_figures
-from tests.answers.little_source import LittleHalving
+from bfreplay.runs import replay_log
+from bfreplay.runs.metrics import key_figures
 from tests.replay.tiny import SECOND, log
+from tests.runs.explain.little_source import LittleHalving
 
 
 @pytest.mark.parametrize("start_s", [0, 100])

@@ -9,11 +9,12 @@ import pytest
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
-from bfreplay.replay import ReplaySettings, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.page.document import one_run_page, write_report
+from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
-from tests.answers.little_source import Scripted
 from tests.replay.tiny import job, log
+from tests.runs.explain.little_source import Scripted
 
 _EVENTS = log(3, [(10, 0, False), (20, 1, True), (30, 0, True), (40, 2, True), (45, 1, False)], 60, idle_first=[0])
 _JOBS = JobSet([job("a", work=150.0, up_s=3.0, down_s=2.0), job("b", submit_s=5, up_s=1.0, down_s=1.0)])

@@ -11,10 +11,10 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import labels_of
-from bfreplay.replay import RunResult
 from bfreplay.report.look import LIGHT
 from bfreplay.report.picture_file import FORMATS, save_picture
 from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
+from bfreplay.runs import RunResult
 
 RUNS = ("sample_run", "all_idle_run", "many_jobs_run", "never_idle_run", "no_jobs_run")
 ODD = ("never_idle_run", "no_jobs_run", "all_idle_run")

@@ -8,10 +8,11 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
-from bfreplay.replay.summary_text import DECISION_WORDS
+from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.run_figures.decision_times import DECISION_TIMES, POINTS, decision_times
 from bfreplay.report.run_figures.figure import NothingToShowError
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.run_figures.drawn import check_page

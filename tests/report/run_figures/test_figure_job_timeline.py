@@ -11,14 +11,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bfreplay.answers.saved import Allocations, allocations_of
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import replay_log
 from bfreplay.report.page.sections import packed_steps
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.job_rows import labels_of_jobs, most_of_a_job, part_of, rows_of, shortened
 from bfreplay.report.run_figures.job_timeline import JOBS, job_timeline
+from bfreplay.runs import replay_log
+from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.node_hours import NODE_HOURS, PARTS, node_hours
+from bfreplay.runs import RunResult
 from tests.report.run_figures.drawn import check_page
 from tests.run_records import run_of
 

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
+from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.rescales import CAUSES, MEASURES, RESCALES, rescales
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.run_figures.drawn import check_page

@@ -10,9 +10,9 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.replay import RunResult, replay_log
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.timeline import TIMELINE, timeline
+from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bfreplay.replay import RunResult
 from bfreplay.report.run_figures.figure import NothingToShowError
 from bfreplay.report.run_figures.widths import WIDTHS, AtLeast, widths
+from bfreplay.runs import RunResult
 from tests.report.run_figures.drawn import check_page
 from tests.run_records import run_of
 

@@ -1,0 +1,108 @@
+"""Everything a replay writes down, in memory or in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
+from bfreplay.replay.pool_tables import HOLES, POOL, PoolTable
+from bfreplay.replay.tables import (
+    DECISIONS,
+    JOBS,
+    REPORTS,
+    TIMINGS,
+    MemorySink,
+    NoSink,
+    ParquetSink,
+    RowTable,
+    TableSink,
+)
+
+
+@dataclass(slots=True)
+class RunTables:
+    """The tables of one run. ``nodes`` and ``reports`` only when asked for, ``pool`` and ``holes`` where rows are kept.
+
+    ``job_names`` is filled by the replay, job by job.
+    """
+
+    job_names: list[str]
+    decisions: RowTable
+    jobs: RowTable
+    timings: RowTable
+    allocations: AllocationTable
+    pool: PoolTable | None = None
+    holes: RowTable | None = None
+    reports: RowTable | None = None
+    nodes: NodeTable | None = None
+
+    @classmethod
+    def open(
+        cls,
+        node_names: Sequence[str],
+        *,
+        folder: Path | None,
+        with_nodes: bool = False,
+        with_reports: bool = False,
+        type_names: Sequence[str] = (ANY_TYPE,),
+        shared: bool = False,
+    ) -> RunTables:
+        """Tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
+
+        def sink(name: str, schema: pa.Schema) -> TableSink:
+            return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
+
+        recorder = cls._with(sink, type_names, shared=shared)
+        recorder.pool = PoolTable(sink("pool", POOL))
+        recorder.holes = RowTable(HOLES, sink("holes", HOLES))
+        if with_nodes:
+            recorder.nodes = NodeTable(node_names, recorder.job_names, sink("nodes", NODES))
+        if with_reports:
+            recorder.reports = RowTable(REPORTS, sink("reports", REPORTS))
+        return recorder
+
+    @classmethod
+    def nowhere(cls, type_names: Sequence[str] = (ANY_TYPE,)) -> RunTables:
+        """Keeps the totals that the ledger needs and no row; ``type_names`` are those of the log."""
+        return cls._with(lambda name, schema: NoSink(), type_names)
+
+    @classmethod
+    def _with(
+        cls,
+        sink: Callable[[str, pa.Schema], TableSink],
+        type_names: Sequence[str] = (ANY_TYPE,),
+        *,
+        shared: bool = False,
+    ) -> RunTables:
+        job_names: list[str] = []
+        return cls(
+            job_names=job_names,
+            decisions=RowTable(DECISIONS, sink("decisions", DECISIONS)),
+            jobs=RowTable(JOBS, sink("jobs", JOBS)),
+            timings=RowTable(TIMINGS, sink("timings", TIMINGS)),
+            allocations=AllocationTable(
+                job_names, sink("allocations", allocations_schema(shared)), type_names, shared=shared
+            ),
+        )
+
+    def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
+        tables: dict[str, RowTable | AllocationTable | NodeTable | None] = {
+            "decisions": self.decisions, "jobs": self.jobs, "timings": self.timings, "allocations": self.allocations,
+            "pool": self.pool, "holes": self.holes, "reports": self.reports, "nodes": self.nodes,
+        }  # fmt: skip
+        return {name: table for name, table in tables.items() if table is not None}
+
+    @property
+    def write_s(self) -> float:
+        """Seconds spent making and writing tables so far."""
+        return sum(table.write_s for table in self._tables().values())
+
+    def close(self) -> dict[str, pa.Table]:
+        """Finish every table; those in memory are returned by name."""
+        closed = {name: table.close() for name, table in self._tables().items()}
+        return {name: table for name, table in closed.items() if table is not None}

@@ -1,0 +1,17 @@
+"""What a run leaves: its typed record, metrics, folder and baselines; its decisions posed again; what is told of it."""
+
+from bfreplay.runs.decision_files import export_decisions
+from bfreplay.runs.run_record import Efficiency
+from bfreplay.runs.run_replay import replay_log
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions
+
+__all__ = [
+    "Efficiency",
+    "RecordedDecision",
+    "RunResult",
+    "decision_at",
+    "export_decisions",
+    "recorded_decisions",
+    "replay_log",
+]

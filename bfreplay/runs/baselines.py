@@ -1,0 +1,233 @@
+"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, or each with an equal part of nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bfreplay.bounds import reason_without_bound
+from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
+from bfreplay.errors import InputError
+from bfreplay.policies import BFTrainerPolicy, Policy
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.engine import Engine
+from bfreplay.replay.pool import NodePool, Timeline
+from bfreplay.replay.run_tables import RunTables
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.runs.run_record import Efficiency, LearningCost
+from bfreplay.workload import JobSet, JobSource
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What a replay came to.
+
+    Parameters
+    ----------
+    samples
+        Processed in the window.
+    last_finish_us
+        When the last job left; ``None`` when not all did.
+    jobs
+        How many by status, those that there are.
+    best_score
+        Of a job source; ``None`` without.
+    """
+
+    samples: float
+    last_finish_us: int | None
+    jobs: Mapping[str, int]
+    best_score: float | None
+
+    @classmethod
+    def of(cls, engine: Engine, samples: float) -> Total:
+        """What a finished replay came to."""
+        outcomes = engine.outcomes
+        by_status = {status: n for status, n in outcomes.by_status.items() if n}
+        scores = outcomes.scores
+        return cls(samples, outcomes.last_finish_us, by_status, None if scores is None else scores.best_score)
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """What the run is compared with; they do not depend on it."""
+
+    equivalent_nodes: float
+    t_fwd_s: float
+    dedicated: Total
+    known: Total | None  # None: the run's policy knows the curves
+
+    def efficiency(self, run: Total, *, is_comparable: bool) -> Efficiency:
+        """U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
+        there = self.dedicated
+        return Efficiency(
+            equivalent_nodes=self.equivalent_nodes,
+            t_fwd_s=self.t_fwd_s,
+            samples=run.samples,
+            dedicated_samples=there.samples,
+            last_finish_us=run.last_finish_us,
+            dedicated_last_finish_us=there.last_finish_us,
+            dedicated_jobs=dict(there.jobs),
+            dedicated_best_score=there.best_score,
+            u=run.samples / there.samples if is_comparable and there.samples > 0 else None,
+        )
+
+    def learning_cost(self, run: Total, *, is_comparable: bool) -> LearningCost | None:
+        """What learning cost the run; ``None`` for one that knew the curves."""
+        known = self.known
+        if known is None:
+            return None
+        return LearningCost(
+            samples=run.samples,
+            known_samples=known.samples,
+            last_finish_us=run.last_finish_us,
+            known_last_finish_us=known.last_finish_us,
+            known_jobs=dict(known.jobs),
+            known_best_score=known.best_score,
+            lost=1 - run.samples / known.samples if is_comparable and known.samples > 0 else None,
+        )
+
+
+def isolated_jct_s(
+    events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
+) -> dict[int, float]:
+    """Seconds from submission to finish of the jobs that finish under ``gavel.isolated``, by number.
+
+    It has the options of ``policy`` where that is one of Gavel's, above all the length of its rounds, and the default
+    ones otherwise; time is continuous, as rounds need it.
+
+    Parameters
+    ----------
+    events, jobs, settings
+        Of the run that is to be measured; a log without the end that the run gave it.
+    policy
+        Of that run.
+
+    Raises
+    ------
+    InputError
+        The jobs come from a source, which may make other ones here.
+    """
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
+    from bfreplay.systems.gavel.options import GavelOptions
+    from bfreplay.systems.gavel.policies import gavel_policy
+
+    refuse_source(jobs)
+    inner = policy.inner if isinstance(policy, LearningPolicy) else policy
+    isolated = gavel_policy("isolated")(inner.options if isinstance(inner, GavelPolicy) else GavelOptions())
+    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
+    try:
+        engine = Engine(events, jobs, isolated, settings, RunTables.nowhere(events.node_types.names))
+        engine.run()
+    finally:
+        isolated.close()
+    return engine.outcomes.jct_s
+
+
+def refuse_source(jobs: JobSet | JobSource) -> None:
+    """Raise ``InputError`` for jobs of a source: other ones may be made in another replay."""
+    if not isinstance(jobs, JobSet):
+        raise InputError(
+            "a job source makes jobs as time goes on, and may make other ones under the isolated policy: there is no "
+            "fairness to measure",
+            value=jobs.name, expected="a set of jobs", fix="leave --fairness (Python: with_fairness) out",
+        )  # fmt: skip
+
+
+def reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:
+    """Why a run is compared neither with dedicated nodes nor with an upper bound; ``None`` where it can be."""
+    reason = reason_without_bound(events, jobs)
+    if reason is None and (settings.until_done or settings.measured is not None):
+        return "the run ends when its jobs are done"
+    return reason
+
+
+def baselines(
+    idle_node_us: int,
+    events: NodeEvents,
+    jobs: JobSet | JobSource,
+    policy: Policy,
+    settings: ReplaySettings,
+    t_fwd_s: float,
+) -> Baselines:
+    """Replay ``jobs`` on dedicated nodes with exact decisions; and once more, where ``policy`` learns their curves.
+
+    The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
+    policies, solvers and semantics has one denominator. They follow the objective of ``policy``, if it has one: what is
+    compared is the nodes, not the goal.
+
+    Parameters
+    ----------
+    idle_node_us
+        Idle node time of the log: ``idle_node_us(events)``, or what a ledger has.
+    events, jobs, policy, settings
+        Of the run.
+    t_fwd_s
+        Forward-looking time on the dedicated nodes.
+    """
+    knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
+    allocator = BFTrainerPolicy(t_fwd_s, objective=OWN if policy.objective is None else policy.objective)
+    equivalent = idle_node_us / (events.window_end_us - events.window_start_us)
+    below = math.floor(equivalent)
+    part = equivalent - below
+    window = (events.window_start_us, events.window_end_us)
+    there = jobs
+    if isinstance(jobs, JobSet) and events.node_types.is_told_apart:
+        there = jobs.on_type(events.node_types.names[0])  # the one type that there is
+    low = _dedicated(below, window, there, settings, allocator)
+    high = _dedicated(below + 1, window, there, settings, allocator) if part else low
+    known = None
+    if knowing is not policy:
+        known = _total(Engine(events, jobs, knowing, replace(settings, record_nodes=False), RunTables.nowhere()))
+    return Baselines(
+        equivalent_nodes=equivalent,
+        t_fwd_s=t_fwd_s,
+        dedicated=replace(low if part < 0.5 else high, samples=(1 - part) * low.samples + part * high.samples),
+        known=known,
+    )
+
+
+def idle_node_us(events: NodeEvents) -> int:
+    """Idle node time of a log in node-microseconds, summed node by node."""
+    pool = NodePool(len(events.nodes), ActiveJobs(1, len(events.nodes)), events.window_start_us)
+    timeline = Timeline(events)
+    while (now_us := timeline.next_us) <= events.window_end_us:
+        node, state = timeline.take()
+        pool.leave(node, state, now_us)
+        pool.join(node, state, now_us)
+    return pool.idle_node_us_until(events.window_end_us)
+
+
+def dedicated_events(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
+    """A log of ``n_nodes`` nodes that are idle from ``start_us`` to ``end_us``."""
+    width = len(str(n_nodes - 1))
+    return NodeEvents.from_arrays(
+        [f"dedicated{k:0{width}d}" for k in range(n_nodes)],
+        np.full(n_nodes, NodeState.IDLE, dtype=np.int8),
+        np.zeros(0, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=np.int8),
+        start_us,
+        end_us,
+        EventsMetadata(source_format="dedicated nodes"),
+    )
+
+
+def _dedicated(
+    n_nodes: int, window_us: tuple[int, int], jobs: JobSet | JobSource, settings: ReplaySettings, policy: Policy
+) -> Total:
+    """What the jobs come to on ``n_nodes`` dedicated nodes."""
+    if n_nodes == 0:
+        return Total(0.0, None, {}, None)
+    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
+    return _total(Engine(dedicated_events(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
+
+
+def _total(engine: Engine) -> Total:
+    return Total.of(engine, engine.run().samples)

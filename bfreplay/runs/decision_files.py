@@ -1,0 +1,115 @@
+"""Decisions of a run as files for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.milp.files.decision_json import write_decision
+from bfreplay.milp.files.models import file_stem, write_lp, write_mps
+from bfreplay.milp.formulations import Formulation, formulation_of
+from bfreplay.milp.formulations.guarded import FormulationError, built
+from bfreplay.outputs import make_folder, remove_empty, written_whole
+from bfreplay.runs.saved_decisions import RecordedDecision
+
+
+def decision_files(out: Path, index: int, formulations: Sequence[Formulation]) -> list[Path]:
+    """Files of decision ``index``: the decision itself, then the model of each formulation as MPS and as LP."""
+    stem = f"decision-{index:06d}"
+    models = [f"{stem}-{file_stem(each.name)}" for each in formulations]
+    return [out / f"{stem}.json", *(out / f"{model}.{form}" for model in models for form in ("mps", "lp"))]
+
+
+def check_export(
+    out: Path, indices: Sequence[int], formulations: Sequence[str], *, overwrite: bool = False
+) -> list[Formulation]:
+    """Make the formulations, and refuse early what ``export_decisions`` could not write.
+
+    Raises
+    ------
+    InputError
+        No such formulation, or two whose files would be the same.
+    OutputExistsError
+        A file is there already and ``overwrite`` is off, or ``out`` is no folder.
+    """
+    made = [formulation_of(name) for name in dict.fromkeys(formulations)]
+    names = [file_stem(each.name) for each in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError("two formulations would have the same file", column="formulation", value=twice,
+                         expected="formulations of different names")  # fmt: skip
+    if out.exists() and not out.is_dir():
+        raise OutputExistsError(
+            f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
+        )
+    for index in indices:
+        for file in decision_files(out, index, made):
+            if file.exists() and not overwrite:
+                raise OutputExistsError(
+                    f"the file exists already\n  file:     {file}\n"
+                    "  fix:      choose another --out, or add --force to replace it"
+                )
+    return made
+
+
+def export_decisions(
+    decisions: Sequence[RecordedDecision],
+    out: str | Path,
+    formulations: Sequence[str] = ("choices",),
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write decisions as JSON, and their models as MPS and LP: all files, or none.
+
+    Parameters
+    ----------
+    decisions
+        What to write.
+    out
+        Folder; made where it is not there. Other files in it stay.
+    formulations
+        Names, or ``package.module:Class``, of the models to write.
+    overwrite
+        Replace files that are there.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    InputError, OutputExistsError
+        As ``check_export``, or the folder cannot be written.
+    BfreplayError
+        A formulation cannot build its model.
+    """
+    folder = Path(out)
+    made = check_export(folder, [each.index for each in decisions], formulations, overwrite=overwrite)
+    files = {each.index: decision_files(folder, each.index, made) for each in decisions}
+    paths = [file for group in files.values() for file in group]
+    try:
+        fresh = make_folder(folder)
+    except OSError as error:
+        raise InputError(
+            f"the output folder cannot be made: {error.strerror or error}", file=folder,
+            expected="a folder in which you may write", fix="choose another --out",
+        ) from error  # fmt: skip
+    try:
+        with written_whole(paths, overwrite) as temporary:
+            place = dict(zip(paths, temporary, strict=True))
+            for decision in decisions:
+                document, *models = files[decision.index]
+                write_decision(decision.problem, place[document], decision.about)
+                for k, formulation in enumerate(made):
+                    try:
+                        model = built(formulation, decision.problem)
+                    except FormulationError as error:
+                        raise BfreplayError(f"{error}\n  decision: {decision.index}") from error
+                    write_mps(model, place[models[2 * k]])
+                    write_lp(model, place[models[2 * k + 1]])
+    except BaseException:
+        remove_empty(fresh)
+        raise
+    return paths

@@ -1,0 +1,167 @@
+"""A run as a campaign: when its trials finished, how good they were, and what those that ended early cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame, reports_frame
+from bfreplay.runs.run_result import RunResult
+from bfreplay.workload import Ending
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EARLY = tuple(Ending)
+"""How a trial ends before its work is done."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CampaignAnswer:
+    """What a campaign got. A plain job set is one too, without scores.
+
+    Parameters
+    ----------
+    finished_s : (F,) float64
+        Seconds from the start of the window to the k-th finished trial, ascending.
+    ended_s : (E,) float64
+        The same for all that left for good, finished or not.
+    by_status
+        Trials by status at the end of the window; statuses that none has are left out.
+    node_hours
+        Held by trials of each of these statuses.
+    higher_is_better
+        Whether a larger score is a better one; ``None`` for a plain job set.
+    best_s, best_score : (B,) float64
+        Seconds from the start of the window at which the best score so far got better, and that score.
+    best_job
+        Who has the best score; ``None`` without scores.
+    budget
+        Limits of the campaign by their names, each with what was ``"used"`` of its ``"limit"``; empty without one. Of
+        ``failed_trials`` is used what failed for good: the last retry that there may be as well. ``None`` is used of
+        what jobs do not tell.
+    source
+        What the source says of itself: its parts, and its budget if it has one; ``None`` for a plain job set.
+    """
+
+    finished_s: NDArray[np.float64]
+    ended_s: NDArray[np.float64]
+    by_status: Mapping[str, int]
+    node_hours: Mapping[str, float]
+    higher_is_better: bool | None
+    best_s: NDArray[np.float64]
+    best_score: NDArray[np.float64]
+    best_job: str | None
+    budget: Mapping[str, Mapping[str, float | None]]
+    source: Mapping[str, Any] | None
+
+    @property
+    def early_node_hours(self) -> float:
+        """Node-hours of trials that ended early."""
+        return sum(self.node_hours.get(status, 0.0) for status in EARLY)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "n_jobs": sum(self.by_status.values()),
+            "by_status": dict(self.by_status),
+            "node_hours": dict(self.node_hours),
+            "early_node_hours": self.early_node_hours,
+            "finished_s": self.finished_s.tolist(),
+            "ended_s": self.ended_s.tolist(),
+            "higher_is_better": self.higher_is_better,
+            "best": {
+                "job": self.best_job,
+                "after_s": self.best_s.tolist(),
+                "score": self.best_score.tolist(),
+            },
+            "budget": {name: dict(of_limit) for name, of_limit in self.budget.items()},
+            "source": None if self.source is None else dict(self.source),
+        }
+
+
+def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
+    """Sum up a run as a campaign.
+
+    Parameters
+    ----------
+    run
+        The run.
+    answers
+        Of all its jobs: ``job_answers``.
+    """
+    start_us = run.record.config.window_start_us
+    frame = jobs_frame(run)
+    status = answers["status"]
+    there = [each for each in STATUSES if (status == each).any()]
+    higher = higher_is_better(run)
+    best_us, best_score, best_job = _best_so_far(run, higher is not False)
+    source = run.record.inputs.jobs.source
+    return CampaignAnswer(
+        finished_s=_since(frame["finished"], start_us),
+        ended_s=_since(frame["ended"], start_us),
+        by_status={each: int((status == each).sum()) for each in there},
+        node_hours={each: float(answers.loc[status == each, "held_node_hours"].sum()) for each in there},
+        higher_is_better=higher,
+        best_s=(best_us - start_us) / 1e6,
+        best_score=best_score,
+        best_job=best_job,
+        budget=_budget(run, answers, source),
+        source=source,
+    )
+
+
+def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
+    """Seconds from ``start_us`` to each of the times that there are, ascending."""
+    time_us = np.asarray(times.dropna().astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
+    return (np.sort(time_us) - start_us) / 1e6
+
+
+def _best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
+    """Times (in us) and scores of the reports that were better than all before, and whose the last was."""
+    reports = reports_frame(run)
+    scored = None if reports is None else reports.dropna(subset=["score"])
+    if scored is None or not len(scored):
+        return np.zeros(0, dtype=np.int64), np.zeros(0), None
+    score: NDArray[np.float64] = scored["score"].to_numpy(dtype=np.float64)
+    height = score if higher else -score
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(height)[:-1]])
+    better = np.flatnonzero(height > before)
+    time_us = np.asarray(scored["time"].astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
+    return time_us[better], score[better], str(scored["job"].iloc[int(better[-1])])
+
+
+def _budget(
+    run: RunResult, answers: pd.DataFrame, source: Mapping[str, Any] | None
+) -> dict[str, dict[str, float | None]]:
+    """Use of the limits that a source calls its ``budget`` (``campaigns.budget.Budget``)."""
+    limits = None if source is None else source.get("budget")
+    if source is None or not isinstance(limits, Mapping):
+        return {}
+    config = run.record.config
+    end_us = config.window_end_us
+    if answers["ended"].notna().all() and len(answers):
+        end_us = int(answers["ended"].max().value // 1000)
+    start_us = config.window_start_us + 1e6 * float(source.get("start_after_s", 0.0))
+    used: dict[str, float | None] = {
+        "node_hours": float(answers["held_node_hours"].sum()),
+        "samples": float(answers["done_samples"].sum()),
+        "hours": max(0.0, (end_us - start_us) / 3.6e9),
+        "failed_trials": float(_failed_for_good(answers, source)),
+    }
+    return {
+        name: {"limit": float(limit), "used": used.get(name)} for name, limit in limits.items() if limit is not None
+    }
+
+
+def _failed_for_good(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
+    """Trials whose last attempt crashed; each attempt is a job, named as ``campaigns.Campaign.trial_name`` does."""
+    retries = source.get("retries")
+    most = retries.get("most", 0) if isinstance(retries, Mapping) else 0
+    failed = answers["job"][answers["status"] == "failed"]
+    return sum(not most or name.endswith(f"-retry-{most}") for name in failed)

@@ -1,0 +1,320 @@
+"""Why a job got the nodes it got: one decision, what it changed, and the whole decisions that came next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import BfreplayError
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
+from bfreplay.milp.verify import agrees, magnitude, objective_of
+from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs.explain.active_time import Life, is_active_after
+from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
+from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.runs.explain.saved_tables import refuse_unknown_job
+from bfreplay.runs.run_record import PolicyDescription
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
+from bfreplay.wording import count
+from bfreplay.workload import JobSet, JobSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """One feasible answer to a decision.
+
+    Parameters
+    ----------
+    counts : (J,) int64
+        Nodes per job.
+    objective
+        What all jobs together are worth by it, recomputed from the problem.
+    """
+
+    counts: NDArray[np.int64]
+    objective: float
+
+
+def best_of_all(problem: AllocationProblem) -> Alternative | None:
+    """Return the proven optimum; ``None`` when bounds and change limit leave no answer.
+
+    Raises
+    ------
+    BfreplayError
+        Values are too large to calculate with.
+    """
+    return _best(problem.value, problem.capacity)
+
+
+def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative | None:
+    """Return the best of the answers in which ``job`` has ``count`` nodes; ``None`` where there is none.
+
+    Raises as ``best_of_all``.
+    """
+    if not 0 <= count < problem.value.shape[1]:
+        return None
+    value = problem.value.copy()
+    kept = value[job, count]
+    value[job] = -np.inf
+    value[job, count] = kept
+    return _best(value, problem.capacity)
+
+
+def best_without(problem: AllocationProblem, job: int, count: int) -> Alternative | None:
+    """Return the best of the answers in which ``job`` has any other number of nodes; ``None`` where there is none.
+
+    The count is barred in the table of values itself, so the answer is as exact as the optimum. Raises as
+    ``best_of_all``.
+    """
+    value = problem.value.copy()
+    value[job, count] = -np.inf
+    return _best(value, problem.capacity)
+
+
+def _best(value: NDArray[np.float64], capacity: int) -> Alternative | None:
+    if not value.max(initial=0.0) < LARGEST:
+        raise _too_large()
+    counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
+    if stage == -1:
+        return None
+    if stage < 0 or not (math.isfinite(objective) and math.isfinite(bound)):
+        raise _too_large()
+    return Alternative(counts, float(objective))
+
+
+def _too_large() -> BfreplayError:
+    return BfreplayError("the objective is no number, or too large for one: check rates and weights")
+
+
+def explain_decision(
+    run: RunResult,
+    job: str,
+    time_us: int,
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    objective: str | None = None,
+    allow_code: bool = False,
+    t_fwd_s: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> DecisionAnswer | EmptyPool:
+    """Explain the nodes that ``job`` has at ``time_us``, by the decision in force then.
+
+    Arguments and errors as ``recorded_decisions``; and
+
+    Raises
+    ------
+    InputError
+        The run has no such job; or the job was not active then, with when it was; or the policy chose the nodes itself,
+        so that there was no question of how many.
+    """
+    refuse_unknown_job(run, job)
+    refuse_placed_by_policy(run, "leave --at out: the job's story tells what it held when")
+    index = decision_at(run, time_us)
+    life = Life(run, job)
+    life.refuse_outside(time_us)
+    table = run.table("decisions")
+    n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
+    if not n_jobs:
+        raise life.not_active(time_us)
+    if not n_idle:
+        if life.paused_before(time_us) is not None and not is_active_after(
+            run, job, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code, progress=progress
+        ):
+            raise life.not_active(time_us)
+        return _empty_pool(run, job, index)
+    (found,) = recorded_decisions(
+        run, [index], events=events, jobs=jobs, curves=curves, objective=objective, allow_code=allow_code,
+        t_fwd_s=t_fwd_s, progress=progress,
+    )  # fmt: skip
+    if job not in found.job_names:
+        raise life.not_active(time_us)
+    return answer(run, found, found.job_names.index(job))
+
+
+def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
+    """Explain the nodes of the ``j``-th job of a decision."""
+    config = run.record.config
+    policy = config.described
+    problem, counts, names = found.problem, found.counts, found.job_names
+    if _is_limited(policy):
+        problem = problem.held_to_published_limit()
+    before, after = int(problem.current[j]), int(counts[j])
+    value_before, value_after = (_value(problem, j, n) for n in (before, after))
+    loss = _loss(problem, j, after)
+    objective = objective_of(problem, counts)
+    chosen = objective if np.isfinite(objective) else None
+    best = best_of_all(problem)
+    is_optimal = best is not None and chosen is not None and agrees(chosen, best.objective, magnitude(problem))
+    runner_up = best_without(problem, j, after)
+    as_it_was = None if before == after else best_with(problem, j, before)
+    answered = found.about["answer"]
+
+    def whole(other: Alternative | None) -> WholeDecision | None:
+        return None if other is None else _whole(other, names, j, chosen)
+
+    return DecisionAnswer(
+        job=names[j],
+        decision=found.index,
+        time=iso_utc(found.time_us),
+        trigger=found.about["trigger"],
+        n_idle=problem.capacity,
+        n_jobs=problem.n_jobs,
+        held=int(found.held[j]),
+        reclaimed=int(found.reclaimed[j]),
+        before=before,
+        after=after,
+        preempt_cost_samples=_preempt_cost(found, j),
+        rescale_cost_samples=_rescale_cost(found, j, is_published=config.semantics == Semantics.PUBLISHED),
+        t_fwd_s=found.about["t_fwd_s"],
+        objective_spec=policy.objective_spec,
+        is_believed=policy.learning is not None,
+        value_before=value_before,
+        value_after=value_after,
+        value_gained=value_after - value_before,
+        rescale_loss=loss,
+        value_net=value_after - value_before - loss,
+        free_before=problem.capacity - int(problem.current.sum()),
+        free_after=problem.capacity - int(counts.sum()),
+        others=tuple(_others(found, j)),
+        counts=dict(zip(names, counts.tolist(), strict=True)),
+        chosen_objective=chosen,
+        is_optimal=is_optimal,
+        optimum=None if is_optimal else whole(best),
+        runner_up=whole(runner_up),
+        as_it_was=whole(as_it_was),
+        solver=answered["solver"],
+        quality=answered["quality"],
+        notes=tuple(_notes(run, found, j, is_optimal=is_optimal)),
+    )
+
+
+def _value(problem: AllocationProblem, j: int, nodes: int) -> float:
+    """Value to a job of so many nodes, before the loss of a change to them; on too few it makes nothing."""
+    return float(problem.gain[j, nodes if nodes >= problem.min_nodes[j] else 0])
+
+
+def _loss(problem: AllocationProblem, j: int, after: int) -> float:
+    before = int(problem.current[j])
+    if after == before:
+        return 0.0
+    return float(problem.scale_up_loss[j] if after > before else problem.scale_down_loss[j])
+
+
+def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> WholeDecision:
+    difference = None if chosen is None else _difference(chosen, other.objective, len(names))
+    percent = None
+    if difference is not None and chosen:
+        ratio = 100 * difference / abs(chosen)
+        percent = ratio if math.isfinite(ratio) else None
+    return WholeDecision(
+        nodes=int(other.counts[j]),
+        objective=other.objective,
+        counts=dict(zip(names, other.counts.tolist(), strict=True)),
+        difference=difference,
+        difference_percent=percent,
+    )
+
+
+def _difference(chosen: float, other: float, n_jobs: int) -> float:
+    """``chosen - other``, and 0 where that is no more than what the exact solver takes for rounding."""
+    difference = chosen - other
+    rounding = PROOF_TOLERANCE * (n_jobs + 2) * max(abs(chosen), abs(other))
+    return 0.0 if abs(difference) <= rounding else difference
+
+
+def _others(found: RecordedDecision, j: int) -> list[Change]:
+    columns: tuple[NDArray[np.int64], ...] = (found.held, found.reclaimed, found.problem.current, found.counts)
+    return [
+        Change(name, *(int(column[k]) for column in columns))
+        for k, name in enumerate(found.job_names)
+        if k != j and len({int(column[k]) for column in (found.held, found.problem.current, found.counts)}) > 1
+    ]
+
+
+def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = False) -> float:
+    """Samples per second that a change from ``nodes`` is charged by."""
+    return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
+
+
+def _preempt_cost(found: RecordedDecision, j: int) -> float:
+    """As the replay charges it: once."""
+    if not found.reclaimed[j]:
+        return 0.0
+    return preemption_cost(_rate(found, j, int(found.held[j])), float(found.state.scale_down_cost_s[j]))
+
+
+def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
+    """As the replay charges it."""
+    before, after, state = int(found.problem.current[j]), int(found.counts[j]), found.state
+    rate = _rate(found, j, before, is_published=is_published)
+    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[j]), float(state.scale_down_cost_s[j]))
+
+
+def _is_limited(policy: PolicyDescription) -> bool:
+    """Whether every decision of the run was held to the published model's limit on changes."""
+    name = "" if policy.solver is None else policy.solver.name
+    return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
+
+
+_LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
+
+
+def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
+    config, answered = run.record.config, found.about["answer"]
+    policy, notes = config.described, []
+    if policy.t_fwd_s is None and policy.forward_time is None:
+        notes.append(
+            f"the policy {policy.name!r} does not look for the optimum of an objective: the decision is measured by "
+            f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
+        )
+    elif policy.name in _LOOKING_AHEAD:
+        notes.append(
+            f"the policy {policy.name!r} values counts over the pools to come: the decision is measured here by the "
+            f"jobs' own curves over {found.about['t_fwd_s']:g} s"
+        )
+    elif config.semantics == Semantics.PUBLISHED and found.index == 0:
+        notes.append("the first map of the published program is drawn at random, not decided")
+    elif answered["process_status"] == "not_needed":
+        notes.append("the policy does not wake on this event: every job kept what it had")
+    elif not is_optimal and answered["quality"] != "proven":
+        notes.append(f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not")
+    if answered["fell_back_from"]:
+        notes.append(f"{answered['fell_back_from']!r} gave no answer that could be used: {answered['message']}")
+    if _is_limited(policy):
+        notes.append(
+            f"under the published model's limit no job may gain or lose more than "
+            f"{found.problem.held_to_published_limit().change_limit} nodes at once"
+        )
+    current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])
+    if 0 < current < least:
+        notes.append(f"it cannot run on the {count(current, 'node')} left to it (min_nodes {least})")
+    return notes
+
+
+def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
+    table = run.table("decisions")
+    time_us = table["time"].cast("int64")[index].as_py()
+    held = nodes_over_time(run, job)
+    before = int(np.searchsorted(held.edge_us, time_us, side="left")) - 1
+    return EmptyPool(
+        job=job,
+        decision=index,
+        time=iso_utc(time_us),
+        n_left=table["n_left"][index].as_py(),
+        held=int(held.count[before]) if before >= 0 else 0,
+    )

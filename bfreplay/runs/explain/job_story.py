@@ -1,0 +1,278 @@
+"""What happened to one job from its submission to its end: every change of its nodes, and what was behind it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
+from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
+from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs.explain.active_time import Life
+from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_origin_us
+from bfreplay.runs.rerun import Moment, Repetition
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_decisions import is_placed_by_policy
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "restarted"
+GROWN, SHRUNK, PREEMPTED, PAUSED = "grown", "shrunk", "preempted", "paused"
+LOST = "preempted or shrunk"
+"""Reason of a loss that the tables alone do not tell."""
+WINDOW_END = "window end"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change.
+
+    Parameters
+    ----------
+    time_us
+        When.
+    reason
+        ``submitted``, ``admitted``; ``started`` (for the first time) or ``restarted`` from no nodes, ``grown`` and
+        ``shrunk``, by a decision; ``preempted``, by the batch scheduler; ``paused``, by the job's source;
+        ``preempted or shrunk``, where only tables are at hand; the status with which it left; ``window end``.
+    before, after
+        Nodes.
+    decision
+        Row of the ``decisions`` table; ``None`` where there was none.
+    cost_samples
+        What was charged for the change; ``None`` where it is not known.
+    """
+
+    time_us: int
+    reason: str
+    before: int
+    after: int
+    decision: int | None = None
+    cost_samples: float | None = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "time": iso_utc(self.time_us),
+            **{name: value for name, value in asdict(self).items() if name != "time_us"},
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobStory:
+    """The changes of one job in order of time, and the job itself where the inputs were at hand.
+
+    Parameters
+    ----------
+    name
+        Of the job.
+    steps
+        The changes.
+    job
+        As it was submitted; ``None`` where the story was told by tables alone.
+    origin_us
+        Where times of people count from, in a log without a calendar.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    job: ElasticJob | None
+    origin_us: int | None = None
+
+
+def job_story(
+    run: RunResult,
+    name: str,
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    allow_code: bool = False,
+    progress: ProgressCallback | None = None,
+) -> JobStory:
+    """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
+
+    A job may lose nodes to the batch scheduler at the very instant at which it leaves: as its source stops it, or under
+    the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preempted``.
+
+    A run whose policy chose the nodes itself cannot be gone through again: the story is then that of its tables.
+
+    Raises
+    ------
+    InputError
+        Also where the run has no such job.
+    """
+    refuse_unknown_job(run, name)
+    if is_placed_by_policy(run):
+        return job_story_from_tables(run, name)
+    life = _Life(run, name)
+    last = life.last_decision()
+    repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    follower = _Follower(life, repetition, is_published=run.record.config.semantics == Semantics.PUBLISHED)
+    repetition.run(follower.watch, progress)
+    follower.close()
+    job = repetition.jobs[life.number] if life.number < len(repetition.jobs) else None
+    return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
+
+
+def job_story_from_tables(run: RunResult, name: str) -> JobStory:
+    """Tell the story of job ``name`` by the tables of the run alone.
+
+    What happened within one instant is one step then, losses at an instant at which both reclaims and the decision took
+    nodes from jobs are ``preempted or shrunk``, and costs are not known.
+
+    Raises
+    ------
+    InputError
+        The run has no such job.
+    """
+    refuse_unknown_job(run, name)
+    life = _Life(run, name)
+    held = nodes_over_time(run, name)
+    steps: list[Step] = []
+    before, started = 0, False
+    for time_us, after in zip(held.edge_us[:-1].tolist(), held.count.tolist(), strict=True):
+        if after != before and time_us != life.ended_us:
+            reason = life.reason_from_tables(time_us, before, after, started=started)
+            steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))
+            started = started or after > 0
+        before = after
+    return JobStory(name, life.told(steps), None, relative_origin_us(run))
+
+
+class _Life(Life):
+    """What the tables of a run say of one job, its decisions included."""
+
+    def __init__(self, run: RunResult, name: str) -> None:
+        super().__init__(run, name)
+        table = run.table("decisions")
+        self.times_us = np.asarray(table["time"].cast("int64"))
+        self._n_preempted, self._n_shrunk = (
+            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_shrunk")
+        )
+        self._window_end_us = int(run.record.config.window_end_us)
+
+    def last_decision(self) -> int:
+        """The last decision that the job could be part of; the first of all for one that was never admitted."""
+        end_us = self._window_end_us if self.ended_us is None else self.ended_us
+        if self.admitted_us is None:
+            return 0
+        return max(0, int(np.searchsorted(self.times_us, end_us, side="right")) - 1)
+
+    def decision_of(self, time_us: int) -> int | None:
+        """The last decision at exactly this time."""
+        index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
+        return index if index >= 0 and self.times_us[index] == time_us else None
+
+    def reason_from_tables(self, time_us: int, before: int, after: int, *, started: bool) -> str:
+        """Reason of a change, as far as the tables tell it."""
+        if after > before:
+            return GROWN if before else RESTARTED if started else STARTED
+        if time_us in self.paused_us:
+            return PAUSED
+        rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
+        if not self._n_preempted[rows].any():
+            return SHRUNK
+        return LOST if self._n_shrunk[rows].any() else PREEMPTED
+
+    def told(self, steps: list[Step]) -> tuple[Step, ...]:
+        """The steps with the job's beginning and its end around them.
+
+        What was to come after the end is left out: a job may be stopped before it was to be submitted.
+        """
+        told: list[Step] = []
+        end_us = self._window_end_us if self.ended_us is None else self.ended_us
+        if self.submitted_us is not None and self.submitted_us <= end_us:
+            told.append(Step(self.submitted_us, SUBMITTED, 0, 0))
+        if self.admitted_us is not None:
+            told.append(Step(self.admitted_us, ADMITTED, 0, 0))
+        told += steps
+        held = steps[-1].after if steps else 0
+        if self.ended_us is not None:
+            told.append(Step(self.ended_us, self.status, held, 0, self.decision_of(self.ended_us)))
+        else:
+            told.append(Step(self._window_end_us, WINDOW_END, held, held))
+        return tuple(told)
+
+
+class _Follower:
+    """Follows one job through the decisions of a run."""
+
+    def __init__(self, life: _Life, repetition: Repetition, *, is_published: bool) -> None:
+        self.steps: list[Step] = []
+        self._life = life
+        self._repetition = repetition
+        self._is_published = is_published
+        self._held = 0
+        self._seen = -1  # the last decision that the job was part of
+        self._started = False
+
+    def watch(self, moment: Moment) -> None:
+        """One decision with jobs and idle nodes."""
+        place = np.flatnonzero(moment.state.job == self._life.number)
+        if not place.size or moment.index > self._seen + 1:
+            self._between()
+        if not place.size:
+            return
+        j = int(place[0])
+        self._seen = moment.index
+        self._before_the_decision(moment, j)
+        self._decided(moment, j)
+
+    def close(self) -> None:
+        """There are no more decisions with idle nodes."""
+        if self._seen + 1 < self._repetition.n_rows:
+            self._between()
+
+    def _between(self) -> None:
+        """The job is no part of the decision after the last one seen: it left, paused, or no node was idle."""
+        if not self._held:
+            return
+        index = self._seen + 1
+        time_us = int(self._life.times_us[index])
+        if time_us in self._life.paused_us:
+            self._add(time_us, PAUSED, 0, index, 0.0)
+        elif time_us != self._life.ended_us:
+            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, 0, index, cost)
+
+    def _before_the_decision(self, moment: Moment, j: int) -> None:
+        time_us, current = moment.state.time_us, int(moment.state.current[j])
+        reclaimed = int(moment.reclaimed[j])
+        if reclaimed:
+            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, self._held - reclaimed, moment.index, cost)
+        if self._held > current:
+            self._add(time_us, PAUSED, current, moment.index, 0.0)
+
+    def _decided(self, moment: Moment, j: int) -> None:
+        count, held = int(moment.counts[j]), self._held
+        if count == held:
+            return
+        if self._is_published and moment.index == 0:
+            rate = self._rate(count)  # the published first map is charged as if the job had grown to it
+        else:
+            rate = self._rate(held, is_published=self._is_published)
+        cost = rescale_cost(rate, held, count, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
+        reason = SHRUNK if count < held else GROWN if held else RESTARTED if self._started else STARTED
+        self._started = True
+        self._add(moment.state.time_us, reason, count, moment.index, cost)
+
+    def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
+        self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))
+        self._held = after
+
+    @property
+    def _job(self) -> ElasticJob:
+        return self._repetition.jobs[self._life.number]
+
+    def _rate(self, count: int, *, is_published: bool = False) -> float:
+        job = self._job
+        table: NDArray[np.float64] = job.throughput.table(job.max_nodes)
+        return charged_rate(float(table[count]), count, job.min_nodes, is_published)

@@ -1,0 +1,111 @@
+"""What happened to one job, told to a person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bfreplay.runs.explain.active_time import time_words
+from bfreplay.runs.explain.job_story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
+from bfreplay.runs.explain.saved_tables import microseconds
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
+
+
+def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> str:
+    """Several lines of text, without a newline at the end.
+
+    Parameters
+    ----------
+    of_job
+        Its row of ``job_answers``.
+    story
+        What happened to it.
+    most_steps
+        How many changes are told, half of them from the beginning and half from the end.
+    """
+    return "\n".join([*_head(of_job, story), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)])
+
+
+def _head(of_job: Mapping[str, Any], story: JobStory) -> Iterator[str]:
+    model = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
+    yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}"
+    started = "never started"
+    if not any(step.reason == SUBMITTED for step in story.steps):
+        submitted_us = microseconds(of_job["submitted"])
+        if submitted_us is not None:
+            started += f": it was to be submitted at {time_words(submitted_us, story.origin_us)}"
+    if not math.isnan(of_job["queue_s"]):
+        started = f"started after {maybe_duration(of_job['queue_s'])} in the queue"
+    finished = ""
+    if not math.isnan(of_job["completion_s"]):
+        finished = f", finished {maybe_duration(of_job['completion_s'])} after it was submitted"
+        if not math.isnan(of_job["slowdown"]):
+            finished += f" ({amount(of_job['slowdown'])} times as long as at the best rate of its curve)"
+    yield f"  {started}{finished}"
+
+
+def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
+    held = of_job["held_node_hours"]
+    if not held:
+        return
+    yield (
+        f"  held {amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}: {amount(held)} "
+        "node-hours"
+    )
+    for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
+        hours = of_job[f"{label}_node_hours"]
+        if hours:
+            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {hours / held:>6.1%}"
+
+
+def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
+    done, work = of_job["done_samples"], of_job["work_samples"]
+    yield f"  {samples(done)} samples done" + (f" of {samples(work)}" if math.isfinite(work) else "")
+    if not math.isnan(of_job["efficiency"]):
+        yield (
+            f"    {of_job['efficiency']:.1%} of what {amount(of_job['mean_nodes'])} dedicated nodes would make in the "
+            f"{duration(of_job['held_s'])} for which it held nodes"
+        )
+    grown = of_job["n_grown"] - of_job["n_starts"]  # a start counts as growing in the table
+    yield (
+        f"  {count(int(of_job['n_starts']), 'start')}, {count(int(grown), 'time')} grown, "
+        f"{count(int(of_job['n_shrunk']), 'time')} shrunk: "
+        f"{samples(of_job['rescale_cost_samples'])} samples lost"
+    )
+    if of_job["n_preempted"]:
+        lost = samples(of_job["preempt_cost_samples"])
+        yield f"  {count(int(of_job['n_preempted']), 'preemption')}: {lost} samples lost"
+    if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
+        scores = "" if math.isnan(of_job["best_score"]) else (
+            f": best score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
+        )  # fmt: skip
+        yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
+
+
+def _steps(story: JobStory, most: int) -> Iterator[str]:
+    steps = story.steps
+    shown = list(steps)
+    left_out = len(steps) - most
+    if left_out > 0:
+        shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
+    header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
+    lines = aligned([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
+    cut = 1 + most - most // 2
+    for k, line in enumerate(lines):
+        if left_out > 0 and k == cut:
+            yield f"... {count(left_out, 'change')} left out ..."
+        yield line
+    if any(step.reason == LOST for step in steps):
+        yield "'preempted or shrunk' and costs left open: the inputs of the run are needed to tell (--events, --jobs)"
+
+
+def _cells(step: Step, origin_us: int | None) -> list[str]:
+    nodes = f"{step.before} -> {step.after}"
+    cost = "?" if step.cost_samples is None else samples(step.cost_samples) if step.cost_samples else ""
+    if step.reason in (SUBMITTED, ADMITTED):
+        nodes = cost = ""
+    if step.reason == WINDOW_END:
+        nodes, cost = str(step.after), ""
+    decision = "" if step.decision is None else str(step.decision)
+    return [time_words(step.time_us, origin_us), step.reason, nodes, cost, decision]

@@ -1,0 +1,178 @@
+"""What became of each job of a run: how long it waited and took, what it held, what that cost, and what it made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.times import iso_utc
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame, model_label
+from bfreplay.runs.run_result import RunResult
+from bfreplay.workload import ElasticJob
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Numbers = NDArray[np.float64]
+_OF_TABLE = (
+    "work_samples", "done_samples", "rescale_cost_samples", "preempt_cost_samples", "n_starts", "n_grown", "n_shrunk",
+    "n_preempted", "n_reports", "best_score", "last_score",
+)  # fmt: skip
+
+
+_TIMES = {
+    "queue_median_s": ("queue_s", 0.5),
+    "queue_p95_s": ("queue_s", 0.95),
+    "completion_median_s": ("completion_s", 0.5),
+    "completion_p95_s": ("completion_s", 0.95),
+}
+"""Column of ``job_answers`` and quantile of each."""
+
+
+def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) -> pd.DataFrame:
+    """Answer for every job of ``run``, in the order of its table of jobs.
+
+    Parameters
+    ----------
+    run
+        The run.
+    jobs
+        Its jobs by name (``recorded_jobs``), for what needs their curves; without them ``efficiency`` and ``slowdown``
+        are null.
+
+    Returns
+    -------
+    DataFrame
+        One row a job. ``job``, ``model``, ``status``, ``submitted``, ``ended``, and
+
+        - ``queue_s``: from submit to first start; null for a job that never started.
+        - ``completion_s``: from submit to finish; null for a job that did not finish.
+        - ``held_s``: time in which it held nodes; ``mean_nodes``: how many, on average over that time. Nodes that it
+          shared with another job count as half.
+        - ``held_node_hours``, ``useful_node_hours``, ``rescaling_node_hours``, ``lost_to_preemption_node_hours``,
+          ``stalled_node_hours``: the last four add up to the first.
+        - ``efficiency``: ``done_samples`` over what the job makes in ``held_s`` on ``mean_nodes`` dedicated nodes, its
+          throughput interpolated linearly between the whole numbers of nodes below and above; where nodes are of
+          several types, over what it makes on each; of nodes that it shared, over what it would make on them alone.
+        - ``slowdown``: ``completion_s`` over the time that its work takes at the best rate of its throughput within
+          its bounds, on any type of nodes that there is.
+        - the columns of the table of jobs that count samples, rescales and reports, as they are.
+    """
+    import pandas as pd
+
+    table = jobs_frame(run)
+    by_type = _held_by_type(run, table["job"].tolist())
+    held_s = np.sum([seconds for seconds, _ in by_type.values()], axis=0)
+    node_hours = {f"{label}_node_hours": table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in NODE_TIME}
+    held_node_us = sum((table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=table.index))
+    mean_nodes = np.divide(held_node_us.to_numpy() / 1e6, held_s, out=np.full(len(table), math.nan), where=held_s > 0)
+    completion_s = (table["finished"] - table["submitted"]).dt.total_seconds()
+    known = [None if jobs is None else jobs.get(name) for name in table["job"]]
+    done = table["done_samples"].tolist()
+    types = run.record.inputs.node_types
+    return pd.DataFrame(
+        {
+            **{name: table[name] for name in ("job", "model", "status", "submitted", "ended")},
+            "queue_s": (table["first_start"] - table["submitted"]).dt.total_seconds(),
+            "completion_s": completion_s,
+            "held_s": held_s,
+            "mean_nodes": mean_nodes,
+            "held_node_hours": held_node_us / NODE_US_PER_HOUR,
+            **node_hours,
+            "efficiency": [
+                _efficiency(job, done[j], {name: (s[j], nodes[j]) for name, (s, nodes) in by_type.items()})
+                for j, job in enumerate(known)
+            ],
+            "slowdown": [_slowdown(*of_job, types) for of_job in zip(known, completion_s, strict=True)],
+            **{name: table[name] for name in _OF_TABLE},
+        }
+    )
+
+
+def _held_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
+    """Of each type of nodes: seconds with at least one node (J,), and how many on average then (J,), 0 for none."""
+    held = allocations_of(run)
+    row = {name: k for k, name in enumerate(names)}
+    job = np.array([row[name] for name in held.names], dtype=np.int64)[held.job]
+    found = {}
+    for name in run.record.inputs.node_types:
+        mine = held.node_type == held.type_names.index(name) if name in held.type_names else np.zeros(job.size, bool)
+        lasts_us, node_us = np.zeros((2, len(names)), dtype=np.int64)
+        np.add.at(lasts_us, job[mine], (held.to_us - held.from_us)[mine])
+        np.add.at(node_us, job[mine], (held.count * (held.to_us - held.from_us))[mine])
+        seconds = lasts_us / 1e6
+        found[name] = seconds, np.divide(node_us / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
+    return found
+
+
+def _efficiency(job: ElasticJob | None, done_samples: float, held: Mapping[str, tuple[float, float]]) -> float:
+    """``held``: seconds, and nodes on average, by node type."""
+    if job is None:
+        return math.nan
+    could = 0.0
+    for name, (seconds, mean_nodes) in held.items():
+        curve = job.throughput_on(name)
+        if seconds > 0 and curve is not None:
+            nodes = min(mean_nodes, job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
+            could += seconds * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
+    return done_samples / could if could > 0 else math.nan
+
+
+def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str]) -> float:
+    if job is None or math.isnan(completion_s):
+        return math.nan
+    curves = [curve for name in types if (curve := job.throughput_on(name)) is not None]
+    best = max(float(curve.table(job.max_nodes)[job.min_nodes :].max()) for curve in curves)
+    return completion_s * best / job.work_samples
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object a row: times as ISO-8601 UTC, no value (NaN, NaT) and no end (infinite work) as ``None``."""
+    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value != value or value in (math.inf, -math.inf):
+        return None
+    if hasattr(value, "value"):  # a pandas Timestamp: nanoseconds
+        return iso_utc(int(value.value) // 1000)
+    return value.item() if hasattr(value, "item") else value
+
+
+def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
+    """Sum up the jobs of each model.
+
+    Parameters
+    ----------
+    answers
+        Of all jobs: ``job_answers``.
+
+    Returns
+    -------
+    DataFrame
+        One row a model, in order of its first job: ``model``, ``n_jobs``, a column for each of `STATUSES` that counts
+        jobs; ``queue_median_s``, ``queue_p95_s``, ``completion_median_s`` and ``completion_p95_s`` of the jobs that
+        started, and finished; ``samples``; and node-hours as ``job_answers`` has them.
+    """
+    import pandas as pd
+
+    node_hours = [column for column in answers.columns if column.endswith("_node_hours")]
+    rows = []
+    for label, of_model in answers.groupby(answers["model"].map(model_label), sort=False):
+        rows.append(
+            {
+                "model": label,
+                "n_jobs": len(of_model),
+                **{status: int((of_model["status"] == status).sum()) for status in STATUSES},
+                **{name: of_model[column].quantile(share) for name, (column, share) in _TIMES.items()},
+                "samples": of_model["done_samples"].sum(),
+                **{column: of_model[column].sum() for column in node_hours},
+            }
+        )
+    columns = ["model", "n_jobs", *STATUSES, *_TIMES, "samples", *node_hours]
+    return pd.DataFrame(rows, columns=columns)  # named, as a run may have no job

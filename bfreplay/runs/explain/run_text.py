@@ -1,0 +1,106 @@
+"""What became of a run's jobs, told to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import window_words
+from bfreplay.wording import aligned, amount, count, duration, maybe_duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHARES = (0.25, 0.5, 0.75, 0.9)
+
+
+def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
+    """Several lines of text, without a newline at the end."""
+    jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
+    window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
+    return "\n".join(
+        [
+            f"{jobs} {window}",
+            "",
+            *([*_models(models), ""] if len(models) else []),
+            *_finished(campaign),
+            *_scores(campaign),
+            *_early(campaign),
+            *_budget(campaign),
+        ]
+    )
+
+
+def _models(models: pd.DataFrame) -> Iterator[str]:
+    statuses = [status for status in STATUSES if models[status].any()]
+    words = [status.replace("_", " ") for status in statuses]
+    header = [
+        "model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful",
+    ]  # fmt: skip
+    rows = []
+    for row in models.to_dict("records"):
+        times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
+        held, useful = row["held_node_hours"], row["useful_node_hours"]
+        rows.append(
+            [
+                row["model"], f"{row['n_jobs']:,}", *(f"{row[status]:,}" for status in statuses),
+                *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
+            ]
+        )  # fmt: skip
+    yield from aligned([header, *rows])
+    yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
+
+
+def _finished(campaign: CampaignAnswer) -> Iterator[str]:
+    total = len(campaign.finished_s)
+    if not total:
+        yield _line("Finished", "no job")
+        return
+    numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
+    told = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
+    yield _line("Finished", f"{told} (from the start of the window)")
+
+
+def _scores(campaign: CampaignAnswer) -> Iterator[str]:
+    if campaign.higher_is_better is None:
+        return
+    if not len(campaign.best_score):
+        yield _line("Best score", "none was reported")
+        return
+    better = "higher" if campaign.higher_is_better else "lower"
+    yield _line(
+        "Best score",
+        f"{campaign.best_score[-1]:.6g} ({better} is better) of {campaign.best_job} after "
+        f"{duration(float(campaign.best_s[-1]))}",
+    )
+    total = len(campaign.best_score)
+    steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
+    if steps:
+        told = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
+        yield _line("", f"before: {told}")
+
+
+def _early(campaign: CampaignAnswer) -> Iterator[str]:
+    there = [status for status in EARLY if status in campaign.by_status]
+    if there:
+        held = sum(campaign.node_hours.values())
+        told = ", ".join(f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in there)
+        yield _line("Ended early", f"{told}: {_share(campaign.early_node_hours, held)} of the node-hours")
+
+
+def _budget(campaign: CampaignAnswer) -> Iterator[str]:
+    for name, of_limit in campaign.budget.items():
+        limit, used = of_limit["limit"], of_limit["used"]
+        told = "not known" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
+        yield _line("Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used")
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<13}{text}"

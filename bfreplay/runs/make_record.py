@@ -1,0 +1,140 @@
+"""Makes the record of a run: what the result depends on, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from bfreplay.bounds import UpperBound
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.errors import InputError
+from bfreplay.policies import Policy, Trigger
+from bfreplay.replay.engine import Engine
+from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.result_folders.records import JsonObject
+from bfreplay.result_folders.writing import record_json
+from bfreplay.runs.baselines import Baselines, Total
+from bfreplay.runs.run_record import (
+    Bound,
+    EventInputs,
+    JobInputs,
+    PolicyDescription,
+    RunConfig,
+    RunInputs,
+    Summary,
+    WidestJob,
+)
+from bfreplay.runs.run_warnings import extrapolation_warnings
+from bfreplay.runs.scheduling_metrics import scheduling_summary
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+
+def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, unlimited_work: bool) -> RunConfig:
+    """What the run was asked for; InputError or BfreplayError for a policy whose description cannot be kept."""
+    described = policy.describe()
+    PolicyDescription.of(described, type(policy).__name__)
+    record_json(described, "the run")
+    return RunConfig(
+        policy=dict(described),
+        **settings.to_config(events.node_types.names),
+        unlimited_work=unlimited_work,
+        decides_in_rounds=Trigger.ROUND in policy.wakes_on,
+        window_start_us=events.window_start_us,
+        window_end_us=events.window_end_us,
+    )
+
+
+def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource) -> RunInputs:
+    """The log and the jobs; BfreplayError for a job source whose description cannot be kept."""
+    return RunInputs(
+        events=EventInputs(files=tuple(events.sources), metadata=events.metadata, n_nodes=len(events.nodes)),
+        jobs=JobInputs(
+            files=tuple(SourceFile(name, digest) for name, digest in jobs.sources),
+            n_jobs=len(jobs) if isinstance(jobs, JobSet) else None,
+            source=None if isinstance(jobs, JobSet) else _described(jobs),
+        ),
+    )
+
+
+def _described(source: JobSource) -> JsonObject:
+    described: object = source.describe()
+    if not isinstance(described, Mapping):
+        raise InputError(
+            f"the job source {source.name!r} describes itself by {type(described).__name__}", expected="a mapping"
+        )
+    record_json(described, "the run")
+    return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **described}
+
+
+def summary_of(
+    events: NodeEvents,
+    engine: Engine,
+    ledger: Ledger,
+    measured_by: Baselines | None,
+    bound: UpperBound | None,
+    reason_without_baselines: str | None,
+    isolated_jct_s: Mapping[int, float] | None = None,
+) -> Summary:
+    """Totals of the run; ``isolated_jct_s`` where fairness was asked for."""
+    duration_us = events.window_end_us - events.window_start_us
+    log, outcomes = engine.log, engine.outcomes
+    total = Total.of(engine, ledger.samples)
+    too_wide = [job for job in engine.feed.jobs if _never_fits(job, engine)]
+    widest = max(too_wide, key=lambda job: job.min_nodes, default=None)
+    is_comparable = engine.feed.source is None
+    return Summary(
+        duration_s=duration_us / 1e6,
+        n_pool_events=engine.n_pool_events,
+        n_decisions=log.n_rows,
+        decisions=dict(sorted(log.by_kind.items())),
+        fallbacks=dict(sorted(log.fallbacks.items())),
+        fallback_examples=dict(sorted(log.first_message.items())),
+        n_preemptions=engine.n_preemptions,
+        n_grown=log.n_grown,
+        n_shrunk=log.n_shrunk,
+        equivalent_nodes=ledger.idle_node_us / duration_us,
+        jobs=outcomes.by_status,
+        n_jobs_wider_than_the_pool=len(too_wide),
+        widest_job=None if widest is None else WidestJob(name=widest.name, min_nodes=widest.min_nodes),
+        most_idle_nodes=engine.most_idle,
+        job_times=outcomes.times(),
+        deadlines=outcomes.deadlines,
+        scores=outcomes.scores,
+        last_finish_us=outcomes.last_finish_us,
+        ledger=ledger,
+        efficiency=None if measured_by is None else measured_by.efficiency(total, is_comparable=is_comparable),
+        learning=None if measured_by is None else measured_by.learning_cost(total, is_comparable=is_comparable),
+        bound=None if bound is None else _with_share(bound, total.samples),
+        reason_without_baselines=reason_without_baselines,
+        scheduling=scheduling_summary(
+            outcomes, ledger, engine.recorder.allocations.node_us_by_type, engine.settings, events.window_start_us,
+            isolated_jct_s,
+        ),
+        policy=_own_summary(engine.policy),
+        extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
+        log_warnings=events.metadata.log_warnings.to_json(),
+    )  # fmt: skip
+
+
+def _own_summary(policy: Policy) -> JsonObject | None:
+    """What the policy itself has counted; ``None`` for one that counts nothing."""
+    said = policy.summary()
+    if said is None:
+        return None
+    if not isinstance(said, Mapping):
+        raise InputError(
+            f"the policy {policy.name!r} sums itself up by {type(said).__name__}", expected="a mapping, JSON-ready"
+        )
+    return dict(said)
+
+
+def _never_fits(job: ElasticJob, engine: Engine) -> bool:
+    """Whether a job needs more nodes than were ever idle, of any type that it runs on."""
+    types = zip(engine.events.node_types.names, engine.most_idle_of_type.tolist(), strict=True)
+    return all(job.min_nodes > most or job.throughput_on(name) is None for name, most in types)
+
+
+def _with_share(bound: UpperBound, samples: float) -> Bound:
+    return Bound(**asdict(bound), share=samples / bound.samples if bound.samples > 0 else None)

@@ -1,0 +1,374 @@
+"""The metrics of a run, declared once: the page, notebooks, sweeps, comparisons and the docs read them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, rounds_of
+
+Kind = Literal[
+    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
+]  # fmt: skip
+"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
+``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
+0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
+the epoch, in UTC."""
+
+HELD_NOTHING_MADE = "held, nothing made"
+"""Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
+
+Of = Callable[[RunResult], Any]
+
+
+class InSweep(NamedTuple):
+    """How the text of a sweep prints a metric, and of which runs: those of logs, or those of clusters."""
+
+    form: str
+    title: str
+    runs_of: Literal["log", "cluster"] = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number or name of a run.
+
+    Parameters
+    ----------
+    key
+        Its name on the page, where it is one of the key figures; empty where it is not.
+    words
+        What it is, for a person; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
+    kind
+        How it is written.
+    of
+        Its value for a run; ``None`` for none.
+    column
+        Its name where tables and comparisons have it, with the unit; empty for none.
+    in_sweep
+        ``None`` where the text of a sweep does not print it.
+    is_tabled
+        Whether the table of a sweep has the column.
+    total
+        What a comparison of runs calls it; empty where it is not compared.
+    """
+
+    key: str
+    words: str
+    kind: Kind
+    of: Of
+    column: str = ""
+    in_sweep: InSweep | None = None
+    is_tabled: bool = True
+    total: str = ""
+
+    def words_for(self, run: RunResult | None = None) -> str:
+        """What it is: of this run, or in general."""
+        return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
+
+    @property
+    def type(self) -> str:
+        """Name of the type of its column, as pyarrow has it."""
+        if self.kind in ("text", "count", "time"):
+            return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}[self.kind]
+        return "double"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A metric of one run: ``key`` names it, ``words`` tell a person what it is; ``value`` is ``None`` for none."""
+
+    key: str
+    words: str
+    value: Any
+    kind: Kind
+
+
+def _over(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
+    """Node-hours with one label of the ledger, and their share of the idle ones."""
+
+    def hours(run: RunResult) -> float:
+        return float(getattr(run.summary.ledger.node_hours, label))
+
+    return (
+        Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
+        Metric(
+            f"share.{label}", f"share of the idle node-hours {words}", "percent",
+            lambda run: _over(hours(run), run.summary.ledger.node_hours.idle),
+        ),
+    )  # fmt: skip
+
+
+def _held(run: RunResult) -> float:
+    hours = run.summary.ledger.node_hours
+    return hours.idle - hours.unused_free
+
+
+def _made_per_used_node_hour(run: RunResult) -> float:
+    ledger = run.summary.ledger
+    return ledger.gross_samples / ledger.node_hours.used if ledger.node_hours.used else 0.0
+
+
+def _of(path: str) -> Of:
+    """An entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
+
+    def value(run: RunResult) -> Any:
+        found: Any = run.summary
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return found
+
+    return value
+
+
+def _after_s(path: str) -> Of:
+    """Seconds from the start of the window to a time of the summary."""
+    time_us = _of(path)
+    return lambda run: run.record.config.after_s(time_us(run))
+
+
+def _rounds(name: str) -> Of:
+    return lambda run: (rounds_of(run.record) or {}).get(name)
+
+
+def _status(status: str) -> Metric:
+    words = f"jobs {status.replace('_', ' ')}"
+    return Metric(f"jobs.{status}", words, "count", lambda run: run.summary.jobs.get(status, 0), f"jobs_{status}")
+
+
+def _times(name: str, words: str) -> tuple[Metric, Metric]:
+    return (
+        Metric(
+            f"{name}.median_s", f"submit to {words}, median", "seconds",
+            lambda run: getattr(run.summary.job_times, name).median_s, f"median_{name}_s",
+        ),
+        Metric(
+            f"{name}.p95_s", f"submit to {words}, 95 % within", "seconds",
+            lambda run: getattr(run.summary.job_times, name).p95_s,
+        ),
+    )  # fmt: skip
+
+
+def _deadlines(name: str, words: str) -> Metric:
+    def deadlines(run: RunResult) -> int | None:
+        found = run.summary.deadlines
+        return found.get(name, 0) if any(found.values()) else None
+
+    return Metric(f"deadlines.{name}", words, "count", deadlines)
+
+
+def _decisions(kind: str, words: str) -> Metric:
+    return Metric(f"decisions.{kind}", words, "count", lambda run: run.summary.decisions.get(kind, 0))
+
+
+def _params(run: RunResult) -> str | None:
+    """The parameters of the job with the best score, as they stand in a sentence."""
+    params = None if run.summary.scores is None else run.summary.scores.best_params
+    if not params:
+        return None
+    texts = {name: f"{value:.6g}" if isinstance(value, float) else str(value) for name, value in sorted(params.items())}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
+
+
+_IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
+
+
+def _of_run(run: RunResult) -> dict[str, str]:
+    fairness = run.summary.scheduling.finish_time_fairness
+    return {
+        "others": ", of other jobs perhaps" if run.record.inputs.jobs.of_source else "",
+        "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
+        "whom": "the jobs that the run is about" if run.record.config.measured else _IN_GENERAL["whom"],
+    }
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("window.duration_s", "length of the window", "seconds", _of("duration_s"), "duration_s"),
+    Metric("nodes", "nodes of the machine", "count", lambda run: run.record.inputs.events.n_nodes),
+    Metric("idle.node_hours", "idle node-hours", "amount", _of("ledger.node_hours.idle"), "idle_node_hours"),
+    Metric("idle.mean_nodes", "idle nodes on average", "amount", _of("equivalent_nodes"), "equivalent_nodes"),
+    Metric("idle.most_nodes", "most nodes idle at once", "count", _of("most_idle_nodes")),
+    Metric(
+        "pool_events", "times at which nodes became idle or were reclaimed", "count",
+        _of("n_pool_events"), "n_pool_events",
+    ),
+    Metric(
+        "", "node-hours on which a job worked", "amount", _of("ledger.node_hours.used"),
+        "used_node_hours", is_tabled=False, total="node-hours used",
+    ),
+    *_node_hours("useful", "useful", "node-hours useful"),
+    *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
+    *_node_hours("lost_to_preemption", "lost to preemption", "node-hours lost to preemption"),
+    *_node_hours("unused", "unused"),
+    Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
+    Metric(
+        "share.held", "share of the idle node-hours held by jobs", "percent",
+        lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
+    ),
+    Metric(
+        "", "node-hours held by no job", "amount", _of("ledger.node_hours.unused_free"),
+        "unused_free_node_hours", total="node-hours unused: held by no job",
+    ),
+    Metric(
+        "node_hours.stalled", f"unused node-hours that were {HELD_NOTHING_MADE}", "amount",
+        _of("ledger.node_hours.unused_stalled"), "unused_stalled_node_hours",
+        total=f"node-hours unused: {HELD_NOTHING_MADE}",
+    ),
+    Metric(
+        "", "samples that the held nodes could have made", "samples", _made_per_used_node_hour,
+        "gross_samples_per_used_node_hour", is_tabled=False, total="samples made per used node-hour",
+    ),
+    Metric(
+        "samples", "samples processed", "samples", _of("ledger.samples"), "samples",
+        InSweep("{:.4e}", "samples"), total="samples",
+    ),
+    Metric(
+        "samples.rescaling", "samples lost to rescaling", "samples", _of("ledger.rescale_samples"),
+        "rescale_samples", is_tabled=False, total="samples that rescaling cost",
+    ),
+    Metric(
+        "samples.preemption", "samples lost to preemption", "samples", _of("ledger.preempt_samples"),
+        "preempt_samples", is_tabled=False, total="samples that preemption cost",
+    ),
+    Metric(
+        "dedicated.samples", "samples on as many dedicated nodes{others}", "samples",
+        _of("efficiency.dedicated_samples"), "dedicated_samples",
+    ),
+    Metric(
+        "u", "U: samples over those on as many dedicated nodes", "ratio", _of("efficiency.u"), "u",
+        InSweep("{:.4f}", "U"),
+    ),
+    Metric("bound.samples", "samples that nobody could exceed", "samples", _of("bound.samples"), "bound_samples"),
+    Metric(
+        "bound.share", "share of the most that anyone could process, at least", "at-least", _of("bound.share"),
+        "share_of_bound", InSweep("{:.4f}", "of the bound"),
+    ),
+    Metric("done_s", "until all jobs had left", "seconds", _after_s("last_finish_us")),
+    Metric(
+        "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
+        _after_s("efficiency.dedicated_last_finish_us"),
+    ),
+    Metric(
+        "bound.done_s", "before which nobody could be done with all jobs", "seconds",
+        _after_s("bound.earliest_finish_us"),
+    ),
+    Metric("", "when the last job left", "time", _of("last_finish_us"), "last_finish"),
+    Metric(
+        "learning.lost", "share of the samples that learning the curves cost", "percent", _of("learning.lost"),
+        "learning_lost",
+    ),
+    Metric("known.samples", "samples with known curves", "samples", _of("learning.known_samples")),
+    Metric(
+        "known.done_s", "until all jobs had left with known curves", "seconds",
+        _after_s("learning.known_last_finish_us"),
+    ),
+    Metric("known.best_score", "best score with known curves", "number", _of("learning.known_best_score")),
+    Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
+    *map(_status, STATUSES),
+    *_times("submit_to_start", "first start"),
+    *_times("submit_to_finish", "finish"),
+    _deadlines("met", "deadlines met"),
+    _deadlines("missed", "deadlines missed"),
+    _deadlines("open", "deadlines that may still be met at the end of the window"),
+    _deadlines("void", "deadlines of jobs that the source ended before"),
+    Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
+    Metric("measured.jobs", "jobs that averages are taken of", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
+    Metric(
+        "measured.completed", "those of them that completed", "count", _of("scheduling.n_completed"),
+        "n_measured_completed",
+    ),
+    Metric(
+        "jct.mean_s", "submit to finish, mean", "seconds", _of("scheduling.average_jct_s"), "average_jct_s",
+        InSweep("{:,.0f}", "average JCT (s)", "cluster"),
+    ),
+    Metric(
+        "makespan_s", "until {whom} had completed", "seconds", _of("scheduling.makespan_s"), "makespan_s",
+        InSweep("{:,.0f}", "makespan (s)", "cluster"),
+    ),
+    Metric(
+        "utilisation", "share of the node-hours in which a job ran", "percent", _of("scheduling.utilisation"),
+        "utilisation", InSweep("{:.4f}", "utilisation", "cluster"),
+    ),
+    Metric(
+        "cost", "cost of the held node-hours, dollars", "amount", _of("scheduling.cost"), "cost",
+        InSweep("{:,.2f}", "cost", "cluster"),
+    ),
+    Metric(
+        "rho.mean", "rho: time of a job over that {under}, mean", "ratio",
+        _of("scheduling.finish_time_fairness.average_rho"), "average_rho", InSweep("{:.4f}", "average rho", "cluster"),
+    ),
+    Metric("rho.most", "largest rho", "ratio", _of("scheduling.finish_time_fairness.largest_rho"), "largest_rho"),
+    Metric(
+        "rho.above_1", "share of the jobs that took longer than {under}", "percent",
+        _of("scheduling.finish_time_fairness.share_above_1"), "share_of_rho_above_1",
+    ),
+    Metric(
+        "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
+        InSweep("{:,}", "deadlines missed", "cluster"),
+    ),
+    Metric("rounds", "rounds", "count", _rounds("n_rounds")),
+    Metric("rounds.recomputations", "times shares were computed", "count", _rounds("n_recomputations")),
+    Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
+    Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
+    Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
+    Metric("best.score", "best score", "number", _of("scores.best_score"), "best_score"),
+    Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
+    Metric("best.params", "its parameters", "text", _params),
+    Metric("best.after_s", "until the best score", "seconds", _after_s("scores.best_time_us")),
+    Metric("best_finished.score", "best last score of a finished job", "number", _of("scores.best_finished_score")),
+    Metric("best_finished.job", "finished job with that score", "text", _of("scores.best_finished_job")),
+    Metric(
+        "dedicated.best_score", "best score on as many dedicated nodes", "number",
+        _of("efficiency.dedicated_best_score"),
+    ),
+    Metric("rescales.grown", "times a job grew", "count", _of("n_grown"), "n_grown", total="rescales up"),
+    Metric(
+        "rescales.shrunk", "times a job shrank by a decision", "count", _of("n_shrunk"), "n_shrunk",
+        total="rescales down",
+    ),
+    Metric(
+        "preemptions", "times a job lost nodes to the batch scheduler", "count",
+        _of("n_preemptions"), "n_preemptions", total="preemptions",
+    ),
+    Metric("decisions", "decisions", "count", _of("n_decisions"), "n_decisions", total="decisions"),
+    _decisions("proven", "decisions proven optimal"),
+    _decisions("proven_by_fallback", "decisions proven optimal by the fallback"),
+    _decisions("proven_trivially", "decisions with no job or no idle node"),
+    Metric(
+        "fallbacks", "decisions that fell back", "count", lambda run: sum(run.summary.fallbacks.values()),
+        "n_fallbacks",
+    ),
+    Metric(
+        "decisions.slowest_s", "slowest decision", "ms",
+        lambda run: getattr(run.session.slowest_decision, "decide_s", None),
+    ),
+    Metric(
+        "seconds", "seconds that the replay took", "seconds",
+        lambda run: run.session.seconds.total_s + (run.session.load_s or 0.0),
+    ),
+    Metric(
+        "", "how far the idle nodes of the log can be believed", "text",
+        lambda run: run.record.inputs.events.metadata.log_warnings.to_json()["verdict"], "log_verdict",
+    ),
+)  # fmt: skip
+"""In the order of the page's key figures."""
+
+BY_COLUMN = {metric.column: metric for metric in METRICS if metric.column}
+COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.is_tabled}
+"""Those that the table of a sweep has, by column."""
+
+
+def key_figures(run: RunResult) -> dict[str, KeyFigure]:
+    """Every number and name of ``run`` that sentences and key figures tell, by key; every run has the same keys."""
+    return {
+        metric.key: KeyFigure(metric.key, metric.words_for(run), metric.of(run), metric.kind)
+        for metric in METRICS
+        if metric.key
+    }

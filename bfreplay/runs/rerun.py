@@ -1,0 +1,320 @@
+"""A saved run, gone through again: the replay is driven by the recorded counts instead of a policy.
+
+No solver is asked, and every row of the decision table must be the recorded one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.policies import Decision, Policy, PolicyState
+from bfreplay.replay.engine import Engine, ProgressCallback
+from bfreplay.replay.run_tables import RunTables
+from bfreplay.replay.settings import ReplaySettings, random_seed_map
+from bfreplay.replay.tables import DECISIONS, NoSink, RowTable
+from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_inputs import inputs_of
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+OF_THE_ANSWER = (
+    "objective", "bound", "gap", "solver", "process_status", "solver_status", "quality", "fell_back_from",
+    "rejected_process_status", "rejected_solver_status", "rejected_quality", "message",
+)  # fmt: skip
+"""Columns of what stands behind an answer."""
+
+_SAME = (
+    "time", "trigger", "n_idle", "n_joined", "n_left", "n_jobs", "n_jobs_running", "n_jobs_preempted", "n_jobs_grown",
+    "n_jobs_shrunk", "n_nodes_used",
+)  # fmt: skip
+_CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preempt_cost_samples")
+_POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
+_TOLERANCE = 1e-6
+"""Another processor may round sums of samples otherwise."""
+
+
+class LastReached(Exception):  # noqa: N818  # no error: the replay need not go on
+    """The last decision that was asked for has been checked."""
+
+
+class Recording(RowTable):
+    """The decision table of ``run`` up to row ``last``. It takes the rows of a replay in place of a table.
+
+    Raises
+    ------
+    InputError
+        There is no such row, or the table does not hold the counts that were decided.
+    """
+
+    def __init__(self, run: RunResult, last: int) -> None:
+        super().__init__(DECISIONS, NoSink())
+        table = run.table("decisions")
+        check_decision(run, last)
+        if "counts" not in table.column_names:
+            raise InputError(
+                "the run does not hold the counts that were decided", file=run.folder, column="counts",
+                expected="a column of the table 'decisions'", fix="replay again with this version of bfreplay",
+            )  # fmt: skip
+        self._last = last
+        table = table.slice(0, last + 1).combine_chunks()
+        self._version = run.record.versions.get("bfreplay")
+        self._columns_of_run = {
+            name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
+            for name in (*_SAME, *_CLOSE, *OF_THE_ANSWER)
+        }
+        if "t_fwd_s" in table.column_names:  # runs of older versions have none
+            self._columns_of_run["t_fwd_s"] = table["t_fwd_s"].to_pylist()
+        lists = table["counts"].combine_chunks()
+        ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
+        self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])
+
+    @property
+    def n_expected(self) -> int:
+        """Rows up to the last one."""
+        return self._last + 1
+
+    def row(self, index: int) -> dict[str, Any]:
+        """What was recorded of a decision, without its counts."""
+        return {name: column[index] for name, column in self._columns_of_run.items()}
+
+    def counts(self, index: int) -> NDArray[np.int64]:
+        """(J,) what was decided."""
+        return self._counts[index]
+
+    def difference(self, index: int, here: str, recorded: str) -> InputError:
+        """The error for a replay that goes another way."""
+        time_us = self._columns_of_run["time"][index]
+        return InputError(
+            f"the replay does not repeat the run: here {here}, recorded {recorded}",
+            row=f"decision {index} at {iso_utc(time_us)}",
+            fix=(
+                f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
+                "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
+                "itself, or whose first map was not the seeded one, cannot be repeated by its counts"
+            ),
+        )
+
+    def value(self, name: str) -> Any:
+        """What was recorded of the decision to come."""
+        return self._columns_of_run[name][self.n_rows]
+
+    def check(self, name: str, here: Any) -> None:
+        """Compare a number of the decision to come with what was recorded."""
+        recorded = self.value(name)
+        if here != recorded:
+            raise self.difference(self.n_rows, f"{name} is {here!r}", f"{recorded!r}")
+
+    def append(self, row: Sequence[Any]) -> None:
+        """One row of the replay, in the order of the schema."""
+        index = self.n_rows
+        for name in _SAME:
+            self.check(name, row[_POSITION[name]])
+        counts = row[_POSITION["counts"]]
+        if not np.array_equal(counts, self._counts[index]):
+            raise self.difference(index, f"counts are {counts.tolist()}", f"{self._counts[index].tolist()}")
+        for name in _CLOSE:
+            here, recorded = row[_POSITION[name]], self.value(name)
+            if not math.isclose(here, recorded, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                raise self.difference(index, f"{name} is {here!r}", f"{recorded!r}")
+        self.n_rows += 1
+        if index == self._last:
+            raise LastReached
+
+
+def check_decision(run: RunResult, index: int) -> None:
+    """Raise ``InputError`` unless the run has a decision ``index``."""
+    total = run.table("decisions").num_rows
+    if not 0 <= index < total:
+        raise InputError(
+            "the run has no such decision", file=run.folder, column="decision", value=index,
+            expected=f"0 to {total - 1}" if total else "a run with decisions",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A decision with jobs and idle nodes, just before it is carried out. Arrays belong to the replay: copy them.
+
+    Parameters
+    ----------
+    index
+        Row of the decision table.
+    state
+        What a policy sees; jobs are named by ``jobs[state.job]``.
+    held : (J,) int64
+        Nodes that each job held before anything happened at this instant.
+    reclaimed : (J,) int64
+        Of these, taken back at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was paused
+        and resumed at this instant.
+    counts : (J,) int64
+        What was decided.
+    row
+        What was recorded of the decision, without its counts.
+    """
+
+    index: int
+    state: PolicyState
+    held: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    row: dict[str, Any]
+
+
+Watcher = Callable[[Moment], None]
+"""Called at every decision with jobs and idle nodes; others can only be answered by 'nothing'."""
+
+
+class Repetition:
+    """A run, to be gone through again up to decision ``last``, once.
+
+    Parameters
+    ----------
+    run
+        The run.
+    last
+        The last decision to go through; the last of all by default.
+    events, jobs, curves
+        Its inputs, or their files, by default where they were.
+    allow_code
+        Import code that the run and the files name.
+
+    Raises
+    ------
+    InputError
+        There is no such decision; or the inputs are not there, or not those of the run.
+    """
+
+    def __init__(
+        self,
+        run: RunResult,
+        last: int | None = None,
+        *,
+        events: NodeEvents | str | Path | None = None,
+        jobs: JobSet | JobSource | str | Path | None = None,
+        curves: str | Path | None = None,
+        allow_code: bool = False,
+    ) -> None:
+        self._recording = Recording(run, run.table("decisions").num_rows - 1 if last is None else last)
+        config = run.record.config
+        log, given = inputs_of(run, events, jobs, curves, allow_code=allow_code)
+        policy = _AsRecorded(self)
+        settings = ReplaySettings(config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map)
+        self._events = log
+        self._jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
+        self._settings = settings
+        self._policy = policy
+        self._watch: Watcher | None = None
+        self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
+        self._engine: Engine | None = None
+
+    @property
+    def jobs(self) -> list[ElasticJob]:
+        """Jobs by number, as far as they have been submitted."""
+        if self._engine is None:
+            return []
+        return self._engine.feed.jobs
+
+    @property
+    def n_rows(self) -> int:
+        """Decisions gone through so far."""
+        return self._recording.n_rows
+
+    def run(self, watch: Watcher, progress: ProgressCallback | None = None) -> None:
+        """Go through it.
+
+        Parameters
+        ----------
+        watch
+            Called at every decision with jobs and idle nodes.
+        progress
+            Called after every instant with (time reached in us, decisions so far).
+
+        Raises
+        ------
+        InputError
+            The replay goes another way than the run did, with the first difference; or the log is faulty.
+        """
+        recording = self._recording
+        recorder = RunTables.nowhere(self._events.node_types.names)
+        recorder.decisions = recording
+        self._watch = watch
+        self._engine = Engine(self._events, self._jobs, self._policy, self._settings, recorder, progress)
+        try:
+            self._engine.run()
+        except LastReached:
+            return
+        except InputError:
+            raise  # a difference, or a fault of the log
+        except BfreplayError as error:  # the recorded counts are impossible here
+            index = recording.n_rows
+            raise recording.difference(index, str(error), f"counts {recording.counts(index).tolist()}") from error
+        missing = recording.n_expected - recording.n_rows
+        raise recording.difference(recording.n_rows, "it ends", f"{missing} decisions more")
+
+    def is_active(self, number: int) -> bool:
+        """Whether job ``number`` is among the active ones after the decision that was gone through last."""
+        if self._engine is None:
+            return False
+        active = self._engine.active
+        return number in active.records["job"][: active.n].tolist()
+
+    def asked(self, state: PolicyState) -> NDArray[np.int64]:
+        """Counts of the run for this question, after making sure that it is the same one and showing it."""
+        recording, index = self._recording, self._recording.n_rows
+        for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
+            recording.check(name, here)
+        counts = recording.counts(index)
+        if counts.size != state.n_jobs:
+            raise recording.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+        held = self._held(index, state.job)
+        assert self._engine is not None
+        assert self._watch is not None
+        lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
+        reclaimed = np.minimum(lost, held) if recording.value("n_left") else np.zeros_like(held)
+        self._watch(Moment(index, state, held, reclaimed, counts, recording.row(index)))
+        self._before = (index, state.job.copy(), counts)
+        return counts
+
+    def _held(self, index: int, job: NDArray[np.int64]) -> NDArray[np.int64]:
+        held = np.zeros(job.size, dtype=np.int64)
+        if self._before is None or self._before[0] != index - 1:
+            return held  # the row before had no job, or no node
+        _, jobs, counts = self._before
+        order = np.argsort(jobs, kind="stable")
+        place = np.searchsorted(jobs, job, sorter=order)
+        place = order[np.minimum(place, jobs.size - 1)]
+        there = jobs[place] == job
+        held[there] = counts[place[there]]
+        return held
+
+    def difference(self, here: str, recorded: str) -> InputError:
+        """The error for a decision that is not the recorded one."""
+        return self._recording.difference(self._recording.n_rows, here, recorded)
+
+
+class _AsRecorded(Policy):
+    """Answers every decision as the run did."""
+
+    name = "recorded"
+
+    def __init__(self, repetition: Repetition) -> None:
+        self._repetition = repetition
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Counts of the run."""
+        return Decision(self._repetition.asked(state))
+
+    def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
+        """The published semantics' seeded first map, which names nodes and not only counts."""
+        self._repetition.asked(state)
+        return random_seed_map(state, free, rng)

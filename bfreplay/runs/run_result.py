@@ -1,0 +1,140 @@
+"""RunResult: what a replay leaves behind, in memory or as a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pyarrow as pa
+
+from bfreplay.errors import BfreplayError, InputError, LedgerError
+from bfreplay.replay.intervals import ALLOCATIONS, NODES
+from bfreplay.replay.pool_tables import HOLES, POOL
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
+from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
+from bfreplay.result_folders.records import RUN, ResultKind, typed
+from bfreplay.result_folders.writing import record_json, write_record
+from bfreplay.runs.run_record import RunRecord, Session, Summary
+from bfreplay.runs.run_warnings import run_warnings
+
+_VIEWS = "bfreplay.run_views"
+"""Entry points of modules with ``run_html`` and ``RunPlots``."""
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult(Result[RunRecord]):
+    """One finished replay.
+
+    A run folder holds ``run.json`` (configuration with every default, versions, inputs and tables with SHA-256,
+    summary), ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``, ``holes.parquet``,
+    perhaps ``nodes.parquet`` and ``reports.parquet``: the same inputs give the same bytes. Apart from them
+    ``timings.parquet`` and ``session.json`` hold what was measured and how the run was called.
+
+    Parameters
+    ----------
+    record, folder, tables
+        As for ``Result``; ``record`` is what ``run.json`` holds.
+    session
+        What ``session.json`` holds.
+    """
+
+    kind: ClassVar[ResultKind] = RUN
+    record_type: ClassVar[type[RunRecord]] = RunRecord
+    schemas: ClassVar[Mapping[str, pa.Schema]] = {
+        "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
+        "pool": POOL, "holes": HOLES, "nodes": NODES,
+    }  # fmt: skip
+
+    session: Session = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        u = "" if self.u is None else f", U {self.u:.3f}"
+        return f"<RunResult: {self.summary.n_decisions:,} decisions{u}, {self.folder or 'in memory'}>"
+
+    def _repr_html_(self) -> str:
+        """Its key numbers, in a notebook."""
+        text: str = _notebook().run_html(self)
+        return text
+
+    @property
+    def plot(self) -> Any:
+        """Pictures of the run: ``plot.timeline()``, ``plot("timeline")``, ...; ``dir(run.plot)`` lists them.
+
+        See ``bfreplay.report.notebook.RunPlots``.
+        """
+        return _notebook().RunPlots(self)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> RunResult:
+        """Read a run folder.
+
+        Raises
+        ------
+        InputError
+            It is no run folder, damaged, or of another schema version; or its ledger does not close.
+        """
+        path = Path(folder)
+        record_file, session_file = path / RUN.record_file, path / RUN.more_documents[0]
+        document, measured = read_documents(path, RUN)
+        record = typed(document, RunRecord, RUN, record_file)
+        session = typed(Session.nested(measured), Session, RUN, session_file)
+        if record.schema_version == RUN.schema_version:
+            check_digest(record_file, session.sha256.get(record_file.name), RUN)
+        try:
+            _ = record.inputs.events.metadata.log_warnings
+            record.summary.ledger.close()
+        except LedgerError as error:
+            raise InputError(
+                f"the ledger of the run does not close: {error}", file=record_file, column="summary.ledger",
+                fix=f"the file was changed: make it again ('{RUN.made_by}')",
+            ) from error  # fmt: skip
+        return cls(record, path, session=session)
+
+    def written(self, folder: Path) -> RunResult:
+        """Write the documents into a folder that has the tables; returns the run with their digests."""
+        timings = folder / "timings.parquet"
+        record = write_record(folder, self.record, RUN, not_in=[timings.name])
+        digests = {file.name: digest(file) for file in (folder / RUN.record_file, timings)}
+        session = msgspec.structs.replace(self.session, sha256=digests)
+        (folder / RUN.more_documents[0]).write_text(record_json(session, "the run"), encoding="utf-8")
+        return replace(self, record=record, session=session)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the tables by file name; none of a run of the first schema, and of one in memory."""
+        return self.record.sha256 and self.record.sha256 | self.session.sha256
+
+    @property
+    def summary(self) -> Summary:
+        """Totals of the run."""
+        return self.record.summary
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could make the numbers mislead, as sentences: about the log, and about jobs and deadlines."""
+        return run_warnings(self.record)
+
+    @property
+    def u(self) -> float | None:
+        """Efficiency against dedicated nodes; ``None`` when it was not asked for."""
+        efficiency = self.summary.efficiency
+        return None if efficiency is None else efficiency.u
+
+    decisions = frame_of("decisions", "One row a decision.")
+    jobs = frame_of("jobs", "One row a job of the set.")
+    allocations = frame_of("allocations", "One row for each interval in which a job held a constant number of nodes.")
+    timings = frame_of("timings", "Measured seconds of each decision.")
+
+
+def _notebook() -> Any:
+    """What shows runs in a notebook: it stands floors above, and announces itself by an entry point."""
+    announced = entry_points(group=_VIEWS)
+    if not announced:
+        raise BfreplayError(
+            f"bfreplay is installed without its entry points ({_VIEWS})\n  fix:      pip install it again"
+        )
+    return next(iter(announced)).load()

@@ -1,0 +1,134 @@
+"""Warnings about a run that every answer made from it repeats first, and those about curves beyond their data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from bfreplay.runs.run_record import RunRecord
+from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
+from bfreplay.wording import count, digits
+from bfreplay.workload import ElasticJob
+
+_Text = TypeVar("_Text", bound=str)
+
+DEADLINE_OBJECTIVE, DEADLINE_POLICIES = "deadline", "_SLOs"
+"""Name of the objective that goes by deadlines, and how the names of such policies end."""
+
+
+def run_warnings(record: RunRecord) -> list[str]:
+    """Sentences on the log, jobs that could never run, missing deadlines, and curves beyond their data."""
+    return [
+        *record.inputs.events.metadata.log_warnings.sentences(),
+        *_wide_jobs(record),
+        *_no_deadlines(record),
+        *shown_warnings(record.summary.extrapolation),
+    ]
+
+
+def warning_lines(warnings: Sequence[str]) -> list[str]:
+    """One line of text for each warning."""
+    return [f"Warning: {each}" for each in warnings]
+
+
+def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: int = 3) -> list[str]:
+    """Warnings of several labelled runs, each once; where not all have it with their labels, or how many there are."""
+    found = labels_by_text((label, each) for label, warnings in by_run for each in warnings)
+    return [
+        text if len(labels) == len(by_run)
+        else f"{', '.join(labels)}: {text}" if len(labels) <= most_named
+        else f"{len(labels):,} of {count(len(by_run), 'run')}: {text}"
+        for text, labels in found.items()
+    ]  # fmt: skip
+
+
+def labels_by_text(labelled: Iterable[tuple[str, _Text]]) -> dict[_Text, list[str]]:
+    """Return the labels of each distinct text, in order of first appearance."""
+    labels: dict[_Text, dict[str, None]] = {}
+    for label, text in labelled:
+        labels.setdefault(text, {})[label] = None
+    return {text: list(those) for text, those in labels.items()}
+
+
+def _wide_jobs(record: RunRecord) -> Iterator[str]:
+    summary = record.summary
+    n_wide, widest = summary.n_jobs_wider_than_the_pool, summary.widest_job
+    if n_wide:
+        why = "too few nodes were ever idle at once"
+        if widest is not None:
+            needed = f"{widest.name}{', the widest,' if n_wide > 1 else ''} needs {count(widest.min_nodes, 'node')}"
+            idle = f"{summary['most_idle_nodes']:,} of {record['inputs']['events']['n_nodes']:,}"
+            why = f"{needed}, and at most {idle} were ever idle at once"
+            if record.inputs.events.metadata.node_types:
+                why += ", all types together"
+        yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {why}."
+
+
+def _no_deadlines(record: RunRecord) -> Iterator[str]:
+    policy, summary = record.config.described, record.summary
+    terms = None if policy.objective is None else policy.objective.terms  # one from outside may say anything here
+    names = [term.get("name") for term in terms if isinstance(term, Mapping)] if isinstance(terms, list) else []
+    if DEADLINE_OBJECTIVE in names:
+        goes_by_them = f"The objective {policy.objective_spec}"
+    elif policy.name.endswith(DEADLINE_POLICIES):
+        goes_by_them = f"The policy {policy.name}"
+    else:
+        return
+    n_jobs, deadlines = sum(summary.jobs.values()), summary.deadlines
+    # of a run about some of its jobs only their deadlines are recorded
+    if n_jobs and not any(deadlines.values()) and not record.config.measured:
+        yield f"{goes_by_them} goes by deadlines, and none of {count(n_jobs, 'job')} has one."
+
+
+_SHOWN = 3
+"""So many warnings in texts and on pages; ``run.json`` has all."""
+
+
+def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
+    """Sentences about counts within the bounds of jobs but outside those that their curves were measured at.
+
+    One for each curve and range of such counts, in the order of ``jobs``, with the first job's name, the rates there in
+    samples/s, and whether the curve gives more on fewer nodes than on the fewest that were measured. None where all
+    counts were measured, or where a curve does not say at which it was.
+    """
+    found: dict[tuple[int, int, int], tuple[Curve, list[str]]] = {}
+    for job in jobs:
+        for curve in job.throughput_by_type.values() or [job.throughput]:
+            least, most = measured_counts(curve) or (job.min_nodes, job.max_nodes)
+            below = (job.min_nodes, min(least - 1, job.max_nodes))
+            above = (max(most + 1, job.min_nodes), job.max_nodes)
+            for first, last in (below, above):
+                if first <= last:
+                    found.setdefault((id(curve), first, last), (curve, []))[1].append(job.name)
+    return [_sentence(curve, first, last, names) for (_, first, last), (curve, names) in found.items()]
+
+
+def shown_warnings(sentences: Sequence[str]) -> list[str]:
+    """The first few of a run's warnings, for texts and pages, and how many more there are."""
+    more = len(sentences) - _SHOWN
+    return [*sentences[:_SHOWN], *([f"{count(more, 'such warning')} more: summary.extrapolation"] if more > 0 else [])]
+
+
+def _sentence(curve: Curve, first: int, last: int, names: list[str]) -> str:
+    least, most = measured_counts(curve) or (first, last)
+    is_below = last < least
+    edge = least if is_below else most
+    if isinstance(curve, TabulatedCurve):  # its points may lie at more nodes than a table can have
+        rates = {nodes: float(np.interp(nodes, curve.nodes, curve.values)) for nodes in (first, last, edge)}
+        line, exceeds = ", a straight line to (0, 0)" if is_below else "", False
+    else:
+        table = curve.table(max(last, edge))
+        rates = {nodes: float(table[nodes]) for nodes in (first, last, edge)}
+        line, exceeds = "", is_below and table[first : last + 1].max() > rates[edge]
+    jobs = f"Job {names[0]} may" if len(names) == 1 else f"{len(names):,} jobs, such as {names[0]}, may"
+    counts = count(first, "node") if first == last else f"{first:,} to {last:,} nodes"
+    given = " and ".join(f"{digits(rates[nodes])} samples/s on {nodes:,}" for nodes in sorted({first, last}))
+    too_much = (
+        f", and on some count more than the {digits(rates[edge])} on {edge:,}: it cannot be right" if exceeds else ""
+    )
+    return (
+        f"{jobs} run on {counts}, where the curve was not measured (only on {least:,} to {most:,}). It gives {given}"
+        f"{line}{too_much}. Set {'min_nodes' if is_below else 'max_nodes'} {edge:,}, or measure there."
+    )

@@ -1,0 +1,257 @@
+"""Any decision of a saved run, posed again.
+
+A run holds what was decided, not what was asked: that would be a table of J x K numbers a decision. So the replay is
+driven once more, by the recorded counts instead of a policy (see ``repeated``), and the question is posed by the
+objective of the run, on the curves that its policy knew or believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.verify import objective_of as worth_of
+from bfreplay.policies import PolicyState
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Repetition, check_decision
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_inputs import jobs_of
+from bfreplay.runs.saved_questions import Poser
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+
+def is_placed_by_policy(run: RunResult) -> bool:
+    """Whether the policy chose nodes, not only their number, so that counts alone do not repeat its decisions."""
+    words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
+    return (
+        len(run.record.inputs.node_types) > 1
+        or _has_shared_nodes(run)
+        or any("round" in word.split("+") for word in words)
+    )
+
+
+def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
+    """Raise ``InputError`` for a run whose decisions cannot be posed again; ``fix`` says what can be done instead."""
+    if is_placed_by_policy(run):
+        raise InputError(
+            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself: there was no "
+            "question of how many each gets that could be posed again",
+            file=run.folder, column="policy", fix=fix,
+        )  # fmt: skip
+
+
+def _has_shared_nodes(run: RunResult) -> bool:
+    if not run.has_table("allocations"):
+        return False
+    table = run.table("allocations")
+    return "sharing" in table.column_names and bool(pc.any(pc.greater(table["sharing"], 0)).as_py())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedDecision:
+    """One decision of a run: what was asked, and what the run answered.
+
+    Parameters
+    ----------
+    index
+        Row of the run's ``decisions`` table, from 0.
+    time_us
+        When it was made.
+    problem
+        What was asked, as the objective of the run poses it.
+    job_names : (J,)
+        Names of the jobs, in the problem's order.
+    counts : (J,) int64
+        What the run decided.
+    about
+        JSON-ready: all of this but the problem, the answer's statuses, and where it comes from.
+    state
+        What the replay knew: the true curves, whatever the policy believed.
+    held : (J,) int64
+        Nodes that each job held before this instant.
+    reclaimed : (J,) int64
+        Of these, taken back at this instant.
+    """
+
+    index: int
+    time_us: int
+    problem: AllocationProblem
+    job_names: tuple[str, ...]
+    counts: NDArray[np.int64]
+    about: dict[str, Any]
+    state: PolicyState
+    held: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+
+
+def recorded_decisions(
+    run: RunResult | str | Path,
+    indices: Iterable[int],
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    objective: str | None = None,
+    allow_code: bool = False,
+    t_fwd_s: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> list[RecordedDecision]:
+    """Pose decisions of a saved run again. All policies' runs can be asked, whatever solver they had.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    indices
+        Rows of its ``decisions`` table, from 0; the replay goes as far as the last of them.
+    events, jobs, curves
+        Its inputs, or their files, by default where they were.
+    objective
+        Spec of the run's objective, to import it where it is code: what the run's record names is not imported.
+    allow_code
+        Import code that the run and the files of its inputs name.
+    t_fwd_s
+        Forward-looking time of the problems; by default what the run's policy took for each.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
+
+    Returns
+    -------
+    list of RecordedDecision
+        In the order of ``indices``. Each holds a table of J x (K + 1) numbers.
+
+    Raises
+    ------
+    InputError
+        The policy chose the nodes itself; there is no such decision, or nothing to decide in it (no job, or no idle
+        node); the inputs are not there or not those of the run; the policy has no forward-looking time and none is
+        given; code may not be imported; or the replay goes another way than the run did, with the first difference.
+    """
+    if not isinstance(run, RunResult):
+        run = RunResult.load(run)
+    refuse_placed_by_policy(run, "look at decisions.parquet and allocations.parquet of the run")
+    wanted = list(indices)
+    for index in wanted:
+        _check_something_to_decide(run, index)
+    poser = Poser(run, t_fwd_s, objective, allow_code=allow_code)
+    if not wanted:
+        return []
+    repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    chosen = set(wanted)
+    found: dict[int, RecordedDecision] = {}
+
+    def watch(moment: Moment) -> None:
+        problem = poser.pose(moment, repetition, is_wanted=moment.index in chosen)
+        if problem is not None:
+            names = [repetition.jobs[j].name for j in moment.state.job.tolist()]
+            found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
+
+    repetition.run(watch, progress)
+    return [found[index] for index in wanted]
+
+
+def recorded_jobs(
+    run: RunResult,
+    *,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    allow_code: bool = False,
+    progress: ProgressCallback | None = None,
+) -> dict[str, ElasticJob]:
+    """Jobs of a saved run by name.
+
+    Those of a job source are made again by going through the whole run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    events, jobs, curves
+        Its inputs, or their files, by default where they were. The log is read for a job source only.
+    allow_code
+        As for ``recorded_decisions``.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
+
+    Raises
+    ------
+    InputError
+        As ``recorded_decisions``.
+    """
+    given = jobs_of(run, jobs, curves, allow_code=allow_code)
+    if isinstance(given, JobSet):
+        return {job.name: job for job in given}
+    repetition = Repetition(run, events=events, jobs=given)
+    repetition.run(lambda moment: None, progress)
+    return {job.name: job for job in repetition.jobs}
+
+
+def decision_at(run: RunResult, time_us: int) -> int:
+    """Index of the decision in force at ``time_us``: the last one at that time or before.
+
+    Raises
+    ------
+    InputError
+        The time is before the first decision, or after the window.
+    """
+    times = np.asarray(run.table("decisions")["time"].cast("int64"))
+    end_us = run.record.config.window_end_us
+    if not (times.size and times[0] <= time_us <= end_us):
+        raise InputError(
+            "no decision of the run is in force at this time",
+            value=iso_utc(time_us),
+            expected=f"from {iso_utc(int(times[0]))} to {iso_utc(end_us)}" if times.size else "a run with decisions",
+        )
+    return int(np.searchsorted(times, time_us, side="right")) - 1
+
+
+def _check_something_to_decide(run: RunResult, index: int) -> None:
+    check_decision(run, index)
+    n_jobs, n_idle = (run.table("decisions")[name][index].as_py() for name in ("n_jobs", "n_idle"))
+    if not (n_jobs and n_idle):
+        raise InputError(
+            "there was nothing to decide", file=run.folder, column="decision", value=index,
+            expected="a decision with jobs and idle nodes",
+            fix=f"choose another: this one had {n_jobs} jobs and {n_idle} idle nodes",
+        )  # fmt: skip
+
+
+def _decision(
+    run: RunResult, moment: Moment, problem: AllocationProblem, names: Sequence[str], t_fwd_s: float
+) -> RecordedDecision:
+    worth = worth_of(problem, moment.counts)
+    record = run.record
+    about = {
+        "run": None if run.folder is None else run.folder.resolve().name,
+        "decision": moment.index,
+        "time": iso_utc(moment.state.time_us),
+        "trigger": moment.row["trigger"],
+        "t_fwd_s": t_fwd_s,
+        "jobs": list(names),
+        "counts": moment.counts.tolist(),
+        "objective_of_counts": worth if math.isfinite(worth) else None,
+        "answer": {name: moment.row[name] for name in OF_THE_ANSWER},
+        "config": record.config.to_json(),
+        "inputs": {
+            "events": [asdict(file) for file in record.inputs.events.files],
+            "jobs": [asdict(file) for file in record.inputs.jobs.files],
+        },
+        "bfreplay": record.versions.get("bfreplay"),
+    }
+    return RecordedDecision(
+        moment.index, moment.state.time_us, problem, tuple(names), moment.counts, about, deepcopy(moment.state),
+        moment.held.copy(), moment.reclaimed.copy(),
+    )  # fmt: skip

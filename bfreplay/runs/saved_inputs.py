@@ -1,0 +1,155 @@
+"""The log and the jobs of a saved run, read again and known to be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
+from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
+from bfreplay.datasets.located import located
+from bfreplay.datasets.log.events import with_node_types
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.errors import InputError
+from bfreplay.result_folders.records import RUN
+from bfreplay.runs.run_result import RunResult
+from bfreplay.workload import JobSet, JobSource
+
+
+class MissingInputsError(InputError):
+    """An input of a run is not where it was, or nobody knows where it is."""
+
+
+def inputs_of(
+    run: RunResult,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    *,
+    allow_code: bool = False,
+) -> tuple[NodeEvents, JobSet | JobSource]:
+    """Read the inputs of ``run`` again: the log in the run's window, and the jobs as their file has them.
+
+    Parameters
+    ----------
+    run
+        The run.
+    events, jobs, curves
+        Where they are now, or what was read from there; by default where ``session.json`` says they were.
+    allow_code
+        Import code that ``session.json`` and the files name. A class given as ``jobs`` is imported in any case.
+
+    Raises
+    ------
+    MissingInputsError
+        A file is not known, or no longer there.
+    InputError
+        It is not the one that the run read (by its SHA-256, before anything else is done with it); or it names code
+        that may not be imported.
+    """
+    config, recorded = run.record.config, run.record.inputs
+    if not isinstance(events, NodeEvents):
+        events = _log_of(run, events)
+    found = jobs_of(run, jobs, curves, allow_code=allow_code)
+    _check_same("events", recorded.events.files, ((s.name, s.sha256) for s in events.sources))
+    return events.between(config.window_start_us, config.window_end_us), found
+
+
+def jobs_of(
+    run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None, *,
+    allow_code: bool = False,
+) -> JobSet | JobSource:  # fmt: skip
+    """Read the jobs of ``run`` again: the set, or the source that made them; arguments and errors as ``inputs_of``."""
+    if jobs is None or isinstance(jobs, str | Path):
+        jobs_file = _file(run, "jobs", jobs)
+        if jobs is None and not allow_code and is_source_name(jobs_file):
+            _refuse_code(run, str(jobs_file))
+        has_curves = curves is not None or "curves" in run.session.files
+        jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None, allow_code=allow_code)
+    recorded = run.record.inputs.jobs
+    is_set, was_set = isinstance(jobs, JobSet), not recorded.of_source
+    if is_set != was_set:
+        kinds = {True: "a set of jobs", False: "a source of jobs, such as a campaign"}
+        raise InputError(
+            "the jobs are not those of the run", value=kinds[is_set], expected=kinds[was_set],
+            fix="give what the run read: --jobs FILE",
+        )  # fmt: skip
+    _check_same("jobs", recorded.files, jobs.sources)
+    return jobs
+
+
+def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
+    """The log from its file, with the types that the run gave its nodes; or the cluster, which has no file."""
+    metadata = run.record.inputs.events.metadata
+    if events is None and metadata.source_format == SOURCE_FORMAT:
+        return fixed_cluster(str(metadata.notes["cluster"]))
+    log = load_events(_file(run, "events", events))
+    by_type = metadata.node_types
+    return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
+
+
+def _refuse_code(run: RunResult, jobs: str) -> None:
+    try:
+        JOB_SOURCES.refuse_code(jobs, "jobs")
+    except InputError as error:
+        raise located(error, run.folder / RUN.more_documents[0] if run.folder else "", "files") from error
+
+
+def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
+    fix = f"say where the file is now: --{what} FILE ({what}=... in Python)"
+    known = run.session.files
+    if given is None and what not in known:
+        raise MissingInputsError(
+            f"the run does not say where its {what} are", file=run.folder,
+            expected="an entry of 'files' in its session", fix=fix,
+        )  # fmt: skip
+    file = Path(known[what] if given is None else given)
+    if (what == "jobs" and is_source_name(file)) or (what == "curves" and is_bundled(file)):
+        return file
+    if given is None and not file.exists():
+        raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
+    _check_content(run, what, file)
+    return file
+
+
+def _check_content(run: RunResult, what: str, file: Path) -> None:
+    """Raise ``InputError`` where a file is none of those that the run read: nothing else is done with it then."""
+    recorded = (run.record.inputs.events if what == "events" else run.record.inputs.jobs).files
+    if recorded and file.is_file():
+        digest = SourceFile.of(file).sha256
+        if digest not in {source.sha256 for source in recorded}:
+            raise _other_content(what, file.name, digest, recorded)
+
+
+def _check_same(what: str, recorded: Sequence[SourceFile], found: Iterable[tuple[str, str]]) -> None:
+    """Compare contents, not names. What was made in memory has no files: the replay itself then tells a difference."""
+    there = list(found)
+    if not recorded or not there:
+        return
+    for position, source in enumerate(recorded):
+        name, digest = there[position] if position < len(there) else ("nothing", "")
+        if digest != source.sha256:
+            raise _other_content(what, name, digest, [source])
+    if len(there) > len(recorded):
+        raise InputError(
+            f"the {what} are not those of the run: there is a file more",
+            file=there[len(recorded)][0],
+            expected=", ".join(source.name for source in recorded),
+            fix=_GIVE_FILES[what],
+        )
+
+
+_GIVE_FILES = {
+    "events": "give the file that the run read: --events FILE",
+    "jobs": "give the files that the run read: --jobs FILE, --curves FILE",
+}
+
+
+def _other_content(what: str, name: str, digest: str, sources: Sequence[SourceFile]) -> InputError:
+    return InputError(
+        f"the {what} are not those of the run: their content differs", file=name, column="sha256", value=digest,
+        expected=" or ".join(f"{source.sha256} ({source.name})" for source in sources),
+        fix=_GIVE_FILES["events" if what == "events" else "jobs"],
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""The question of a recorded decision, as the policy of its run was asked it.
+
+It is posed by the objective of the run, on the curves that its policy knew, or believed at that time.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.located import located
+from bfreplay.errors import InputError
+from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus
+from bfreplay.milp.verify import agrees, magnitude
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Trigger
+from bfreplay.policies.forward_time import FixedForwardTime
+from bfreplay.policies.learning import LearningPolicy, learning_from_record
+from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.policies.objectives.objective import Objective
+from bfreplay.replay.accounting import Semantics
+from bfreplay.result_folders.records import RUN
+from bfreplay.runs.rerun import Moment, Repetition
+from bfreplay.runs.run_result import RunResult
+
+
+class Poser:
+    """Poses the questions of a run as its policy did, and compares what the answers are worth.
+
+    Parameters
+    ----------
+    run
+        The run.
+    t_fwd_s
+        Forward-looking time of the questions; by default what the run's policy took for each of them.
+    objective
+        Spec of the run's objective where the user gives it; else the run's record has it.
+    allow_code
+        Whether the objective of the record may be code to import.
+
+    Raises
+    ------
+    InputError
+        The policy has no forward-looking time and none is given; the objective may not or cannot be made here; or the
+        given one is not that of the run.
+    """
+
+    def __init__(
+        self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
+    ) -> None:
+        config = run.record.config
+        policy = config.described
+        # of a decision that none was recorded for: an older run, or one that the policy was not asked about
+        self._else = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
+        self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
+        if self._given is None and self._else is None:
+            raise InputError(
+                f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is "
+                "posed with one",
+                column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
+            )  # fmt: skip
+        self._is_bftrainers = policy.name == BFTrainerPolicy.name
+        self._objective = _objective_of(run, policy.objective_spec, objective, allow_code)
+        self._learner = _learner_of(run)
+        self._is_seeded = config.semantics == Semantics.PUBLISHED
+
+    def t_fwd_s(self, moment: Moment) -> float:
+        """Forward-looking time of the question: the given one, or that of the run's policy."""
+        return self._of_run(moment) if self._given is None else self._given
+
+    def _of_run(self, moment: Moment) -> float:
+        recorded = moment.row.get("t_fwd_s")
+        return float((self._else or 0.0) if recorded is None else recorded)
+
+    def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
+        """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
+
+        The recorded objective is compared in any case where it is known to be that of the counts.
+        """
+        is_asked = moment.row["process_status"] != ProcessStatus.NOT_NEEDED and not (
+            self._is_seeded and moment.index == 0  # the first map asks nobody
+        )
+        recorded = moment.row["objective"]
+        # 'keep' counts a job below its minimum as if it had nothing
+        is_checked = self._is_bftrainers and recorded is not None and moment.row["solver"] != "keep"
+        state = moment.state
+        if self._learner is not None and (is_asked or is_wanted):
+            learner = self._learner if is_asked else deepcopy(self._learner)
+            state = learner.believed(moment.state)
+            if is_asked:
+                learner.decided(moment.state, moment.counts)
+        if is_checked:
+            asked = self._objective.problem(state, self._of_run(moment))
+            worth = _worth(asked, moment.counts)
+            if not agrees(worth, recorded, magnitude(asked)):
+                raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
+        # copied: with one job the problem's arrays may be the replay's own, which goes on
+        return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if is_wanted else None
+
+
+def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: bool) -> Objective:
+    """Objective of the run, made of the spec that the user gave, or of that in its record."""
+    if given is None:
+        try:
+            # a run without a folder was made in this process, by what the user named
+            return objective_of(recorded, allow_code=allow_code or run.folder is None)
+        except InputError as error:
+            file = (run.folder or Path()) / RUN.record_file
+            raise located(error, file, "config.policy.objective", "spec") from error
+    made = objective_of(given)
+    if made.spec != recorded:
+        raise InputError(
+            "the objective is not that of the run", file=run.folder, column="objective", value=made.spec,
+            expected=recorded, fix="leave it out, or give that of the run",
+        )  # fmt: skip
+    return made
+
+
+def _learner_of(run: RunResult) -> LearningPolicy | None:
+    """What believed the curves in a run whose policy did not know them."""
+    options = learning_from_record(run.record.config.policy)
+    if options is None:
+        return None
+    asked = BFTrainerPolicy()  # stands for any policy: what is learnt depends on when it was asked alone
+    asked.wakes_on = _woken_by(run)
+    return LearningPolicy(asked, **options)
+
+
+def _woken_by(run: RunResult) -> Trigger:
+    """Events after which the policy was asked: all but those that it slept through."""
+    table = run.table("decisions")
+    columns = [table[name].to_pylist() for name in ("trigger", "n_jobs", "n_idle", "process_status")]
+    slept_through = {
+        word
+        for trigger, n_jobs, n_idle, status in zip(*columns, strict=True)
+        if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
+        for word in trigger.split("+")
+    }
+    woken = Trigger.NONE
+    for event in Trigger:
+        if event & ANY_TRIGGER and str(event.name).lower() not in slept_through:
+            woken |= event
+    return woken
+
+
+def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
+    """Gains less losses, whether or not the counts are allowed."""
+    return float(
+        problem.gain[np.arange(counts.size), counts].sum()
+        - problem.scale_up_loss[counts > problem.current].sum()
+        - problem.scale_down_loss[counts < problem.current].sum()
+    )

@@ -1,0 +1,201 @@
+"""Scheduling metrics of a run, and these as lines of text: completion times, makespan, utilisation, cost, fairness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
+from bfreplay.datasets.times import iso_utc
+from bfreplay.replay.job_outcomes import JobOutcomes
+from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.runs.run_record import Fairness, RunRecord, Scheduling
+from bfreplay.wording import amount, count, duration
+
+ISOLATED_POLICY = "gavel.isolated"
+"""Gives every job an equal part of the nodes: what finish-time fairness is measured by."""
+
+
+def scheduling_summary(
+    outcomes: JobOutcomes,
+    ledger: Ledger,
+    node_us_by_type: Mapping[str, int],
+    settings: ReplaySettings,
+    window_start_us: int,
+    isolated_jct_s: Mapping[int, float] | None,
+) -> Scheduling:
+    """Scheduling metrics of a replay.
+
+    Parameters
+    ----------
+    outcomes
+        Of a replay that is over.
+    ledger
+        Its books.
+    node_us_by_type
+        Node time held by jobs by node type, for all types of the log; of nodes that two jobs share once.
+    settings
+        For the prices.
+    window_start_us
+        From where the makespan counts.
+    isolated_jct_s
+        How long each job took under the isolated policy on the same nodes, by number, of those that finished;
+        ``None`` where nobody asked.
+    """
+    jobs = list(outcomes.measured)
+    done = {index: job for index, job in jobs if index in outcomes.jct_s}
+    by_weight: dict[str, list[float]] = {}
+    for index, job in sorted(done.items(), key=lambda each: each[1].weight):
+        by_weight.setdefault(weight_text(job.weight), []).append(outcomes.jct_s[index])
+    last_us = max((job.submit_us + round(outcomes.jct_s[index] * 1e6) for index, job in done.items()), default=None)
+    is_done = last_us is not None and len(done) == len(jobs)
+    ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
+    hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
+    rhos = None
+    if isolated_jct_s is not None:
+        rhos = [outcomes.jct_s[index] / isolated_jct_s[index] for index in done if isolated_jct_s.get(index, 0.0) > 0]
+    return Scheduling(
+        n_jobs=len(jobs),
+        n_completed=len(done),
+        average_jct_s=mean(outcomes.jct_s[index] for index in done),
+        average_jct_s_by_weight={weight: math.fsum(jct_s) / len(jct_s) for weight, jct_s in by_weight.items()},
+        makespan_s=(last_us - window_start_us) / 1e6 if is_done and last_us is not None else None,
+        utilisation=ran_us / ledger.idle_node_us if ledger.idle_node_us else None,
+        node_hours_by_type=hours,
+        cost=cost_of(hours, {name: settings.price_of(name) for name in hours}),
+        finish_time_fairness=None if rhos is None else fairness_of(rhos),
+    )
+
+
+def weight_text(weight: float) -> str:
+    """A weight as the summary names it: ``5``, ``0.25``."""
+    return f"{weight:g}"
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The mean, summed exactly so that no order matters; ``None`` of nothing."""
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> float | None:
+    """Node-hours by type at their prices; ``None`` where one of the types has none."""
+    parts = []
+    for name, held in hours.items():
+        each = price.get(name)
+        if each is None:
+            return None
+        parts.append(held * each)
+    return math.fsum(parts)
+
+
+def fairness_of(rhos: Sequence[float]) -> Fairness:
+    """Finish-time fairness of all jobs together, from the ``rho`` of each."""
+    return Fairness(
+        average_rho=mean(rhos),
+        largest_rho=max(rhos, default=None),
+        share_above_1=sum(rho > 1 for rho in rhos) / len(rhos) if rhos else None,
+        policy=ISOLATED_POLICY,
+    )
+
+
+_COUNTED = ("n_rounds", "n_recomputations", "lease_extensions", "lease_opportunities")
+"""Of a policy that decides in rounds."""
+
+
+def cluster_of(record: RunRecord) -> str | None:
+    """``v100=36,k80=36`` of a run on a cluster that was all the jobs' own; ``None`` for one on the log of a machine."""
+    metadata = record.inputs.events.metadata
+    return str(metadata.notes.get("cluster", "")) if metadata.source_format == SOURCE_FORMAT else None
+
+
+def is_about_scheduling(record: RunRecord) -> bool:
+    """Whether people look at a run for what became of the jobs rather than for what was made of idle nodes.
+
+    It has its own cluster, nodes of types that are told apart, or a policy that decides in rounds; it ends with its
+    jobs, or is about some of them.
+    """
+    config = record.config
+    return bool(
+        cluster_of(record) is not None
+        or record.inputs.events.metadata.node_types
+        or config.until_done
+        or config.measured
+        or rounds_of(record)
+    )
+
+
+def rounds_of(record: RunRecord) -> dict[str, int] | None:
+    """Rounds and leases, where the policy counted them."""
+    own = record.summary.policy or {}
+    found = {name: own[name] for name in _COUNTED if isinstance(own.get(name), int)}
+    return found if len(found) == len(_COUNTED) else None
+
+
+def window_words(record: RunRecord) -> str:
+    """``2021-02-10T00:48:48Z to ...``; of a log without a calendar ``0 to 2 h after its start``."""
+    start_us, end_us = record.config.window_start_us, record.config.window_end_us
+    if record.inputs.events.metadata.time_origin != "relative":
+        return f"{iso_utc(start_us)} to {iso_utc(end_us)}"
+    return f"{duration(start_us / 1e6) if start_us else '0'} to {duration(end_us / 1e6)} after the start of the log"
+
+
+def instant_words(record: RunRecord, time_us: int) -> str:
+    """A time, or how long after the start of the log where that has no calendar."""
+    if record.inputs.events.metadata.time_origin != "relative":
+        return iso_utc(time_us)
+    return f"{duration(time_us / 1e6)} after the start of the log"
+
+
+def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Label and text of each line."""
+    found = record.summary.scheduling
+    yield from _completion(found)
+    if found.makespan_s is not None:
+        yield "Makespan", duration(found.makespan_s)
+    if found.utilisation is not None:
+        yield "Utilisation", f"{found.utilisation:.1%} of the node-hours"
+    yield from _held(found, record.config.prices)
+    yield from _fairness(found.finish_time_fairness)
+    rounds = rounds_of(record)
+    if rounds is not None:
+        yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"
+        if rounds["lease_opportunities"]:
+            extended, of = rounds["lease_extensions"], rounds["lease_opportunities"]
+            yield "Leases", f"a job kept its nodes for another round {extended:,} times of {of:,} ({extended / of:.1%})"
+
+
+def _completion(found: Scheduling) -> Iterator[tuple[str, str]]:
+    done = count(found.n_jobs, "job")
+    if found.n_completed < found.n_jobs:
+        done = f"{found.n_completed:,} of {done}"
+    if found.average_jct_s is None:
+        yield "JCT", f"{done} completed"
+        return
+    yield "JCT", f"{duration(found.average_jct_s)} on average, submit to finish, {done} completed"
+    if len(found.average_jct_s_by_weight) > 1:
+        by_weight = sorted(found.average_jct_s_by_weight.items(), key=lambda each: float(each[0]))
+        yield "", ", ".join(f"{duration(jct_s)} of weight {weight}" for weight, jct_s in by_weight)
+
+
+def _held(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    hours = found.node_hours_by_type
+    if len(hours) > 1:
+        yield "Node-hours", "held: " + ", ".join(f"{amount(held)} of {name}" for name, held in hours.items())
+    if found.cost is not None:
+        at = ", ".join(f"{prices[name]:g} for {name}" for name in hours if name in prices)
+        yield "Cost", f"{amount(found.cost)} dollars of the held node-hours ({at})"
+
+
+def _fairness(found: Fairness | None) -> Iterator[tuple[str, str]]:
+    if found is None:
+        return
+    if found.average_rho is None:
+        yield "Fairness", f"no job was done both here and under {found.policy}"
+        return
+    yield (
+        "Fairness",
+        f"a job took {found.average_rho:.3g} times as long as under {found.policy} on average, "
+        f"{found.largest_rho:.3g} times at most, {found.share_above_1:.1%} of the jobs longer",
+    )

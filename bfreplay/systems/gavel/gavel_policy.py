@@ -1,0 +1,324 @@
+"""Gavel's policies in the replay: shares of time, recomputed when jobs come and go, turned into rounds."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.milp.solver import Solver
+from bfreplay.policies.policy import (
+    LONG_AGO_US,
+    NO_DEADLINE_US,
+    Decision,
+    Policy,
+    PolicyCapabilities,
+    PolicyState,
+    Trigger,
+)
+from bfreplay.systems.gavel.known_jobs import KnownJobs, PairRates
+from bfreplay.systems.gavel.options import GavelOptions, gangs, rates
+from bfreplay.systems.gavel.placed_round import US_PER_S, PlacedRound, busy_node_s, seconds_after, seen
+from bfreplay.systems.gavel.rounds.next_round import next_round, refill
+from bfreplay.systems.gavel.rounds.received import credit, forget_last_reset, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.state import (
+    NOBODY,
+    Assignment,
+    RoundState,
+    add_jobs,
+    first_state,
+    forget_places,
+    note_change,
+    remove_jobs,
+)
+from bfreplay.systems.gavel.shares.allox import require_single_nodes
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
+from bfreplay.workload import ElasticJob
+
+
+class GavelPolicy(Policy):
+    """Runs jobs in rounds, each in proportion to its share of time on each node type (Gavel, OSDI'20).
+
+    Shares are computed by one of Gavel's policies whenever jobs came or went, and on idle nodes whenever the number of
+    nodes of a type changed. A job uses a fixed number of nodes of one type at once, whole steps a round, and holds its
+    nodes until the round ends.
+
+    Parameters
+    ----------
+    options
+        Everything that can be set.
+    """
+
+    capabilities = PolicyCapabilities(
+        node_types=True, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
+    )
+
+    def __init__(self, options: GavelOptions | None = None) -> None:
+        self.options = options or GavelOptions()
+        # the ends of rounds; and nodes that come or go, if they are to be used in mid-round
+        self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
+        self.shares: SharePolicy = self.make_shares(self.options)
+        self._last_us = LONG_AGO_US
+        self._forget()
+
+    @staticmethod
+    @abstractmethod
+    def make_shares(options: GavelOptions) -> SharePolicy:
+        """The policy that computes the shares."""
+
+    @classmethod
+    def from_options(
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        round_s: float = 360.0,
+        least_reset_s: float = 0.0,
+        restart_s: float = 0.0,
+        gang: str = "max",
+        inner: Literal["fairness", "fifo"] = "fairness",
+        seed: int = 0,
+        global_queue: bool = False,
+        published: bool = False,
+        refill: bool = True,
+        types: str = "",
+        prices: Mapping[str, float] | None = None,
+    ) -> GavelPolicy:
+        """Neither the forward-looking time nor the solver matters; see ``GavelOptions`` for the others."""
+        return cls(
+            GavelOptions(
+                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, inner=inner, seed=seed,
+                global_queue=global_queue, published=published, refill=refill,
+                types=tuple(name for name in types.split(";") if name), prices=prices or {},
+            )
+        )  # fmt: skip
+
+    def _forget(self) -> None:
+        self.shares.forget()
+        self._state: RoundState | None = None
+        self._jobs = KnownJobs()
+        self._until_us = LONG_AGO_US
+        self._limits: dict[int, float] = {}
+        self._n_rounds = self._n_recomputations = self._n_deadlines_dropped = 0
+        self._busy_node_s = 0.0
+        self.assignment: Assignment | None = None
+
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        """Refuse jobs without end if the policy goes by the work that is left, and jobs on several nodes for AlloX."""
+        self._refuse_endless(np.array([job.work_samples for job in jobs]))
+        if self.shares.takes_single_nodes:
+            least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+            require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
+
+    def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
+        if self.shares.looks_at_work and np.isinf(steps_left).any():
+            raise InputError(
+                f"the policy {self.name!r} goes by the work that is left, and there are jobs without end",
+                column="work_samples", value=math.inf, expected="jobs with an end",
+                fix="leave --unlimited-work out, or choose a policy such as gavel.max_min_fairness_perf",
+            )  # fmt: skip
+
+    # -- the beginning of a replay -------------------------------------------------------------------------
+
+    def _begin(self, state: PolicyState) -> RoundState:
+        """Everything that the first decision of a replay settles."""
+        if state.time_us < self._last_us:
+            self._forget()
+        self._last_us = state.time_us
+        if self._state is None:
+            nodes = seen(state)
+            listed = nodes.type_names
+            self._type_names = tuple(sorted(listed))
+            # the problem has types by the alphabet, the log has them as they were listed
+            self._listed = np.array([listed.index(name) for name in self._type_names])
+            position = np.array([self._type_names.index(name) for name in listed], np.int16)
+            self._node_type: NDArray[np.int16] = position[nodes.node_type]
+            self._most_nodes = int(np.bincount(self._node_type).max())
+            self._rules = self.options.rules(listed, self._type_names, self.shares)
+            self._pair_rates = PairRates(self._type_names)
+            self._n_nodes = np.zeros(len(listed), np.int64)
+            self._price = self.options.price_per_hour(self._type_names)
+            self._state = first_state(len(listed), self._rules)
+        return self._state
+
+    # -- a decision ------------------------------------------------------------------------------------------
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Who runs where until the next round begins."""
+        rounds = self._begin(state)
+        in_mid_round = rounds.last.n_tasks > 0 and state.time_us < self._until_us
+        return self._refilled(state, rounds) if in_mid_round else self._next_round(state, rounds)
+
+    def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
+        self._busy_node_s += busy_node_s(rounds)
+        failed = self._failed(state, credit(rounds))
+        now_s = seconds_after(state.time_us, state.window_start_us)
+        if state.time_us == self._until_us:
+            now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
+        rows = np.flatnonzero(~failed)
+        forget_places(rounds, self._has_lost_nodes(state, rounds))
+        self._follow(state, rounds, rows)
+        steps_left = (state.work - state.progress)[rows]
+        self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+        is_idle = seen(state).is_idle
+        assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
+        if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
+            forget_last_reset(rounds)
+            self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+            assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
+        self._n_rounds += bool(assignment.n_tasks)
+        self.assignment = assignment
+        placed = PlacedRound(state, rounds, assignment, rows)
+        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S))
+        self._until_us = placed.until_us
+        self._limits = placed.limits()
+        return placed.decision(failed if failed.any() else None, self._until_us)
+
+    def _refilled(self, state: PolicyState, rounds: RoundState) -> Decision:
+        """Nodes came or went in mid-round: what lost its nodes ends, what has none may start, the rest goes on."""
+        now_s = seconds_after(state.time_us, state.window_start_us)
+        until_s = now_s + (self._until_us - state.time_us) / US_PER_S
+        kept = self._goes_on(state, rounds)
+        ended_s = np.minimum(rounds.last.finish_s, now_s)
+        self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
+        failed = self._failed(state, credit(rounds, ended_s, ~kept))
+        rows = np.flatnonzero(~failed)
+        self._follow(state, rounds, rows)
+        steps_left = (state.work - state.progress)[rows]
+        assignment = refill(
+            rounds, self._rules, now_s, until_s, self._node_type, seen(state).is_idle, steps_left, kept
+        )  # fmt: skip
+        self.assignment = assignment
+        n_kept = int(np.count_nonzero(kept))
+        placed = PlacedRound(state, rounds, assignment, rows)
+        placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        placed.begin(self._rules, slice(n_kept, None), max(self._until_us - state.time_us, 0))
+        self._limits = placed.limits()
+        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else LONG_AGO_US
+        return placed.decision(failed if failed.any() else None, self._until_us)
+
+    def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """(k,) whether all members of a micro-task are there, and all its nodes."""
+        last = rounds.last
+        is_idle = seen(state).is_idle
+        is_there = np.isin(last.member, self._jobs.still_there(state.job)) | (last.member == NOBODY)
+        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        # nodes may have gone and come back while the policy was not asked, as none was idle
+        lost = self._jobs.number[self._has_lost_nodes(state, rounds)]
+        goes_on: NDArray[np.bool_] = (
+            is_there.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
+        )
+        return goes_on
+
+    def _has_lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """(m,) of the jobs that the mechanism knows, those there still that hold fewer nodes than they were given."""
+        held = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
+        gang = rounds.jobs.gang
+        holds = np.array([held.get(job, n) for job, n in zip(self._jobs.job, gang.tolist(), strict=True)], np.int64)
+        lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (holds < gang)
+        return lost
+
+    def _failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(J,) rows of the jobs that are given up; ``number`` as the mechanism counts."""
+        if not number.size:
+            return np.zeros(state.n_jobs, np.bool_)
+        gone = {job for job, known in zip(self._jobs.job, self._jobs.number.tolist(), strict=True) if known in number}
+        return np.array([job in gone for job in state.job.tolist()], np.bool_)
+
+    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+        """Tell the mechanism which jobs (rows of the state) and nodes came and went."""
+        left, came = self._jobs.follow(state.job[rows])
+        if left.size:
+            remove_jobs(rounds, left)
+        if came.size:
+            width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+            first_new = rows.size - came.size
+            of_type = rates(state, width)[:, self._listed]
+            pair, pair_rate = self._pairs_of(state, width, rows, first_new)
+            new = rows[first_new:]
+            add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
+        n_nodes = np.bincount(self._node_type[seen(state).is_idle], minlength=rounds.n_types)
+        if not np.array_equal(n_nodes, self._n_nodes):
+            self._n_nodes = n_nodes
+            note_change(rounds)
+
+    def _pairs_of(
+        self, state: PolicyState, width: NDArray[np.int64], rows: NDArray[np.int64], first_new: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        if not self.shares.uses_pairs:
+            return np.zeros((0, 2), np.int64), np.zeros((0, len(self._type_names), 2))
+        return self._pair_rates.of_new(state, width, rows, first_new)
+
+    def _recompute_if_due(
+        self,
+        state: PolicyState,
+        rounds: RoundState,
+        now_s: float,
+        rows: NDArray[np.int64],
+        steps_left: NDArray[np.float64],
+    ) -> None:
+        if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
+            return
+        self._refuse_endless(steps_left)
+        problem = self._problem(state, rounds, rows, steps_left)
+        shares = self.shares.shares(problem)
+        reset(rounds, self._rules, now_s, problem, shares)
+        self._n_recomputations += 1
+        self._n_deadlines_dropped += shares.deadlines_dropped
+
+    def _problem(
+        self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64], steps_left: NDArray[np.float64]
+    ) -> ShareProblem:
+        entries = rounds.entries
+        is_pair = entries.member[:, 1] != NOBODY
+        alone, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
+        pairs = pairs[np.lexsort((entries.member_row[pairs, 1], entries.member_row[pairs, 0]))]
+        deadline_us = state.deadline_us[rows]
+        to_deadline_s = np.where(deadline_us == NO_DEADLINE_US, np.inf, (deadline_us - state.time_us) / 1e6)
+        return ShareProblem(
+            job=rounds.jobs.number,
+            type_names=self._type_names,
+            n_nodes=self._n_nodes,
+            gang=rounds.jobs.gang,
+            rate=entries.rate[alone, :, 0],
+            weight=state.weight[rows],
+            steps_left=steps_left,
+            age_s=(state.time_us - state.submit_us[rows]) / 1e6,
+            to_deadline_s=to_deadline_s,
+            price_per_hour=self._price,
+            pair=entries.member_row[pairs],
+            pair_rate=entries.rate[pairs],
+        )
+
+    # -- the record ------------------------------------------------------------------------------------------
+
+    def summary(self) -> dict[str, object]:
+        """What the rounds count.
+
+        Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how
+        often a job had the same nodes again, of how many times), and the node time of all micro-tasks, as planned where
+        nodes went while the policy was not asked.
+        """
+        state = self._state
+        return {
+            "n_rounds": self._n_rounds,
+            "n_recomputations": self._n_recomputations,
+            "n_deadlines_dropped": self._n_deadlines_dropped,
+            "lease_extensions": 0 if state is None else state.extensions,
+            "lease_opportunities": 0 if state is None else state.opportunities,
+            "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),
+        }
+
+    def describe(self) -> dict[str, object]:
+        """Every option."""
+        return {"name": self.name, **self.options.to_json()}
+
+    def close(self) -> None:
+        """Forget the replay."""
+        self._last_us = LONG_AGO_US
+        self._forget()

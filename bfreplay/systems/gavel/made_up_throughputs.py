@@ -1,0 +1,279 @@
+"""Made-up throughputs in the form of Gavel's: its policies can be tried without its files.
+
+Nothing here was measured. All rates come from the small model below, with round numbers that are of the right order.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bfreplay import checks
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.errors import InputError
+from bfreplay.systems.gavel.generated_workload import JOB_TYPES, JobType, generated_jobs
+from bfreplay.systems.gavel.throughputs import Measured, ThroughputTable, read_throughputs, throughputs_text
+from bfreplay.systems.gavel.trace import read_trace
+from bfreplay.workload import JobSet
+
+NAME = "made-up throughputs"
+"""How runs record this table."""
+
+SHARING_TOLL = 0.05
+"""Time that two jobs on the same nodes lose by taking turns, as a part of their time alone."""
+
+_GANGS = (1, 2, 4, 8)
+_LATENCY_S = 0.0005  # of each node more in the ring
+_DIGITS = 6
+
+_FORM = "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false)"
+_COUNTS = ("n", "seed")
+_FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
+_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS)
+_WORDS = {"true": True, "false": False, "True": True, "False": False}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeModel:
+    """A node type.
+
+    Parameters
+    ----------
+    speed
+        Of its device, in parts of that of a v100.
+    memory_gb
+        Of its device.
+    link_gb_per_s
+        Between two nodes of a gang.
+    """
+
+    speed: float
+    memory_gb: float
+    link_gb_per_s: float
+
+
+NODE_MODELS = {
+    "v100": NodeModel(1.0, 16.0, 6.0),
+    "p100": NodeModel(0.55, 16.0, 6.0),
+    "k80": NodeModel(0.1, 12.0, 4.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamily:
+    """How long a training step takes, and how much memory it needs.
+
+    Parameters
+    ----------
+    host_s, host_s_per_sample
+        Part of a step that no device shortens.
+    device_s_per_sample
+        Seconds of a v100 for one sample.
+    least_samples
+        A batch keeps the device busy for so many samples more than it has: small ones use it badly.
+    memory_gb, memory_gb_per_sample
+        Of the device.
+    gradients_gb
+        What the nodes of a gang exchange in a step.
+    """
+
+    host_s: float
+    host_s_per_sample: float
+    device_s_per_sample: float
+    least_samples: float
+    memory_gb: float
+    memory_gb_per_sample: float
+    gradients_gb: float
+
+
+FAMILIES = {
+    "ResNet-18": ModelFamily(0.008, 0.0, 0.0002, 24, 1.0, 0.01, 0.045),
+    "ResNet-50": ModelFamily(0.01, 0.0, 0.003, 8, 1.5, 0.085, 0.1),
+    "Transformer": ModelFamily(0.06, 0.0, 0.0008, 16, 3.0, 0.03, 0.25),
+    "LM": ModelFamily(0.006, 0.0, 0.0003, 10, 2.0, 0.05, 0.03),
+    "Recommendation": ModelFamily(0.02, 4e-5, 8e-6, 256, 1.5, 0.0007, 0.0),
+    "A3C": ModelFamily(0.11, 0.0, 0.012, 0, 1.2, 0.0, 0.0),
+    "CycleGAN": ModelFamily(0.01, 0.0, 0.22, 0, 7.5, 0.0, 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A job on a gang of one type: steps/s of all nodes, the part of time that devices are busy, memory of each."""
+
+    rate: float
+    utilisation: float
+    memory_gb: float
+
+
+def throughputs_of(curves: Path) -> ThroughputTable:
+    """Read a throughput file; the word ``sample`` stands for ``sample_throughputs``, unless a file is called that.
+
+    Raises
+    ------
+    InputError
+        As ``read_throughputs``.
+    """
+    return sample_throughputs() if is_bundled(curves) else read_throughputs(curves)
+
+
+def trace_with(file: Path, curves: Path | None) -> JobSet:
+    """Read a trace with its throughput file, the word ``sample`` as for ``throughputs_of``.
+
+    Raises
+    ------
+    InputError
+        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
+    """
+    if curves is None:
+        raise InputError(
+            "a trace of Gavel needs a second file, the measured throughputs",
+            file=file,
+            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
+        )
+    return read_trace(file, throughputs_of(curves))
+
+
+@cache
+def sample_throughputs() -> ThroughputTable:
+    """A made-up table, complete in the published form: 26 job types on v100, p100 and k80, alone and in pairs.
+
+    A step on one node takes ``host + device / speed`` seconds. In a gang each node has a batch of its own and they
+    exchange gradients in a ring, ``2 (n - 1) / n`` of them over each link and some latency a node, so that rates grow
+    less than the gang; the more so the faster its devices are. A type runs what fits into its memory.
+
+    Two jobs that both fit share nodes. One waits while both want the device, which they do for ``u_one u_other`` of
+    the time if ``u`` is the part of its steps that a job is on the device: both are slowed to ``1 / (1 + u_one
+    u_other)`` of their rates, and by ``SHARING_TOLL``. So a device is never busy for more than all of the time.
+
+    Returns
+    -------
+    ThroughputTable
+        Rates have six significant digits. ``source`` has the digest of its text in the published form.
+    """
+    alone: dict[str, dict[Measured, float]] = {}
+    shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
+    for node_type, node in NODE_MODELS.items():
+        runs = {(job.name, gang): _run(job, gang, node) for job, gang in _jobs()}
+        alone[node_type] = {measured: run.rate for measured, run in runs.items()}
+        shared[node_type] = {
+            (one, other, gang): _shared(run, runs[other, gang], node)
+            for (one, gang), run in runs.items()
+            for other, other_gang in runs
+            if other_gang == gang
+        }
+    text = throughputs_text(ThroughputTable(alone, shared))
+    source = SourceFile(NAME, hashlib.sha256(text.encode()).hexdigest())
+    return ThroughputTable(alone, shared, None, source)
+
+
+def _jobs() -> Iterator[tuple[JobType, int]]:
+    for job in JOB_TYPES:
+        for gang in _GANGS if job.is_distributed else _GANGS[:1]:
+            yield job, gang
+
+
+def _run(job: JobType, gang: int, node: NodeModel) -> _Run:
+    model, _, rest = job.name.partition(" (batch size ")
+    family, batch = FAMILIES[model], int(rest.removesuffix(")") or 1)
+    device_s = family.device_s_per_sample * (batch + family.least_samples) / node.speed
+    host_s = family.host_s + family.host_s_per_sample * batch
+    exchange_s = (gang - 1) * (2 / gang * family.gradients_gb / node.link_gb_per_s + _LATENCY_S)
+    step_s = host_s + device_s + exchange_s
+    memory_gb = family.memory_gb + family.memory_gb_per_sample * batch
+    rate = _rounded(gang / step_s) if memory_gb <= node.memory_gb else 0.0
+    return _Run(rate, device_s / step_s, memory_gb)
+
+
+def _shared(one: _Run, other: _Run, node: NodeModel) -> tuple[float, float]:
+    if one.memory_gb + other.memory_gb > node.memory_gb:
+        return 0.0, 0.0
+    slower = (1 + one.utilisation * other.utilisation) * (1 + SHARING_TOLL)
+    return _rounded(one.rate / slower), _rounded(other.rate / slower)
+
+
+def _rounded(rate: float) -> float:
+    return float(f"{rate:.{_DIGITS}g}")
+
+
+def jobs_named(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        Parameters of ``generated_jobs``, of which ``n`` alone is needed; without ``jobs_per_hour`` all jobs are there
+        from the start.
+    curves
+        Gavel's throughput file; ``sample`` for made-up throughputs.
+
+    Raises
+    ------
+    InputError
+        The text is not written like that, a parameter has no sense, or there is no throughput file.
+    """
+    given = _parameters(text)
+    for key, value in given.items():
+        if key in _FLAGS:
+            checks.truth(key, value)
+        elif key in _COUNTS:
+            checks.whole(key, value, 1 if key == "n" else 0)
+    if "n" not in given:
+        raise InputError(
+            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write gavel(n=NUMBER)"
+        )
+    if curves is None:
+        raise InputError(
+            "a generated workload of Gavel needs measured throughputs", value=text,
+            expected="Gavel's throughput file as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
+        )  # fmt: skip
+    n_jobs = given.pop("n")
+    return generated_jobs(throughputs_of(curves), n_jobs, **given)
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        _refuse(text, error.msg if isinstance(error, SyntaxError) else str(error))
+    if isinstance(call, ast.Name):
+        return {}
+    if not isinstance(call, ast.Call):
+        _refuse(text, "it is not a name with parameters in brackets")
+    if call.args or any(each.arg is None for each in call.keywords):
+        _refuse(text, "a parameter has no name")
+    found: dict[str, Any] = {}
+    for each in call.keywords:
+        key = str(each.arg)
+        checks.known_keys([key], _KEYS, "gavel")
+        if key in found:
+            _refuse(text, f"{key!r} is set twice")
+        found[key] = _value(key, each.value, text)
+    return found
+
+
+def _value(key: str, node: ast.expr, text: str) -> float | bool:
+    if isinstance(node, ast.Name) and node.id in _WORDS:
+        return _WORDS[node.id]
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        value = None
+    if isinstance(value, bool | int | float):
+        return value
+    _refuse(text, f"the value of {key!r} is neither a number nor true or false", key)
+
+
+def _refuse(text: str, problem: str, column: str | None = None) -> NoReturn:
+    raise InputError(
+        f"the workload cannot be read: {problem}", column=column, value=text, expected=_FORM,
+        fix="write it like that, in quotes for the shell",
+    )  # fmt: skip

@@ -1,0 +1,184 @@
+"""What can be set of Gavel's policies in a replay, and how many nodes a job then uses at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks, defaults
+from bfreplay.errors import InputError
+from bfreplay.policies.policy import PolicyState
+from bfreplay.systems.gavel.rounds.rules import Quirks, RoundRules
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy
+
+WORDS = ("min", "max")
+
+
+def checked_gang(gang: str | int) -> str | int:
+    """``gang`` as it may be set: a word of ``WORDS``, or a number of nodes.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    if isinstance(gang, str):
+        if gang not in WORDS:
+            raise InputError(
+                "this is no width of a job", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
+            )
+        return gang
+    return checks.whole("gang", gang, 1, math.inf)
+
+
+def gangs(
+    min_nodes: NDArray[np.int64], max_nodes: NDArray[np.int64], gang: str | int, most_nodes: int
+) -> NDArray[np.int64]:
+    """(J,) nodes of each job: its least, its most, or ``gang`` within these bounds, ``(J,)`` each.
+
+    A job that may be narrower is not wider than ``most_nodes``: the nodes that there are of the largest type.
+    """
+    most = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
+    if gang == "min":
+        return min_nodes.copy()
+    return most if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most)
+
+
+def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(J, T) samples/s of each job on ``width (J,)`` nodes of each type of the state, in the order of its types."""
+    by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
+    found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width]
+    return found
+
+
+PUBLISHED_RESET_S = 1920.0
+"""Least time between two recomputations of shares in the published program."""
+
+PUBLISHED_TYPES = ("v100", "p100", "k80")
+"""The order in which its rounds fill node types."""
+
+
+@dataclass(frozen=True, slots=True)
+class GavelOptions:
+    """Options of a ``GavelPolicy``.
+
+    Parameters
+    ----------
+    round_s
+        Length of a round, seconds > 0.
+    least_reset_s
+        Least time between two recomputations of shares; 0: at the first round after every arrival and completion.
+    restart_s
+        Seconds of work that a job loses when it starts, or goes on on other nodes than in the round before; shorter
+        than a round. The published simulator takes 0.
+    gang
+        How many nodes an elastic job uses: ``"min"``, ``"max"``, or a number. Jobs with one width use that.
+    inner
+        How jobs of one entity share what it has, under the hierarchical policy: ``"fairness"`` or ``"fifo"``.
+    seed
+        Of policies that draw (fifo, gandiva), and of the order of types under policies that do not tell types apart.
+    global_queue
+        The job with the highest priority on any type goes first, instead of type after type.
+    published
+        Repeat the published program: its least time between recomputations, its order of types, and its defects
+        (``Quirks``).
+    refill
+        Nodes that come, and jobs whose nodes were reclaimed, do not wait for the next round.
+    types
+        Node types in the order in which rounds fill them; by default as they were listed.
+    prices
+        Of a node-hour by type, for policies that count costs; ``defaults.NODE_PRICES`` of types that are not there.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    round_s: float = 360.0
+    least_reset_s: float = 0.0
+    restart_s: float = 0.0
+    gang: str | int = "max"
+    inner: Literal["fairness", "fifo"] = "fairness"
+    seed: int = 0
+    global_queue: bool = False
+    published: bool = False
+    refill: bool = True
+    types: tuple[str, ...] = ()
+    prices: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.number("round_s", self.round_s, above=0)
+        checks.number("least_reset_s", self.least_reset_s, least=0)
+        checks.number("restart_s", self.restart_s, least=0)
+        checks.whole("seed", self.seed, 0, math.inf)
+        checked_gang(self.gang)
+        checks.one_of("inner", self.inner, ("fairness", "fifo"))
+        if self.restart_s >= self.round_s:
+            raise InputError(
+                "a restart takes as long as a round", column="restart_s", value=self.restart_s,
+                expected=f"seconds below round_s ({self.round_s:g})", fix="make rounds longer",
+            )  # fmt: skip
+        if self.published and self.least_reset_s not in (0.0, PUBLISHED_RESET_S):
+            raise InputError(
+                "the published program has a least time of its own between two recomputations", column="least_reset_s",
+                value=self.least_reset_s, expected=f"{PUBLISHED_RESET_S:g} with published=true", fix="leave it out",
+            )  # fmt: skip
+        if self.published:
+            object.__setattr__(self, "least_reset_s", PUBLISHED_RESET_S)
+        for name, price in self.prices.items():
+            checks.number(f"price of {name}", price, above=0)
+
+    def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
+        """Rules of the rounds.
+
+        Parameters
+        ----------
+        listed
+            Node types as the log lists them.
+        type_names
+            The same in alphabetical order.
+        shares
+            Whose rounds they are.
+
+        Raises
+        ------
+        InputError
+            ``types`` does not name the types of the log.
+        """
+        order = self.types or (_as_published(listed) if self.published else listed)
+        if sorted(order) != sorted(listed):
+            raise InputError(
+                "the order of node types does not name each of them once", column="types", value=";".join(order),
+                expected=f"{', '.join(listed)} in some order",
+            )  # fmt: skip
+        return RoundRules(
+            type_order=tuple(type_names.index(name) for name in order),
+            round_s=self.round_s,
+            least_reset_s=self.least_reset_s,
+            shuffles_types=shares.shuffles_types,
+            runs_only_its_own=shares.runs_only_its_own,
+            global_queue=self.global_queue,
+            restart_s=self.restart_s,
+            seed=self.seed,
+            quirks=Quirks.published() if self.published else Quirks(),
+        )
+
+    def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:
+        """(n,) price of a node-hour of each type, NaN where none is known."""
+        return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, math.nan)) for name in type_names])
+
+    def to_json(self) -> dict[str, object]:
+        """Every option, for the run's record."""
+        return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}
+
+
+def _as_published(listed: tuple[str, ...]) -> tuple[str, ...]:
+    """The types of the published program in its order, then others as they are listed."""
+    known = tuple(name for name in PUBLISHED_TYPES if name in listed)
+    return known + tuple(name for name in listed if name not in known)

@@ -1,0 +1,161 @@
+"""An assignment of the round mechanism as the decision that the replay carries out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.policies.policy import LONG_AGO_US, Decision, NodesSeen, Placement, PolicyState, Round
+from bfreplay.systems.gavel.rounds.rules import RoundRules
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+
+US_PER_S = 1e6
+
+
+def seconds_after(time_us: int, start_us: int) -> float:
+    """Seconds of the mechanism's clock, which starts with the window."""
+    return (time_us - start_us) / US_PER_S
+
+
+def whole_us(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The microsecond at or after each span, as the replay rounds the end of a job."""
+    return np.ceil(np.maximum(seconds, 0.0) * US_PER_S).astype(np.int64)
+
+
+_NO_NODES = np.zeros(0, np.int64)
+
+
+def seen(state: PolicyState) -> NodesSeen:
+    """The nodes of a state.
+
+    Raises
+    ------
+    ValueError
+        The state was made without any: policies that place jobs need them.
+    """
+    if state.nodes is None:
+        raise ValueError("the state does not say which nodes there are")
+    return state.nodes
+
+
+def busy_node_s(
+    rounds: RoundState, ended_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
+) -> float:
+    """Node seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
+    last = rounds.last
+    ended = last.finish_s if ended_s is None else ended_s
+    counts = ~rounds.is_credited & ~last.fails
+    if which is not None:
+        counts &= which
+    return float(((ended - last.counted_from_s) * np.diff(last.node_offset))[counts].sum())
+
+
+class PlacedRound:
+    """Collects what becomes of each job of a state in (the rest of) a round.
+
+    Parameters
+    ----------
+    state
+        What is decided on.
+    rounds
+        The mechanism after it has made ``assignment``.
+    assignment
+        Who runs where.
+    rows : (m,) int64
+        Row in ``state`` of each job of ``rounds``.
+
+    Attributes
+    ----------
+    until_us
+        When the last micro-task that began ends; ``LONG_AGO_US`` while none did.
+    """
+
+    def __init__(self, state: PolicyState, rounds: RoundState, assignment: Assignment, rows: NDArray[np.int64]) -> None:
+        n = state.n_jobs
+        self.until_us = LONG_AGO_US
+        self._state = state
+        self._assignment = assignment
+        entries = rounds.entries
+        running = np.flatnonzero(entries.task >= 0)
+        entry_of = np.zeros(assignment.n_tasks, np.int64)
+        entry_of[entries.task[running]] = running
+        member = entries.member_row[entry_of]
+        self._is_there = member >= 0
+        self._row = np.where(self._is_there, rows[member], -1) if rows.size else member
+        self._rate = entries.rate[entry_of, assignment.node_type]
+        self._counts = np.zeros(n, np.int64)
+        self._assigned = [_NO_NODES] * n
+        self._partner = np.full(n, -1, np.int64)
+        self._samples = np.full(n, np.inf)
+        self._restart_s = np.zeros(n)
+        self._not_before_us = np.full(n, LONG_AGO_US)
+
+    def begin(self, rules: RoundRules, tasks: slice, left_us: int) -> None:
+        """Micro-tasks that start now, with ``left_us`` left of the round."""
+        state, assignment = self._state, self._assignment
+        there, row = self._place(tasks)
+        rate = self._rate[tasks][there]
+        fails = assignment.fails[tasks]
+        steps = (assignment.steps[tasks] * ~fails[:, None])[there]
+        lost_s = (rules.restart_s * assignment.restarts[tasks])[there]
+        self._samples[row] = steps
+        self._restart_s[row] = lost_s
+        # as the replay will work it out, to the microsecond
+        progress = state.progress[row]
+        takes_us = np.zeros(there.shape, np.int64)
+        to_do = (progress + steps) - progress + rate * lost_s
+        takes_us[there] = whole_us(to_do / rate)
+        if state.owed is not None and state.owed[row].any():
+            # what a job has to make up for takes its time first; no round becomes longer for that
+            most_us = np.maximum(takes_us[there], left_us)
+            takes_us[there] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
+        ends_us = takes_us.max(axis=1)
+        if rules.quirks.pairs_end_together:
+            is_pair = there.all(axis=1)
+            self._not_before_us[self._row[tasks][is_pair]] = state.time_us + ends_us[is_pair, None]
+        ends_us[fails] = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])[fails]
+        if ends_us.size:
+            self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
+
+    def go_on(self, tasks: slice, limit: NDArray[np.float64]) -> None:
+        """Micro-tasks that began earlier in the round; ``limit (J,)``: the progress up to which each job may go."""
+        _, row = self._place(tasks)
+        self._samples[row] = np.maximum(limit[row] - self._state.progress[row], 0.0)
+
+    def _place(self, tasks: slice) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Give the members of micro-tasks their nodes; returns who is there, (k, 2), and their rows."""
+        assignment = self._assignment
+        offset, row_of = assignment.node_offset.tolist(), self._row.tolist()
+        for task in range(*tasks.indices(assignment.n_tasks)):
+            nodes = assignment.node[offset[task] : offset[task + 1]]
+            for row in row_of[task]:
+                if row >= 0:
+                    self._assigned[row] = nodes
+        there = self._is_there[tasks]
+        rows = self._row[tasks]
+        sizes = np.repeat(np.diff(assignment.node_offset)[tasks], 2).reshape(-1, 2)
+        self._counts[rows[there]] = sizes[there]
+        pairs = rows[there.all(axis=1)]
+        self._partner[pairs] = pairs[:, ::-1]
+        return there, rows[there]
+
+    def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
+        """The decision, which holds until ``until_us``; ``LONG_AGO_US`` where nothing runs: until something happens."""
+        placement = Placement(
+            tuple(self._assigned),
+            self._partner if (self._partner >= 0).any() else None,
+            self._restart_s if self._restart_s.any() else None,
+        )
+        until = Round(
+            None if until_us == LONG_AGO_US else until_us,
+            self._samples,
+            self._not_before_us if (self._not_before_us > LONG_AGO_US).any() else None,
+            failed,
+        )
+        return Decision(self._counts, placement=placement, round=until)
+
+    def limits(self) -> dict[int, float]:
+        """Progress up to which each job that runs may go, by its number in the replay."""
+        running = np.flatnonzero(self._counts)
+        limit = self._state.progress[running] + self._samples[running]
+        return dict(zip(self._state.job[running].tolist(), limit.tolist(), strict=True))

@@ -1,0 +1,237 @@
+"""One round of Gavel's mechanism: from the state and the nodes there are to who runs on which of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
+from bfreplay.systems.gavel.rounds.queues import chosen_entries, priorities
+from bfreplay.systems.gavel.rounds.rules import RoundRules
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+
+
+def next_round(
+    state: RoundState,
+    rules: RoundRules,
+    now_s: float,
+    node_type: NDArray[np.int16],
+    is_available: NDArray[np.bool_],
+    steps_left: NDArray[np.float64],
+) -> Assignment:
+    """Start a round. Updates ``state``: its last assignment, leases, order of types, priorities.
+
+    Before it, credit what ended, remove and add jobs, and reset if that is due.
+
+    Parameters
+    ----------
+    now_s
+        Start of the round.
+    node_type, is_available : (N,)
+        Position of each node's type; whether jobs may use it now. Nodes may come and go between rounds.
+    steps_left : (m,) float64
+        Of the jobs of ``state``, in its order.
+    """
+    jobs = state.jobs
+    state.types = _types_in_order(state, rules)
+    entry, kind, priority = _chosen(
+        state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
+    )
+    last = state.last
+    offset, node = placed(
+        state.entries.gang[entry],
+        kind,
+        state.entries.task[entry],
+        last.node_type,
+        last.node_offset,
+        last.node,
+        node_type,
+        is_available.copy(),
+        state.n_types,
+    )
+    task = _task_of_jobs(state, entry)
+    stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
+    assignment = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, rules.round_s)
+    ran_as, place = state.entries.task, np.arange(entry.shape[0])
+    extended = same_nodes(ran_as[entry], last.node_offset, last.node, place, offset, node)
+    state.priority = priority
+    still_there = np.zeros(last.n_tasks, np.bool_)
+    still_there[jobs.task[jobs.task >= 0]] = True
+    state.opportunities += int(np.count_nonzero(still_there))
+    state.extensions += int(np.count_nonzero(extended))
+    state.last = assignment
+    state.is_credited = np.zeros(assignment.n_tasks, np.bool_)
+    state.entries.task = np.full_like(ran_as, -1)
+    state.entries.task[entry] = place
+    jobs.task = task
+    return assignment
+
+
+def refill(
+    state: RoundState,
+    rules: RoundRules,
+    now_s: float,
+    until_s: float,
+    node_type: NDArray[np.int16],
+    is_available: NDArray[np.bool_],
+    steps_left: NDArray[np.float64],
+    kept: NDArray[np.bool_],
+) -> Assignment:
+    """Give nodes that nobody has to entries that do not run, for the rest of a round. Updates ``state``.
+
+    For nodes that come and go in mid-round: micro-tasks that lost one have ended. The types are filled in the order of
+    this round, from the highest priority down, as at its start. What is begun here was not on its nodes before: it
+    loses ``restart_s``.
+
+    Parameters
+    ----------
+    now_s, until_s
+        Now, and when the round ends.
+    node_type, is_available : (N,)
+        Position of each node's type; whether jobs may use it now, those of micro-tasks that go on included.
+    steps_left : (m,) float64
+        Of the jobs of ``state`` now, in its order.
+    kept : (k,) bool
+        Micro-tasks of the last assignment that go on as they are. The others have ended and are credited.
+
+    Returns
+    -------
+    Assignment
+        The micro-tasks that were kept, as they were, then those that begin now.
+
+    Raises
+    ------
+    ValueError
+        A micro-task is neither kept nor credited, or is kept without its nodes.
+    """
+    last, jobs, entries = state.last, state.jobs, state.entries
+    if not (kept | state.is_credited).all():
+        raise ValueError("micro-tasks that ended must be credited before their nodes are given away")
+    kept_node = np.repeat(kept, np.diff(last.node_offset))
+    in_use = last.node[kept_node]
+    if not is_available[in_use].all():
+        raise ValueError("a micro-task whose node is gone cannot go on")
+    is_free = is_available.copy()
+    is_free[in_use] = False
+    # micro-tasks that go on move up to where they are in the new assignment
+    moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+    jobs.task, entries.task = moved[jobs.task], moved[entries.task]
+    entry, kind, _ = _chosen(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
+    nobody = np.full(entry.shape[0], -1)
+    offset, node = placed(
+        entries.gang[entry],
+        kind,
+        nobody,
+        last.node_type,
+        last.node_offset,
+        last.node,
+        node_type,
+        is_free,
+        state.n_types,
+    )
+    stays = np.zeros(jobs.number.shape[0], np.bool_)
+    begun = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, max(until_s - now_s, 0.0))
+    n_kept = int(np.count_nonzero(kept))
+    state.last = Assignment(
+        member=np.concatenate([last.member[kept], begun.member]),
+        node_type=np.concatenate([last.node_type[kept], begun.node_type]),
+        node_offset=np.concatenate(
+            [[0], np.cumsum(np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)]))]
+        ),
+        node=np.concatenate([in_use, node]),
+        steps=np.concatenate([last.steps[kept], begun.steps]),
+        start_s=np.concatenate([last.start_s[kept], begun.start_s]),
+        finish_s=np.concatenate([last.finish_s[kept], begun.finish_s]),
+        counted_from_s=np.concatenate([last.counted_from_s[kept], begun.counted_from_s]),
+        restarts=np.concatenate([last.restarts[kept], begun.restarts]),
+        fails=np.concatenate([last.fails[kept], begun.fails]),
+    )
+    state.is_credited = np.concatenate([state.is_credited[kept], np.zeros(begun.n_tasks, np.bool_)])
+    entries.task[entry] = n_kept + np.arange(entry.shape[0])
+    started = _task_of_jobs(state, entry)
+    jobs.task = np.where(started >= 0, n_kept + started, jobs.task)
+    return state.last
+
+
+def _types_in_order(state: RoundState, rules: RoundRules) -> NDArray[np.int64]:
+    """Types in the order in which this round fills them."""
+    types = list(rules.type_order)
+    if rules.shuffles_types:
+        state.rng.shuffle(types)
+    return np.array(types, np.int64)
+
+
+def _chosen(
+    state: RoundState, rules: RoundRules, n_free: NDArray[np.int64], is_busy: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Entries that start, their types, and the priorities of all entries."""
+    entries = state.entries
+    priority = priorities(entries.share, entries.can_run, entries.time_s, state.total_s)
+    entry, kind = chosen_entries(
+        priority,
+        entries.deficit_s,
+        entries.share,
+        entries.can_run,
+        entries.member_row,
+        entries.gang,
+        n_free,
+        is_busy.copy(),
+        state.types,
+        rules.global_queue,
+        rules.runs_only_its_own,
+    )
+    if rules.quirks.shareless_jobs_take_nodes:
+        starts = entries.has_share[entry]
+        entry, kind = entry[starts], kind[starts]
+    return entry, kind, priority
+
+
+def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(m,) place in ``entry`` of the one that each job is a member of, -1 for none."""
+    # one place more, for the nobody of those that run alone
+    task = np.full(state.jobs.number.shape[0] + 1, -1)
+    row = state.entries.member_row[entry]
+    place = np.arange(entry.shape[0])
+    task[row[:, 1]] = place
+    task[row[:, 0]] = place
+    return task[:-1]
+
+
+def _begun(
+    state: RoundState,
+    rules: RoundRules,
+    entry: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    node: NDArray[np.int64],
+    stays: NDArray[np.bool_],
+    steps_left: NDArray[np.float64],
+    now_s: float,
+    length_s: float,
+) -> Assignment:
+    """Micro-tasks of entries that have nodes."""
+    entries = state.entries
+    steps, finish_s, restarts = micro_tasks(
+        entries.rate[entry, kind], entries.member_row[entry], steps_left, stays, now_s, length_s, rules.restart_s
+    )
+    k = entry.shape[0]
+    member = entries.member[entry]
+    if rules.quirks.few_steps_fail:
+        # steps are dealt out in whole ones, the same number to each node but the last
+        gang = entries.gang[entry]
+        too_few = (steps < gang[:, None]) & (member >= 0)
+        fails = (gang > 1) & too_few.any(axis=1)
+    else:
+        fails = np.zeros(k, np.bool_)
+    return Assignment(
+        member=member,
+        node_type=kind,
+        node_offset=offset,
+        node=node,
+        steps=steps,
+        start_s=np.full(k, now_s),
+        finish_s=finish_s,
+        counted_from_s=np.full(k, state.round_end_s if rules.quirks.stale_round_start else now_s),
+        restarts=restarts,
+        fails=fails,
+    )

@@ -1,0 +1,138 @@
+"""The time that entries got: credited when micro-tasks end, and counted anew when shares are recomputed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.systems.gavel.rounds.rules import RoundRules
+from bfreplay.systems.gavel.rounds.state import NOBODY, Entries, RoundState
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
+
+FAILURES_ALLOWED = 5
+"""Micro-tasks of a job that may fail before it is dropped (``Quirks.few_steps_fail``)."""
+
+
+def credit(
+    state: RoundState, ended_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Credit micro-tasks of the last assignment that ended. Updates ``state``. Nothing is credited twice.
+
+    A micro-task that failed gets no time: it counts against its jobs.
+
+    Parameters
+    ----------
+    ended_s : (k,) float64
+        When they ended; as planned if ``None``.
+    which : (k,) bool
+        Those that ended; all if ``None``.
+
+    Returns
+    -------
+    (d,) int64
+        Numbers of the jobs that failed once too often and are to be dropped.
+    """
+    last, jobs = state.last, state.jobs
+    ended = last.finish_s if ended_s is None else ended_s
+    now = ~state.is_credited if which is None else which & ~state.is_credited
+    state.is_credited = state.is_credited | now
+    counted = now & ~last.fails
+    _add_time(
+        state.entries.time_s, state.total_s, state.entries.task, last.node_type, ended - last.counted_from_s, counted
+    )
+    if now.any():
+        state.round_end_s = max(state.round_end_s, float(ended[now].max()))
+    failed = now & last.fails
+    if not failed.any():
+        return np.zeros(0, np.int64)
+    failed_job = (jobs.task >= 0) & failed[jobs.task]
+    jobs.n_failed = jobs.n_failed + failed_job
+    state.changed = True
+    dropped: NDArray[np.int64] = jobs.number[failed_job & (jobs.n_failed >= FAILURES_ALLOWED)]
+    return dropped
+
+
+@compiled
+def _add_time(
+    time_s: NDArray[np.float64],
+    total_s: NDArray[np.float64],
+    entry_task: NDArray[np.int64],
+    node_type: NDArray[np.int64],
+    ran_s: NDArray[np.float64],
+    counted: NDArray[np.bool_],
+) -> None:
+    """Add what micro-tasks ran to their entries, where these are there still, and to the totals of the types."""
+    for i in range(entry_task.shape[0]):
+        if entry_task[i] >= 0 and counted[entry_task[i]]:
+            time_s[i, node_type[entry_task[i]]] += ran_s[entry_task[i]]
+    for k in range(node_type.shape[0]):
+        if counted[k]:
+            total_s[node_type[k]] += ran_s[k]
+
+
+def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
+    """Whether shares are to be computed anew at the start of a round.
+
+    Something changed, and the last time is at least ``least_reset_s`` ago, or no job has any share.
+    """
+    if not state.changed:
+        return False
+    last = state.last_reset_s
+    if rules.quirks.reset_at_zero_means_never:
+        return not last or now_s - last >= rules.least_reset_s
+    return last is None or now_s - last >= rules.least_reset_s or not bool((state.entries.share > 0.0).any())
+
+
+def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProblem, shares: TimeShares) -> None:
+    """Take new shares, and begin to count anew. Updates ``state``.
+
+    What the old shares promised since the last recomputation and rounds did not give goes to the deficits.
+
+    Parameters
+    ----------
+    problem, shares
+        What was asked and answered. Jobs and pairs of ``problem`` that are no entries are passed over; an entry that
+        ``problem`` does not have gets no share. May be of no jobs at all.
+    """
+    entries = state.entries
+    half_s = rules.round_s / 2
+    elapsed_s = now_s - (state.last_reset_s or 0.0)
+    entries.deficit_s = entries.deficit_s + (entries.share * elapsed_s - (entries.time_s - half_s))
+    entries.time_s = np.full_like(entries.time_s, half_s)
+    state.total_s = np.full_like(state.total_s, half_s * entries.member.shape[0])
+    entries.share = np.zeros_like(entries.share)
+    entries.has_share = np.zeros_like(entries.has_share)
+    alone = np.nonzero(entries.member[:, 1] == NOBODY)[0]
+    _take(entries, alone, entries.member[alone, 0], problem.job, shares.share)
+    if problem.n_pairs:
+        paired = np.nonzero(entries.member[:, 1] != NOBODY)[0]
+        member, asked = entries.member[paired], problem.job[problem.pair]
+        # one number a pair, in the order of its two
+        width = max(int(member.max(initial=0)), int(asked.max())) + 1
+        _take(
+            entries, paired, member[:, 0] * width + member[:, 1], asked[:, 0] * width + asked[:, 1], shares.pair_share
+        )
+    state.last_reset_s = now_s
+    state.changed = False
+
+
+def forget_last_reset(state: RoundState) -> None:
+    """Let the next recomputation come at once, as the published program does when all is idle. Updates ``state``."""
+    state.last_reset_s = None
+
+
+def _take(
+    entries: Entries,
+    row: NDArray[np.int64],
+    key: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    share: NDArray[np.float64],
+) -> None:
+    """Give the rows of ``entries`` whose key is among ``asked``, which increases, the share that is there."""
+    if not asked.shape[0]:
+        return
+    place = np.minimum(np.searchsorted(asked, key), asked.shape[0] - 1)
+    known = asked[place] == key
+    entries.share[row[known]] = share[place[known]]
+    entries.has_share[row[known]] = True

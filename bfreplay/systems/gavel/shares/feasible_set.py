@@ -1,0 +1,220 @@
+"""The shares that nodes and time allow, as rows of a linear program, and how far levels of jobs can rise in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, hstack, vstack
+
+from bfreplay.errors import BfreplayError
+from bfreplay.systems.gavel.shares.linear_program import LinearAnswer, LinearProgram
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeasibleSet:
+    """All shares X >= 0 for which nodes suffice and no job runs more than all the time (Gavel, OSDI'20, eqs. 1-3).
+
+    One column for each entry and node type: entry 0 to m - 1 is a job alone, entry m + k is pair k; the column is
+    ``entry * n + type``. A pair takes the nodes of one of its jobs, and the time of both.
+
+    Parameters
+    ----------
+    n_jobs, n_types, n_pairs
+        m, n, and p: 0 where pairs do not count.
+    n_known_pairs
+        Pairs of the problem, whether they count or not.
+    capacity : (n, (m + p) n)
+        Nodes that are taken, by type.
+    n_nodes : (n,) float64
+        Nodes that there are.
+    time : (m, (m + p) n)
+        Share of time of each job, alone and in pairs.
+    upper : ((m + p) n,) float64
+        Bounds of the columns: 1; 0 on types without a node, and where sharing gains nothing, see ``gains_by_sharing``.
+    """
+
+    n_jobs: int
+    n_types: int
+    n_pairs: int
+    n_known_pairs: int
+    capacity: csr_array
+    n_nodes: NDArray[np.float64]
+    time: csr_array
+    upper: NDArray[np.float64]
+
+    @property
+    def n_columns(self) -> int:
+        """(m + p) n."""
+        return (self.n_jobs + self.n_pairs) * self.n_types
+
+    def add_to(self, program: LinearProgram) -> None:
+        """Add the rows of nodes, then those of time. The program's first columns are those of this set."""
+        program.add_rows(self.capacity, -np.inf, self.n_nodes)
+        program.add_rows(self.time, -np.inf, 1.0)
+
+    def time_shares(self, x: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
+        """Shares from the first columns ``x`` of an answer, clipped to [0, 1]."""
+        entry_share = np.clip(x[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
+        pair_share = entry_share[self.n_jobs :] if self.n_pairs else np.zeros((self.n_known_pairs, self.n_types))
+        return TimeShares(entry_share[: self.n_jobs], pair_share, objective)
+
+
+def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[np.int64] | None = None) -> FeasibleSet:
+    """Rows and bounds for the jobs of ``problem``, alone or ``with_pairs``.
+
+    Each job may stand for ``n_of_kind`` (m,) that get the same share, where there are no pairs.
+    """
+    m, n = problem.n_jobs, problem.n_types
+    p = problem.n_pairs if with_pairs else 0
+    pair = problem.pair[:p]
+    taken = problem.gang if n_of_kind is None else problem.gang * n_of_kind
+    entry_gang = np.concatenate([taken, taken[pair[:, 0]]]).astype(np.float64)
+    n_entries = m + p
+    capacity = csr_array(
+        (
+            np.tile(entry_gang, n),
+            (np.arange(n)[:, None] + n * np.arange(n_entries)).ravel(),
+            n_entries * np.arange(n + 1),
+        ),
+        shape=(n, n_entries * n),
+    )
+    time = _by_job(problem, np.ones((m, n)), np.ones((p, n, 2)), p)
+    upper = np.tile((problem.n_nodes > 0).astype(np.float64), (n_entries, 1))
+    if p:
+        upper[m:] *= gains_by_sharing(problem)
+    return FeasibleSet(m, n, p, problem.n_pairs, capacity, problem.n_nodes.astype(np.float64), time, upper.ravel())
+
+
+def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
+    """(p, n): both run when they share nodes of a type, and get more done than by taking turns on them.
+
+    Alone for r_a / T_a of the time and then r_b / T_b of it, with r their rates together and T those alone, two jobs
+    do what they do together. Where that takes no longer, shares with this pair are never needed for an optimum of any
+    policy that wants throughput only.
+    """
+    together = problem.pair_rate
+    alone = problem.rate[problem.pair].transpose(0, 2, 1)
+    turns = np.divide(together, alone, out=np.full(together.shape, np.inf), where=alone > 0)
+    gains: NDArray[np.bool_] = (together > 0).all(axis=2) & (turns.sum(axis=2) > 1)
+    return gains
+
+
+def throughput_matrix(problem: ShareProblem, *, with_pairs: bool) -> csr_array:
+    """(m, (m + p) n): steps/s of each job by the columns of the feasible set (``T_i,k,j``), those of pairs if so."""
+    p = problem.n_pairs if with_pairs else 0
+    return _by_job(problem, problem.rate, problem.pair_rate[:p], p)
+
+
+def _by_job(
+    problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray[np.float64], n_pairs: int
+) -> csr_array:
+    """Rows of the jobs: ``single`` (m, n) in the columns of each alone, ``in_pair`` (p, n, 2) in those of its pairs."""
+    m, n = problem.n_jobs, problem.n_types
+    columns = np.arange((m + n_pairs) * n)
+    if n_pairs == 0:
+        return csr_array((single.ravel(), columns, n * np.arange(m + 1)), shape=(m, m * n))
+    of_pairs = columns[m * n :]
+    value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
+    row = np.repeat(np.concatenate([np.arange(m), problem.pair[:, 0], problem.pair[:, 1]]), n)
+    column = np.concatenate([columns[: m * n], of_pairs, of_pairs])
+    return csr_array((value, (row, column)), shape=(m, (m + n_pairs) * n))
+
+
+SLACKS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+"""Part of its best rate by which a job may miss what it got before, where rounding makes that infeasible: the first
+that suffices. Slack of all jobs together can raise one by far more than itself, and what it is raised by is missed by
+the others then, so there is none where none is needed."""
+
+
+ROUNDING = 1e-9
+"""Dual values that count as 0."""
+
+
+class LevelProgram:
+    """One linear program for all questions: how far can levels go from here to there.
+
+    Parameters
+    ----------
+    feasible
+        B, with c columns.
+    height : (m, c)
+        Level of each job by column.
+    """
+
+    def __init__(self, feasible: FeasibleSet, height: csr_array) -> None:
+        self._n_columns = feasible.n_columns
+        self._n_jobs = int(height.shape[0])
+        cost = np.append(np.zeros(feasible.n_columns), 1.0)
+        self._upper = np.append(feasible.upper, 1.0)
+        self._program = LinearProgram(feasible.n_columns + 1, cost, 0.0, self._upper, maximise=True)
+        feasible.add_to(self._program)
+        # a row is in parts of its job's best column, so that all are of one size
+        best = height.max(axis=1).toarray().ravel()
+        self._scale = np.where(best > 0, best, 1.0)
+        self._climb = np.ones(self._n_jobs)
+        self._height = (diags_array(1 / self._scale) @ height).tocsr()
+        rows = hstack([self._height, csr_array(-self._climb[:, None])], format="csr")
+        self._first = self._program.add_rows(rows, 0.0, np.inf)
+        self._by_column = vstack([feasible.capacity, feasible.time, self._height]).T.tocsr()
+        self._runs_in = (self._height > 0).astype(np.int64)
+        self.x = np.zeros(feasible.n_columns)
+
+    def rise(self, level: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, NDArray[np.bool_]]:
+        """Tell what part of the straight way from ``level`` to ``target`` all jobs can go together, and who is stuck.
+
+        ``x`` becomes the shares with which they go so far.
+
+        Parameters
+        ----------
+        level : (m,) float64
+            Is reached by ``x``.
+        target : (m,) float64
+            No lower.
+
+        Returns
+        -------
+        part
+            Of the way; exactly 1 where the target can be reached.
+        stuck : (m,) bool
+            Jobs that are where they then are in every optimum, and so can rise no further, as the dual tells
+            (complementary slackness): a rising job whose row has a non-zero dual value, and one that gets nothing
+            because each column in which it runs has a non-zero reduced cost. Not all of such jobs need be found, but
+            where ``part`` is below 1 a rising one is.
+
+        Raises
+        ------
+        BfreplayError
+            ``level`` cannot be reached.
+        """
+        climb = (target - level) / self._scale
+        # HiGHS takes coefficients below 1e-9 for 0
+        most = float(climb.max()) or 1.0
+        climb = climb / most
+        for k in np.flatnonzero(climb != self._climb):
+            self._program.change_coefficient(self._first + int(k), self._n_columns, -float(climb[k]))
+        self._climb = climb
+        self._upper[-1] = most
+        self._program.change_bounds(0.0, self._upper)
+        base = level / self._scale
+        answer = self._solve(base)
+        if answer.status != "optimal":
+            reached = np.minimum(base, self._height @ self.x)
+            answer = next(
+                (a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer
+            )
+        if answer.status != "optimal":
+            raise BfreplayError(f"Levels of Gavel's policies that were reached before are {answer.status}")
+        self.x = answer.x[:-1]
+        part = min(1.0, max(0.0, float(answer.x[-1]) / most))
+        # dual values sum to 1 over what the rising jobs weigh: below 1e-9 of that is rounding
+        dual = -answer.row_dual
+        presses = dual[self._first :] * climb > ROUNDING
+        kept_out = self._by_column @ dual < -ROUNDING
+        return part, presses | (self._runs_in @ ~kept_out == 0)
+
+    def _solve(self, base: NDArray[np.float64]) -> LinearAnswer:
+        self._program.change_rows(self._first, base, np.inf)
+        return self._program.solve()

@@ -1,0 +1,244 @@
+"""Finish-time fairness: nobody ends much later than with a part of the cluster for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+
+from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set, throughput_matrix
+from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
+from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+
+SAME = 1e-11
+"""Relative difference of paces that counts as none."""
+
+MOST_TANGENTS = 100
+"""Far more than Newton's method needs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finish:
+    """When jobs end, at speeds (m,) in parts of what each could do if it were alone.
+
+    The pace of a job is ``1 / rho``, rho being its time from arrival to end over that in isolation.
+
+    Parameters
+    ----------
+    age_s, left_s, isolated_s : (m,) float64
+        Seconds since arrival; to the end, at speed 1 (> 0); from start to end, in isolation (> 0).
+    """
+
+    age_s: NDArray[np.float64]
+    left_s: NDArray[np.float64]
+    isolated_s: NDArray[np.float64]
+
+    def rho(self, speed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(m,); infinite for a job that stands still."""
+        left = np.divide(self.left_s, speed, out=np.full(speed.shape, np.inf), where=speed > 0)
+        late: NDArray[np.float64] = (self.age_s + left) / self.isolated_s
+        return late
+
+    def fastest(self) -> NDArray[np.float64]:
+        """(m,): the pace of each job at speed 1."""
+        pace: NDArray[np.float64] = 1 / self.rho(np.ones(self.age_s.shape))
+        return pace
+
+    def needed(self, pace: float) -> NDArray[np.float64]:
+        """(m,): speed for ``pace``, and 1 for jobs that are never as fast. Convex in the pace below that."""
+        in_time = self.isolated_s - pace * self.age_s
+        speed = np.divide(pace * self.left_s, in_time, out=np.ones(in_time.shape), where=in_time > 0)
+        return np.minimum(speed, 1.0)
+
+    def slope(self, pace: float) -> NDArray[np.float64]:
+        """(m,): by how much the needed speed grows with the pace, for jobs that can go so fast."""
+        growth: NDArray[np.float64] = self.left_s * self.isolated_s / (self.isolated_s - pace * self.age_s) ** 2
+        return growth
+
+
+def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> NDArray[np.float64]:
+    """Raise the paces of all jobs together, freeze those that can go no faster, and go on with the rest.
+
+    So the largest rho is as small as can be, then the next largest. How jobs are frozen, and how those that are alone
+    in their way are found many at once, is as in ``highest_levels``.
+
+    Parameters
+    ----------
+    feasible
+        B, with c columns.
+    speed : (m, c)
+        Speed of each job by column.
+    finish
+        Of these jobs.
+
+    Returns
+    -------
+    (c,) float64
+        Shares.
+    """
+    program = LevelProgram(feasible, speed)
+    fastest = finish.fastest()
+    pace, level, frozen = 0.0, np.zeros(fastest.shape), np.zeros(fastest.shape, dtype=np.bool_)
+    n_tried, n_possible = 1, fastest.size
+    while not frozen.all():
+        limits = np.sort(fastest[~frozen])
+        n_tried = min(n_tried, limits.size)
+        limit = float(limits[n_tried - 1])
+        if n_tried > 1:
+            target = np.where(frozen, level, np.maximum(level, finish.needed(limit)))
+            if program.rise(level, target)[0] < 1:
+                n_possible = n_tried - 1
+                n_tried //= 2
+                continue
+            pace, level, presses = limit, target, np.zeros_like(frozen)
+        else:
+            pace, level, presses = _highest_pace(program, finish, (pace, limit), level, frozen)
+        if presses.any():
+            frozen = frozen | presses
+            n_possible = fastest.size
+        else:
+            frozen = frozen | (fastest <= limit * (1 + SAME))
+            n_possible -= n_tried
+            n_tried = max(1, min(2 * n_tried, n_possible // 2))
+    return program.x
+
+
+def _highest_pace(
+    program: LevelProgram,
+    finish: Finish,
+    between: tuple[float, float],
+    level: NDArray[np.float64],
+    frozen: NDArray[np.bool_],
+) -> tuple[float, NDArray[np.float64], NDArray[np.bool_]]:
+    """The highest common pace of the jobs that are not frozen, the speeds of all there, and which press there, if any.
+
+    None presses where only its limit stops a job.
+
+    With a tangent in place of the needed speed, which is convex, the highest pace is a linear program and a bound from
+    above (Newton's method). With a chord it is one from below, and can be reached. Both are drawn from the pace reached
+    so far, in turns: the error of each is of the order of its own square or less. For jobs that have just arrived the
+    needed speed is linear, and the first tangent says it all.
+
+    Parameters
+    ----------
+    program
+        Of speeds.
+    finish
+        Of the jobs.
+    between
+        A pace that can be reached, and the lowest limit of any job.
+    level : (m,) float64
+        Speeds at the first of these.
+    frozen : (m,) bool
+        Jobs that stay at their levels.
+    """
+    pace, bound = between
+    presses = np.zeros_like(frozen)
+    for _ in range(MOST_TANGENTS):
+        tangent = np.where(frozen, 0.0, finish.slope(pace) * (bound - pace))
+        part, pressing = program.rise(level, level + tangent)
+        if part < 1:
+            bound, presses = pace + part * (bound - pace), pressing
+        target = np.where(frozen, level, np.maximum(level, finish.needed(bound)))
+        part, _ = program.rise(level, target)
+        if part == 1:
+            return bound, target, presses
+        pace = pace + part * (bound - pace)
+        # below the chord, which was reached, by more than rounding
+        needed = np.minimum(finish.needed(pace), level + part * (target - level))
+        level = np.where(frozen, level, np.maximum(level, needed))
+        if bound - pace <= SAME * bound:
+            return pace, level, presses
+    # speeds of jobs that are all but done are below what the solver can tell apart: those that press have what they can
+    return pace, level, presses if presses.any() else ~frozen
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A job at the last recomputation: seconds that its work so far takes in isolation, and what is to come."""
+
+    isolated_s: float
+    steps_left: float
+    isolated_rate: float
+
+    def until(self, steps_left: float) -> float:
+        """``D_i`` when so many steps are left."""
+        if self.isolated_rate == 0:
+            return self.isolated_s
+        return self.isolated_s + (self.steps_left - steps_left) / self.isolated_rate
+
+
+class FinishTimeFairness(VariantPolicy):
+    """Minimise ``max_i rho_i``, ``rho_i = (t_i + N_i / th_i(X)) / (D_i + N_i / iso_i)`` (Gavel, OSDI'20, section 4.2).
+
+    Above, when job i ends if shares stay as they are; below, when it would end with an m-th of the cluster for itself.
+    ``D_i``, the time in isolation that its work so far takes, is kept from one recomputation to the next, of the jobs
+    that are still there.
+
+    Many shares have the least maximum, all the more where one job is late already. Of these, those are given for which
+    the second largest rho is least as well, then the third, and so on. (Gavel gives those to which its interior-point
+    solver comes.)
+
+    A job that has no steps left, or can run nowhere, does not count in the maximum. The objective is NaN where no job
+    counts.
+
+    Parameters
+    ----------
+    variant
+        ``agnostic``, ``perf`` or ``packed``.
+    counts_weights
+        Divide ``th_i`` by the weight of the job, but not ``iso_i``. By default only where packed, as in Gavel.
+    reference_type
+        Whose rates the agnostic variant takes for all types, see ``reference_rate``.
+    """
+
+    looks_at_work = True
+
+    def __init__(
+        self, variant: Variant = "perf", *, counts_weights: bool | None = None, reference_type: str | None = None
+    ) -> None:
+        super().__init__(variant)
+        self._counts_weights = self.uses_pairs if counts_weights is None else counts_weights
+        self._reference_type = reference_type
+        self._before: dict[int, _Before] = {}
+
+    def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
+        return reference_rate(problem, self._reference_type)
+
+    def forget(self) -> None:
+        """Work in isolation starts at 0 again."""
+        self._before = {}
+
+    def isolated_s(self) -> dict[int, float]:
+        """``D_i`` at the last recomputation, by number of job."""
+        return {job: before.isolated_s for job, before in self._before.items()}
+
+    def _shares(self, problem: ShareProblem) -> TimeShares:
+        isolated = isolated_throughput(problem)
+        so_far_s = self._remember(problem, isolated)
+        counts = (problem.steps_left > 0) & (isolated > 0)
+        to_end_s = np.divide(problem.steps_left, isolated, out=np.zeros_like(isolated), where=counts)
+        weight = problem.weight if self._counts_weights else np.ones(problem.n_jobs)
+        best = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
+        feasible = feasible_set(problem, with_pairs=self.uses_pairs)
+        throughput = throughput_matrix(problem, with_pairs=self.uses_pairs)
+        finish = Finish(
+            age_s=problem.age_s[counts],
+            left_s=(problem.steps_left * weight / best)[counts],
+            isolated_s=(so_far_s + to_end_s)[counts],
+        )
+        speed = (diags_array(1 / best[counts]) @ throughput[counts]).tocsr()
+        x = fairest_paces(feasible, speed, finish)
+        return feasible.time_shares(x, float(finish.rho(speed @ x).max()) if counts.any() else float("nan"))
+
+    def _remember(self, problem: ShareProblem, isolated: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Keep what the next recomputation needs, and return ``D_i`` (m,)."""
+        new = {}
+        for job, left, rate in zip(problem.job.tolist(), problem.steps_left.tolist(), isolated.tolist(), strict=True):
+            before = self._before.get(job)
+            new[job] = _Before(before.until(left) if before else 0.0, left, rate)
+        self._before = new
+        return np.array([new[job].isolated_s for job in problem.job.tolist()])

@@ -1,0 +1,291 @@
+"""Policies that are one linear program: max-min fairness and makespan (the level that all reach), greatest sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, hstack
+
+from bfreplay.errors import InputError
+from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, feasible_set, throughput_matrix
+from bfreplay.systems.gavel.shares.linear_program import LinearAnswer, LinearProgram, Optimum
+from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
+from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
+from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeJobs:
+    """g kinds of jobs.
+
+    Parameters
+    ----------
+    problem
+        With one job of each kind, and no pairs.
+    unit : (g,) float64
+        Of each kind.
+    n_of_kind : (g,) int64
+        How many jobs are of each kind.
+    kind : (m,) int64
+        Of each job.
+    """
+
+    problem: ShareProblem
+    unit: NDArray[np.float64]
+    n_of_kind: NDArray[np.int64]
+    kind: NDArray[np.int64]
+
+
+def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
+    """Put jobs of the same gang, rates and ``unit`` (m,) into one kind.
+
+    If some shares are best by the least of ``th_i / unit_i``, so are those in which each job gets the mean of its kind:
+    they take as many nodes, and nobody gets less than before the one of its kind that got least. So a program over
+    kinds has the same optimum. In a cluster of many jobs it is far smaller, and jobs that are alike fare alike. Kinds
+    are in the order of what they are, not of who came first: nobody's number makes a difference.
+    """
+    told_by = np.column_stack([problem.gang, unit, problem.rate])
+    _, first, kind, n_of_kind = np.unique(told_by, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    one_of_each = replace(
+        problem,
+        **{name: getattr(problem, name)[first] for name in ("job", "gang", "rate", "weight", "steps_left", "age_s")},
+        to_deadline_s=problem.to_deadline_s[first],
+        pair=NO_PAIRS,
+        pair_rate=np.zeros((0, problem.n_types, 2)),
+    )
+    return AlikeJobs(one_of_each, unit[first], n_of_kind, kind.ravel())
+
+
+NOTICEABLE = 1e-6
+"""What a job may lack of the level, in parts of it, before it is given the rest."""
+
+
+def highest_common_level(
+    problem: ShareProblem, unit: NDArray[np.float64], *, with_pairs: bool, optimum: Optimum
+) -> TimeShares:
+    """Maximise z subject to ``th_i(X) >= z * unit_i`` for all i, X in the feasible set.
+
+    Parameters
+    ----------
+    problem
+        Rates and nodes.
+    unit : (m,) float64
+        Steps/s of each job at level 1. Jobs of unit 0, and jobs that can run nowhere, are left out: they hold back
+        nobody.
+    with_pairs
+        Jobs may share nodes. (Without, jobs that are alike get the same shares.)
+    optimum
+        Which of equally good shares.
+
+    Returns
+    -------
+    TimeShares
+        With z as its objective; infinite where all jobs are left out.
+    """
+    if with_pairs and problem.n_pairs:
+        feasible = feasible_set(problem, with_pairs=True)
+        x, level = _raised(feasible, throughput_matrix(problem, with_pairs=True), unit, optimum)
+        return feasible.time_shares(x, level)
+    alike = alike_jobs(problem, unit)
+    feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
+    x, level = _raised(feasible, throughput_matrix(alike.problem, with_pairs=False), alike.unit, optimum)
+    of_kind = feasible.time_shares(x).share
+    return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
+
+
+def _raised(
+    feasible: FeasibleSet, throughput: csr_array, unit: NDArray[np.float64], optimum: Optimum
+) -> tuple[NDArray[np.float64], float]:
+    """Return columns of the highest level, and the level."""
+    best = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
+    counts = np.flatnonzero((best > 0) & (unit > 0))
+    if counts.size == 0:
+        return np.zeros(feasible.n_columns), np.inf
+    # the solver's tolerances are absolute: rows in parts of the job's best rate, the level in those of the neediest job
+    need = unit[counts] / best[counts]
+    most = need.max()
+    relative = csr_array(diags_array(1 / best[counts]) @ throughput[counts])
+    program = LinearProgram(
+        feasible.n_columns + 1,
+        np.append(np.zeros(feasible.n_columns), 1.0),
+        0.0,
+        np.append(feasible.upper, np.inf),
+        maximise=True,
+        optimum=optimum,
+    )
+    feasible.add_to(program)
+    program.add_rows(hstack([relative, csr_array(-need[:, None] / most)], format="csr"), 0.0, np.inf)
+    answer = program.solve().x
+    x, level = answer[:-1], answer[-1] / most
+    _give_what_tolerance_withholds(x, feasible, counts, relative, level * need)
+    return x, float(level)
+
+
+def _give_what_tolerance_withholds(
+    x: NDArray[np.float64],
+    feasible: FeasibleSet,
+    job: NDArray[np.int64],
+    relative: csr_array,
+    needed: NDArray[np.float64],
+) -> None:
+    """Add to ``x`` what jobs lack whose whole need is of the size of the solver's tolerance.
+
+    Such a job is all but done beside others that need a million times its time. With a share of 0 it would wait for
+    nodes that nobody wants.
+    """
+    lacking = needed - relative @ x
+    for k in np.flatnonzero(lacking > NOTICEABLE * needed):
+        alone = slice(job[k] * feasible.n_types, (job[k] + 1) * feasible.n_types)
+        rate = relative[[k], alone].toarray().ravel() * feasible.upper[alone]
+        if rate.max() > 0:
+            x[job[k] * feasible.n_types + rate.argmax()] += lacking[k] / rate.max()
+
+
+class MaxMinFairness(VariantPolicy):
+    """Maximise ``min_i (s_i / w_i) th_i(X) / p_i`` (Gavel, OSDI'20, section 4.1; least attained service, LAS).
+
+    ``p_i`` is the throughput of job i alone with its time split over types like the cluster. The agnostic variant takes
+    every rate for 1, even where a job cannot run, and splits a job's time over types like the cluster.
+
+    A job that can run nowhere is left out, and gets nothing.
+
+    Parameters
+    ----------
+    variant
+        ``agnostic``, ``perf`` or ``packed``.
+    optimum
+        Which of equally good shares, see ``Optimum``.
+    """
+
+    def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
+        super().__init__(variant)
+        self._optimum: Optimum = optimum
+
+    def _shares(self, problem: ShareProblem) -> TimeShares:
+        unit = problem.weight / problem.gang * proportional_throughput(problem)
+        return highest_common_level(problem, unit, with_pairs=self.uses_pairs, optimum=self._optimum)
+
+
+class Makespan(VariantPolicy):
+    """Minimise ``max_i N_i / th_i(X)``, in seconds (Gavel, OSDI'20, section 4.2; min_total_duration).
+
+    Its inverse, the largest z with ``th_i(X) >= z N_i`` for all i, is a linear program, solved once and exactly. (Gavel
+    bisects for the makespan, to 5 %.)
+
+    The agnostic variant splits a job's time over types like the cluster.
+
+    A job that can run nowhere never ends: it is left out, and gets nothing. Where this is so of all jobs the objective
+    is 0: nothing that can be done is left to do.
+
+    Parameters
+    ----------
+    variant
+        ``agnostic``, ``perf`` or ``packed``.
+    reference_type
+        Whose rates the agnostic variant takes for all types, see ``reference_rate``.
+    optimum
+        Which of equally good shares, see ``Optimum``.
+    """
+
+    looks_at_work = True
+
+    def __init__(
+        self, variant: Variant = "perf", reference_type: str | None = None, optimum: Optimum = "central"
+    ) -> None:
+        super().__init__(variant)
+        self._optimum: Optimum = optimum
+        self._reference_type = reference_type
+
+    def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
+        return reference_rate(problem, self._reference_type)
+
+    def _shares(self, problem: ShareProblem) -> TimeShares:
+        found = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)
+        return replace(found, objective=1 / found.objective)
+
+
+class MaxSumThroughput(SharePolicy):
+    """Maximise ``sum_ij T_ij X_ij``, of each type divided by its price if ``by_cost`` (Gavel, OSDI'20, section 4.2).
+
+    Steps of all jobs count alike, as in Gavel: a job of short steps gets its way. With ``deadlines`` each job that has
+    one still before it must be fast enough to meet it: ``th_i(X) >= N_i / r_i``, r_i seconds from now. Where that
+    cannot be for all of them, no deadline counts (Gavel's rule), and the answer says so.
+
+    Parameters
+    ----------
+    by_cost
+        Steps per second and price of a node-hour, instead of steps per second.
+    deadlines
+        Deadlines count.
+    packs
+        Jobs may share nodes.
+    optimum
+        Which of equally good shares, see ``Optimum``.
+    """
+
+    def __init__(
+        self, *, by_cost: bool = False, deadlines: bool = False, packs: bool = False, optimum: Optimum = "central"
+    ) -> None:
+        self.uses_pairs = packs
+        self._by_cost = by_cost
+        self._deadlines = deadlines
+        self._optimum: Optimum = optimum
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Shares with the greatest sum, which is the objective.
+
+        Raises
+        ------
+        InputError
+            Costs count and a node has no price above 0.
+        """
+        feasible = feasible_set(problem, with_pairs=self.uses_pairs)
+        throughput = throughput_matrix(problem, with_pairs=self.uses_pairs)
+        gain = np.asarray(throughput.sum(axis=0), dtype=np.float64)
+        if self._by_cost:
+            _check_prices(problem)
+            gain = (gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
+        due = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
+        answer = _greatest_sum(feasible, gain, throughput, due, self._optimum)
+        cannot_be_met = answer.status == "infeasible"
+        if cannot_be_met:
+            answer = _greatest_sum(feasible, gain, throughput, np.zeros(problem.n_jobs), self._optimum)
+        return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=cannot_be_met)
+
+
+def _check_prices(problem: ShareProblem) -> None:
+    for name, price in zip(problem.type_names, problem.price_per_hour.tolist(), strict=True):
+        if not price > 0:
+            raise InputError(
+                "Throughput by cost needs prices of nodes",
+                row=name,
+                column="price_per_hour",
+                value=price,
+                expected="a number above 0",
+                fix=f"say what an hour of it costs: --prices {name}=1.0",
+            )
+
+
+def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
+    """(m,) steps/s that just meet the deadline; 0 for jobs without one and for those that have missed it."""
+    ahead = (problem.to_deadline_s > 0) & np.isfinite(problem.to_deadline_s)
+    return np.divide(problem.steps_left, problem.to_deadline_s, out=np.zeros(problem.n_jobs), where=ahead)
+
+
+def _greatest_sum(
+    feasible: FeasibleSet,
+    gain: NDArray[np.float64],
+    throughput: csr_array,
+    due: NDArray[np.float64],
+    optimum: Optimum,
+) -> LinearAnswer:
+    # the solver's tolerances are absolute: gains in parts of the largest, rows in parts of what is due
+    most = max(gain.max(), np.finfo(float).tiny)
+    program = LinearProgram(feasible.n_columns, gain / most, 0.0, feasible.upper, maximise=True, optimum=optimum)
+    feasible.add_to(program)
+    has_due = due > 0
+    if has_due.any():
+        program.add_rows(csr_array(diags_array(1 / due[has_due]) @ throughput[has_due]), 1.0, np.inf)
+    return program.solve()

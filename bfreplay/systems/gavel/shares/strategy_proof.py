@@ -1,0 +1,217 @@
+"""Strategy-proof shares: each job pays for what its presence costs the others, so false rates are not worth telling."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import BfreplayError
+from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
+
+MOST_STEPS = 80
+"""More than the method needs, which is 15 to 40. Some come to no end within rounding, at a gap of 1e-11 a job."""
+
+TO_THE_BORDER = 0.99
+"""Part of the way to the border of the feasible set that a step may take."""
+
+FALL = 0.1
+"""Of the barrier from step to step."""
+
+
+def largest_product(
+    relative: NDArray[np.float64],
+    count: NDArray[np.float64],
+    gang: NDArray[np.float64],
+    n_nodes: NDArray[np.float64],
+    gap: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Maximise ``sum_i k_i log(sum_j a_ij x_ij)`` over x >= 0, ``sum_j x_ij <= 1``, ``sum_i k_i s_i x_ij <= c_j``.
+
+    Each i stands for ``k_i`` jobs that are alike: these get the same at the optimum, since the logarithm is concave.
+
+    A primal-dual interior-point method (Nocedal and Wright, Numerical Optimization, chapter 19): Newton's on
+    ``worth_i speed_i = k_i`` and on ``price * what is left = barrier``, the barrier falling to 0. Only the n rows of
+    nodes join the jobs, so a step takes m systems of size n + 2 and one of size n. Where many shares are optimal the
+    answer is in their middle; throughputs are the same in all.
+
+    Parameters
+    ----------
+    relative : (m, n)
+        ``a_ij`` >= 0: rates, the best of each job 1.
+    count : (m,)
+        ``k_i`` > 0.
+    gang : (m,)
+        ``s_i`` of one job.
+    n_nodes : (n,)
+        ``c_j`` > 0.
+    gap
+        How far the sum of logarithms may be from the optimum.
+
+    Returns
+    -------
+    x : (m, n)
+        Shares, inside the feasible set.
+    gap
+        By which the sum is below the optimum at most, from the dual; more than was asked for where the method came to
+        no end.
+    """
+    m, n = relative.shape
+    taken, total = count * gang, n_nodes.sum()
+    # inside: a tenth of the time and of the nodes is left over
+    x = np.repeat(0.9 * min(1.0, total / taken.sum()) * n_nodes[None, :] / total, m, axis=0)
+    speed, time_left, nodes_left = (relative * x).sum(axis=1), 1 - x.sum(axis=1), n_nodes - taken @ x
+    worth, x_price, time_price, node_price = count / speed, 1 / x, 1 / time_left, 1 / nodes_left
+    # of each job: n shares, worth and price of time; to the right, what each price of nodes adds, and the rest
+    system, right = np.zeros((m, n + 2, n + 2)), np.zeros((m, n + 2, n + 1))
+    of_shares = np.arange(n)
+    system[:, of_shares, n] = system[:, n, of_shares] = relative
+    system[:, of_shares, n + 1] = system[:, n + 1, of_shares] = -1.0
+    right[:, of_shares, of_shares] = taken[:, None]
+    found = np.inf
+    for _ in range(MOST_STEPS):
+        found = _distance(relative, count, taken, n_nodes, x, node_price)
+        if found <= gap:
+            break
+        products = (x * x_price).sum() + time_left @ time_price + nodes_left @ node_price
+        barrier = FALL * products / (m * n + m + n)
+        system[:, of_shares, of_shares] = -x_price / x
+        system[:, n, n] = speed / worth
+        system[:, n + 1, n + 1] = time_left / time_price
+        right[:, :n, n] = taken[:, None] * node_price - barrier / x + time_price[:, None] - worth[:, None] * relative
+        right[:, n, n] = count / worth - speed
+        right[:, n + 1, n] = barrier / time_price - time_left
+        try:
+            answer = np.linalg.solve(system, right)
+            joint = np.einsum("i,ijk->jk", taken, answer[:, :n])
+            d_node_price = np.linalg.solve(
+                np.diag(nodes_left / node_price) - joint[:, :n], joint[:, n] + barrier / node_price - nodes_left
+            )
+        except np.linalg.LinAlgError:
+            # prices that are not unique end in a singular system; how near the optimum is by then, the gap tells
+            break
+        change = answer[:, :, :n] @ d_node_price + answer[:, :, n]
+        dx, d_worth, d_time_price = change[:, :n], change[:, n], change[:, n + 1]
+        dx_price = (barrier - x_price * dx) / x - x_price
+        d_time, d_nodes = -dx.sum(axis=1), -(taken @ dx)
+        step = min(
+            _inside(x, dx),
+            _inside(x_price, dx_price),
+            _inside(worth, d_worth),
+            _inside(time_left, d_time),
+            _inside(time_price, d_time_price),
+            _inside(nodes_left, d_nodes),
+            _inside(node_price, d_node_price),
+        )
+        x, x_price = x + step * dx, x_price + step * dx_price
+        time_left, time_price = time_left + step * d_time, time_price + step * d_time_price
+        nodes_left, node_price = nodes_left + step * d_nodes, node_price + step * d_node_price
+        speed, worth = (relative * x).sum(axis=1), worth + step * d_worth
+    return x, found
+
+
+def _distance(
+    relative: NDArray[np.float64],
+    count: NDArray[np.float64],
+    taken: NDArray[np.float64],
+    n_nodes: NDArray[np.float64],
+    x: NDArray[np.float64],
+    node_price: NDArray[np.float64],
+) -> float:
+    """By how much the sum of logarithms at ``x`` is below the optimum at most.
+
+    It is concave, so no more than its gradient gains: that is a linear program, and any prices bound it from above.
+    """
+    gradient = relative * (count / (relative * x).sum(axis=1))[:, None]
+    gain = np.maximum(0.0, (gradient - taken[:, None] * node_price).max(axis=1))
+    return float(n_nodes @ node_price + gain.sum() - count.sum())
+
+
+def _inside(value: NDArray[np.float64], change: NDArray[np.float64]) -> float:
+    """The longest step, up to 1, after which ``value`` is still above 0 by enough."""
+    fastest = float((change / value).min())
+    return 1.0 if fastest >= -TO_THE_BORDER else -TO_THE_BORDER / fastest
+
+
+GAP = 1e-9
+"""How near to the optimum sums of logarithms are to be, and so, about, the relative error of what is paid."""
+
+WORST_GAP = 1e-6
+"""How near they must be."""
+
+
+class StrategyProof(SharePolicy):
+    """Maximise the geometric mean of ``(s_i / w_i) th_i(X) / p_i``, then discount (Gavel's strategy-proof policy).
+
+    Job i keeps the part ``prod_k th_k(with i) / th_k(without i)``, over all others k, of what it gets: the partial
+    allocation mechanism (Cole, Gkatzelis and Goel, Mechanism Design for Fair Division, EC 2013). Weights and ``p_i``
+    move the mean, but not the shares.
+
+    A job that can run nowhere is left out, and gets nothing. The objective is the mean before discounts; NaN where no
+    job can run.
+    """
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Discounted shares."""
+        share, discount, mean = discounted_shares(problem)
+        return TimeShares(share * discount[:, None], np.zeros((problem.n_pairs, problem.n_types)), mean)
+
+
+def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Shares of the largest product and what they are to be multiplied by.
+
+    Jobs that are alike in rates, but for a factor, and in gangs count as one kind. The product is maximised once for
+    all jobs and once without one job of each kind.
+
+    Returns
+    -------
+    share : (m, n) float64
+        Before discounts.
+    discount : (m,) float64
+        Of each job, at most 1; 1 for a job that is left out.
+    mean
+        The geometric mean of ``(s_i / w_i) th_i / p_i`` before discounts.
+
+    Raises
+    ------
+    BfreplayError
+        The product was not maximised to the accuracy that is needed.
+    """
+    usable = problem.n_nodes > 0
+    best = problem.rate[:, usable].max(axis=1, initial=0.0)
+    runs = best > 0
+    share, discount = np.zeros(problem.rate.shape), np.ones(problem.n_jobs)
+    if not runs.any():
+        return share, discount, float("nan")
+    relative = problem.rate[np.ix_(runs, usable)] / best[runs, None]
+    kinds, kind, count = np.unique(
+        np.column_stack([relative, problem.gang[runs]]), axis=0, return_inverse=True, return_counts=True
+    )
+    kind = kind.reshape(-1)
+    relative, gang = np.ascontiguousarray(kinds[:, :-1]), np.ascontiguousarray(kinds[:, -1])
+    n_nodes, number = problem.n_nodes[usable].astype(np.float64), count.astype(np.float64)
+    x, logs = _largest(relative, number, gang, n_nodes)
+    kept = np.ones(kinds.shape[0])
+    for k in range(kinds.shape[0]):
+        fewer = number.copy()
+        fewer[k] -= 1
+        there = fewer > 0
+        if there.any():
+            alone = _largest(relative[there], fewer[there], gang[there], n_nodes)[1]
+            with_it, without_it = fewer @ logs, fewer[there] @ alone
+            kept[k] = min(1.0, float(np.exp(with_it - without_it)))
+    share[np.ix_(runs, usable)] = x[kind]
+    discount[runs] = kept[kind]
+    level = problem.gang * (problem.rate * share).sum(axis=1) / problem.weight
+    mean = np.exp(np.log(level[runs] / proportional_throughput(problem)[runs]).mean())
+    return share, discount, float(mean)
+
+
+def _largest(
+    relative: NDArray[np.float64], count: NDArray[np.float64], gang: NDArray[np.float64], n_nodes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of the largest product, and the logarithm of each kind's throughput."""
+    x, gap = largest_product(relative, count, gang, n_nodes, GAP)
+    if not gap <= WORST_GAP:
+        raise BfreplayError(f"The product of throughputs was maximised no nearer than to a factor of 1 + {gap:.2g}")
+    return x, np.log((relative * x).sum(axis=1))

@@ -1,0 +1,315 @@
+"""Gavel's traces, read and written: tab-separated text without a header, one line a job, in order of arrival."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+
+from bfreplay.datasets.located import located
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.times import seconds_to_us
+from bfreplay.documents import not_utf8
+from bfreplay.errors import InputError
+from bfreplay.outputs import written_whole
+from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.gavel.typed_curves import TypedCurves
+from bfreplay.workload import ElasticJob, JobSet
+
+COLUMNS = (
+    "job type", "command", "working directory", "steps flag", "needs data directory", "total steps", "scale factor",
+    "priority weight", "SLO", "arrival",
+)  # fmt: skip
+OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "total steps", "arrival", "scale factor")
+"""Layout of the traces in ``traces/msr``, which the published parser no longer reads."""
+
+NO_SLO = -1.0
+_TRACE_SUFFIX = ".trace"
+_FIRST_BYTES = 65_536
+_MOST_DIGITS = 16
+_LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
+
+_NOT_KEPT = "-"
+
+
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Whether a file is a trace: its name ends in ``.trace``, or the columns of its first line are those of one."""
+    file = Path(path)
+    if file.suffix.lower() == _TRACE_SUFFIX:
+        return True
+    with file.open("rb") as stream:
+        line = stream.read(_FIRST_BYTES).partition(b"\n")[0]
+    return line.count(b"\t") + 1 in (len(COLUMNS), len(OLD_COLUMNS)) and not line.strip().startswith(b"{")
+
+
+def read_trace(
+    path: str | PathLike[str], table: ThroughputTable, *, elastic: bool = False, skip_unmeasured: bool = False
+) -> JobSet:
+    """Read a trace.
+
+    Job ``job0007`` is the one that Gavel numbers 7: that of line 8. Its work is in steps, its model is the job type,
+    its weight the priority. Commands and working directories are not kept.
+
+    Parameters
+    ----------
+    path
+        Ten columns separated by tabs: job type, command, working directory, steps flag, needs data directory (0 or 1),
+        total steps, scale factor (nodes at once), priority weight, SLO (-1: none; else the deadline is that many times
+        the duration on the reference type, after the arrival), arrival (seconds, ascending). Or the old seven of
+        ``OLD_COLUMNS``; those jobs have weight 1 and no deadline.
+    table
+        Measured throughputs.
+    elastic
+        A job runs on any number of nodes from the least to the most that its type was measured on, instead of on its
+        scale factor or not at all. The scale factor still says what its deadline refers to.
+    skip_unmeasured
+        Leave out jobs whose type was not measured with their scale factor, instead of refusing the trace.
+
+    Returns
+    -------
+    JobSet
+        Submit times count from the start of the window. Jobs of one type share their curves.
+
+    Raises
+    ------
+    InputError
+        A line is no job, or no throughput is known for it; the message names file, line, column and value.
+    """
+    file = Path(path)
+    check_is_file(file)
+    curves = TypedCurves(table, elastic=elastic)
+    rows = list(_rows(file))
+    digits = max(4, len(str(len(rows) - 1)))
+    jobs = []
+    for index, row in enumerate(rows):
+        if skip_unmeasured and not table.runs_on(row.job_type, row.gang):
+            continue
+        try:
+            job = curves.job(
+                f"job{index:0{digits}}", row.arrival_us, row.job_type, row.gang, row.steps,
+                weight=row.weight, slo=row.slo,
+            )  # fmt: skip
+        except InputError as error:
+            raise _of_line(error, file, index + 1, table) from error
+        jobs.append(job)
+    if not jobs:
+        raise InputError(
+            "no job of the trace was measured", file=file, value=f"{len(rows)} lines",
+            expected="job types and scale factors of the throughput file", fix="give the throughputs of these jobs",
+        )  # fmt: skip
+    sources = [SourceFile.of(file), *([table.source] if table.source else [])]
+    return JobSet(
+        jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources],
+        colocation=table.colocation(),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    job_type: str
+    steps: int
+    gang: int
+    weight: float
+    slo: float | None
+    arrival_us: int
+
+
+def _rows(file: Path) -> Iterator[_Row]:
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise InputError("the trace is empty", file=file, expected="a line for each job", fix="check what wrote it")
+    columns = OLD_COLUMNS if lines[0].count("\t") + 1 == len(OLD_COLUMNS) else COLUMNS
+    before_us = 0
+    for number, line in enumerate(lines, start=1):
+        row = _Line(file, number, line, columns).row()
+        if row.arrival_us < before_us:
+            raise InputError(
+                "the jobs are not in order of arrival", file=file, row=f"line {number}", column="arrival",
+                value=row.arrival_us / 1e6, expected=f"{before_us / 1e6:g} s, that of the line before, or later",
+                fix="sort the lines by arrival",
+            )  # fmt: skip
+        before_us = row.arrival_us
+        yield row
+
+
+class _Line:
+    """The cells of one line."""
+
+    def __init__(self, file: Path, number: int, line: str, columns: Sequence[str]) -> None:
+        cells = line.split("\t")
+        self._file, self._number = file, number
+        if len(cells) != len(columns):
+            raise self._refused(
+                f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}", None, line,
+                f"{len(columns)} columns as in line 1: {', '.join(columns)}"
+                if number > 1
+                else f"{len(COLUMNS)} columns: {', '.join(COLUMNS)}; or the old {len(OLD_COLUMNS)}: "
+                + ", ".join(OLD_COLUMNS),
+                "separate the columns by tabs" if "\t" not in line else "complete the line",
+            )  # fmt: skip
+        self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+
+    def row(self) -> _Row:
+        """Read what a job needs."""
+        job_type = self._cells["job type"]
+        if not job_type:
+            raise self._refused("a job has no type", "job type", job_type, "a job type of the throughput file", None)
+        if self._cells["needs data directory"] not in ("0", "1"):
+            raise self._refused(
+                "a flag is neither 0 nor 1", "needs data directory", self._cells["needs data directory"], "0 or 1",
+                "check the order of the columns",
+            )  # fmt: skip
+        is_old = "SLO" not in self._cells
+        slo = NO_SLO if is_old else self._number_in("SLO", "times the duration, > 0; or -1 for none")
+        if not (slo > 0 or slo == NO_SLO):
+            raise self._refused(
+                "the SLO is no factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
+            )
+        weight = 1.0 if is_old else self._number_in("priority weight", "a number > 0")
+        if not weight > 0:
+            raise self._refused("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
+        return _Row(
+            job_type, self._whole("total steps"), self._whole("scale factor"), weight,
+            None if slo == NO_SLO else slo, self._arrival_us(),
+        )  # fmt: skip
+
+    def _whole(self, column: str) -> int:
+        text = self._cells[column]
+        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
+            raise self._refused(
+                f"the {column} {'are' if column.endswith('s') else 'is'} no whole number of at least 1", column, text,
+                "a whole number >= 1, in digits", None,
+            )  # fmt: skip
+        return int(text)
+
+    def _number_in(self, column: str, expected: str) -> float:
+        text = self._cells[column]
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise self._refused(f"the {column} is no number", column, text, expected, None)
+        return number
+
+    def _arrival_us(self) -> int:
+        text = self._cells["arrival"]
+        try:
+            arrival_us = seconds_to_us(text, exact=False)
+        except ValueError as error:
+            raise self._refused(
+                f"the arrival is no time: {error}", "arrival", text, "seconds from the start of the trace", None
+            ) from error
+        if arrival_us < 0:
+            raise self._refused("the arrival is before the start", "arrival", text, "seconds >= 0", None)
+        return arrival_us
+
+    def _refused(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
+        return InputError(
+            problem, file=self._file, row=f"line {self._number}", column=column, value=value, expected=expected,
+            fix=fix or "correct the line",
+        )  # fmt: skip
+
+
+def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:
+    """The error of a job, told of its line in the trace; where throughputs are missing, with their file."""
+    if error.file is None:
+        return located(error, file, f"line {number}")
+    job_type_known = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
+    return InputError(
+        error.problem, file=file, row=f"line {number}", column="job type, scale factor", value=error.value,
+        expected=job_type_known,
+        fix="leave the job out (skip_unmeasured=True in Python), or add its rate to the throughput file",
+    )  # fmt: skip
+
+
+def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
+    """Write jobs in the ten columns of ``read_trace``.
+
+    The format has whole steps: parts of a step, which generated jobs have, are cut off as Gavel's own generator of
+    traces does. Commands, working directories and flags, which a simulation does not look at, are ``-``.
+
+    Parameters
+    ----------
+    jobs
+        Jobs with ``min_nodes`` equal to ``max_nodes``, a model, some whole steps of work, and relative submit times.
+        The jobs' names are not written: a trace numbers its lines.
+    path
+        The file; by custom its name ends in ``.trace``.
+    overwrite
+        Replace a file that is there.
+
+    Raises
+    ------
+    OutputExistsError
+        The file is there and ``overwrite`` is false.
+    InputError
+        A job that the format cannot express.
+    """
+    file = Path(path)
+    if not jobs.submit_is_relative:
+        raise InputError(
+            "a trace counts arrivals from its start, and these jobs have submit times of a calendar", file=file,
+            value=jobs[0].submit_us, expected="submit times relative to the start of the window",
+            fix="give the submit times as seconds after the start (submit_after_s)",
+        )  # fmt: skip
+    lines = ["\t".join(_cells(job)) for job in jobs]
+    with written_whole([file], overwrite) as (temporary,):
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _cells(job: ElasticJob) -> list[str]:
+    if job.min_nodes != job.max_nodes:
+        raise _unwritable(
+            job, "it has no one number of nodes", "min_nodes", (job.min_nodes, job.max_nodes),
+            "min_nodes equal to max_nodes", "set both to the same number",
+        )  # fmt: skip
+    if not job.model:
+        raise _unwritable(job, "it has no job type", "model", job.model, "a job type", "name the job's type")
+    if not 1 <= job.work_samples < math.inf:
+        raise _unwritable(
+            job, "its work is no number of steps", "work_samples", job.work_samples, "at least one step, and an end",
+            "give it some work",
+        )  # fmt: skip
+    if job.submit_us < 0:
+        raise _unwritable(
+            job, "it arrives before the start", "submit_us", job.submit_us, "0 or later", "move the arrivals"
+        )
+    return [
+        job.model, _NOT_KEPT, _NOT_KEPT, _NOT_KEPT, "0", str(int(job.work_samples)), str(job.min_nodes),
+        _number_text(job.weight), f"{_slo(job):.6f}", f"{Decimal(job.submit_us).scaleb(-6).normalize():f}",
+    ]  # fmt: skip
+
+
+def _slo(job: ElasticJob) -> float:
+    """The deadline as a factor of the duration; rounded to the six digits of the format by who writes it."""
+    if job.deadline_us is None:
+        return NO_SLO
+    rate = float(job.throughput.table(job.max_nodes)[job.max_nodes])
+    slo = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
+    if not slo >= 1e-6:
+        raise _unwritable(
+            job, "its deadline is no positive factor of its duration", "deadline_us", job.deadline_us,
+            "a deadline after the submit time, and a throughput", "move the deadline",
+        )  # fmt: skip
+    return slo
+
+
+def _number_text(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def _unwritable(job: ElasticJob, problem: str, column: str, value: object, expected: str, fix: str) -> InputError:
+    return InputError(
+        f"job {job.name!r} cannot be written to a trace: {problem}", column=column, value=value, expected=expected,
+        fix=fix,
+    )  # fmt: skip

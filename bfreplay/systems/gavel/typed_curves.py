@@ -1,0 +1,84 @@
+"""What a job type runs on, and how fast: the curves that its jobs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bfreplay.scalability import Curve
+from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.workload import ElasticJob
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How jobs of one type run.
+
+    Parameters
+    ----------
+    min_nodes, max_nodes
+        Bounds of its jobs.
+    rate
+        Steps/s that durations refer to: on the job's own number of nodes of the reference type.
+    throughput
+        Curve on nodes of the reference type.
+    by_type
+        Curves of the node types that it can run on.
+    """
+
+    min_nodes: int
+    max_nodes: int
+    rate: float
+    throughput: Curve
+    by_type: Mapping[str, Curve]
+
+
+class TypedCurves:
+    """Makes each job type's curves once.
+
+    Parameters
+    ----------
+    table
+        Measured throughputs.
+    elastic
+        Jobs run on any number of nodes between the least and the most that was measured, instead of on their own.
+    """
+
+    def __init__(self, table: ThroughputTable, *, elastic: bool) -> None:
+        self._table = table
+        self._elastic = elastic
+        self._known: dict[tuple[str, int], Runs] = {}
+
+    def of(self, job_type: str, gang: int) -> Runs:
+        """How a job of this type runs that asks for ``gang`` nodes; InputError if that was not measured."""
+        key = job_type, gang
+        if key not in self._known:
+            self._known[key] = self._made(job_type, gang)
+        return self._known[key]
+
+    def job(
+        self, name: str, submit_us: int, job_type: str, gang: int, steps: float, *, weight: float, slo: float | None
+    ) -> ElasticJob:
+        """A job that asks for ``gang`` nodes; rescaling costs nothing.
+
+        Its deadline is ``slo`` times its duration on the reference type, from its submit time.
+        """
+        runs = self.of(job_type, gang)
+        deadline_us = None if slo is None else submit_us + round(slo * (steps / runs.rate) * 1e6)
+        return ElasticJob(
+            name=name, submit_us=submit_us, min_nodes=runs.min_nodes, max_nodes=runs.max_nodes, scale_up_cost_s=0.0,
+            scale_down_cost_s=0.0, work_samples=steps, throughput=runs.throughput, weight=weight,
+            deadline_us=deadline_us, model=job_type, throughput_by_type=runs.by_type,
+        )  # fmt: skip
+
+    def _made(self, job_type: str, gang: int) -> Runs:
+        table = self._table
+        reference = table.reference(job_type, gang)
+        rate = table.rate(job_type, gang, reference)
+        if not self._elastic:
+            curves = {each: table.rigid_curve(job_type, gang, each) for each in table.runs_on(job_type, gang)}
+            return Runs(gang, gang, rate, curves[reference], curves)
+        gangs = [each for each in table.gangs(job_type) if table.runs_on(job_type, each)]
+        found = {each: table.elastic_curve(job_type, each) for each in table.node_types}
+        curves = {each: curve for each, curve in found.items() if max(curve.values) > 0}
+        return Runs(gangs[0], gangs[-1], rate, curves[reference], curves)

@@ -1,0 +1,223 @@
+"""The story of a job: worked by hand, and against the books of random runs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import replay_log
+from bfreplay.runs.explain.job_story import (
+    GROWN,
+    LOST,
+    PAUSED,
+    PREEMPTED,
+    RESTARTED,
+    SHRUNK,
+    STARTED,
+    Step,
+    job_story,
+    job_story_from_tables,
+)
+from bfreplay.runs.explain.job_story_text import render_job
+from bfreplay.runs.explain.jobs_of_run import job_answers
+from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.workload import Ending, JobSet
+from tests.replay.tiny import SECOND, job, job_sets, log, logs
+from tests.runs.explain.little_source import LittleHalving, Scripted
+
+
+def told(story) -> list[tuple[float, str, int, int, float | None]]:
+    return [(s.time_us / SECOND, s.reason, s.before, s.after, s.cost_samples) for s in story.steps]
+
+
+def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
+    changes = [(10, 1, True), (20, 0, False), (30, 1, False), (40, 2, True)]
+    events = log(3, changes, 60, idle_first=[0])
+    jobs = JobSet([job("a", work=500.0, up_s=3.0, down_s=2.0)])
+    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    story = job_story(run, "a", events=events, jobs=jobs)
+    # 1 node: 100 samples in 10 s; growing costs 3 s x 10/s, the first reclaim 2 s x 20/s, the second, of the last node,
+    # 2 s x 10/s: 500 + 90 samples are made in 10 s x 10 + 10 s x 20 + 10 s x 10 and, from 40 s on, 19 s x 10
+    assert told(story) == [
+        (0, "submitted", 0, 0, 0.0), (0, "admitted", 0, 0, 0.0), (0, STARTED, 0, 1, 0.0), (10, GROWN, 1, 2, 30.0),
+        (20, PREEMPTED, 2, 1, 40.0), (30, PREEMPTED, 1, 0, 20.0), (40, RESTARTED, 0, 1, 0.0),
+        (59, "finished", 1, 0, 0.0),
+    ]  # fmt: skip
+    assert story.job == jobs[0]
+    assert [s.decision for s in story.steps] == [None, None, 0, 1, 2, 3, 4, 5]
+    tables = job_story_from_tables(run, "a")
+    assert [step[:4] for step in told(tables)] == [step[:4] for step in told(story)]
+    assert tables.job is None
+    text = render_job(job_answers(run).to_dict("records")[0], story, most_steps=4)
+    assert "... 4 changes left out ..." in text
+    assert "1970-01-01T00:00:59Z  finished" in text
+
+
+def test_nodes_lost_and_won_at_one_instant_are_two_steps():
+    events = log(3, [(10, 0, False), (10, 1, True), (10, 2, True)], 30, idle_first=[0])
+    jobs = JobSet([job("a", down_s=2.0)])
+    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    story = job_story(run, "a", events=events, jobs=jobs)
+    assert told(story)[2:] == [
+        (0, STARTED, 0, 1, 0.0), (10, PREEMPTED, 1, 0, 20.0), (10, RESTARTED, 0, 2, 0.0), (30, "window end", 2, 2, 0.0),
+    ]  # fmt: skip
+    assert [step[1:4] for step in told(job_story_from_tables(run, "a"))[2:]] == [
+        (STARTED, 0, 1), (GROWN, 1, 2), ("window end", 2, 2),
+    ]  # fmt: skip
+
+
+def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant():
+    # node 0 of a is reclaimed; b comes and takes one of the others from a
+    events = log(4, [(10, 0, False)], 30, idle_first=[0, 1, 2, 3])
+    jobs = JobSet([job("a", rates=(0.0, 10.0, 11.0, 12.0, 13.0)), job("b", rates=(0.0, 50.0), submit_s=10)])
+    run = replay_log(events, jobs, BFTrainerPolicy(60.0), with_efficiency=False, with_bound=False)
+    assert told(job_story(run, "a", events=events, jobs=jobs))[3:5] == [
+        (10, PREEMPTED, 4, 3, 0.0), (10, SHRUNK, 3, 2, 0.0)
+    ]  # fmt: skip
+    story = job_story_from_tables(run, "a")
+    assert told(story)[3] == (10, LOST, 4, 2, None)
+    assert "--events" in render_job(job_answers(run).to_dict("records")[0], story, 60)
+
+
+def test_trials_pause_and_go_on_or_are_pruned():
+    events, source = log(4, [], 60, range(4)), LittleHalving()
+    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+
+    def of(name):
+        return [step[:4] for step in told(job_story(run, name, events=events, jobs=source))[2:]]
+
+    assert of("t0") == [(0, STARTED, 0, 4), (2.5, PAUSED, 4, 0), (8.75, "pruned", 0, 0)]
+    assert of("t1") == [(2.5, STARTED, 0, 4), (3.75, "failed", 4, 0)]
+    # it is the last at the rung: paused and resumed at one instant, on as many nodes as before
+    assert of("t2") == [
+        (3.75, STARTED, 0, 2), (8.75, PAUSED, 2, 0), (8.75, RESTARTED, 0, 2), (23.75, "finished", 2, 0),
+    ]  # fmt: skip
+
+
+def test_a_job_that_was_never_admitted_has_a_short_story():
+    events, jobs = log(1, [], 30, [0]), JobSet([job("a"), job("b"), job("late", submit_s=99)])
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False, with_bound=False)
+    rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
+    for name, steps in (("b", [("submitted", 0, 0), ("window end", 0, 0)]), ("late", [("window end", 0, 0)])):
+        for story in (job_story(run, name, events=events, jobs=jobs), job_story_from_tables(run, name)):
+            assert [(s.reason, s.before, s.after) for s in story.steps] == steps
+            is_late = "it was to be submitted at 1970-01-01T00:01:39Z" in render_job(rows[name], story, 60)
+            assert is_late == (name == "late")
+
+
+def test_a_job_stopped_before_it_was_to_be_submitted_was_never_submitted():
+    events = log(1, [], 60, [0])
+    jobs = [job("a"), job("early", submit_s=30), job("due", submit_s=10)]
+    source = Scripted(jobs, stop={10: {"due": Ending.STOPPED, "early": Ending.STOPPED}})
+    run = replay_log(events, source, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False, with_bound=False)
+    rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
+    for story in (job_story(run, "early", events=events, jobs=source), job_story_from_tables(run, "early")):
+        assert told(story) == [(10, "stopped", 0, 0, 0.0)]
+        assert "never started: it was to be submitted at 1970-01-01T00:00:30Z" in render_job(rows["early"], story, 60)
+    assert [step[:2] for step in told(job_story(run, "due", events=events, jobs=source))] == [
+        (10, "submitted"), (10, "stopped"),
+    ]  # fmt: skip
+
+
+def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
+    events = log(2, [(10, 0, False)], 60, [0, 1])
+    source = Scripted([job("a", down_s=2.0)], stop={10: {"a": Ending.STOPPED}})
+    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    assert run.jobs["n_preempted"].tolist() == [1]
+    assert told(job_story(run, "a", events=events, jobs=source))[2:] == [
+        (0, STARTED, 0, 2, 0.0), (10, "stopped", 2, 0, 0.0),
+    ]  # fmt: skip
+
+
+def _waking(on: Trigger):
+    policy = BFTrainerPolicy(60.0)
+    policy.wakes_on = on
+    return policy
+
+
+_POLICIES = {
+    "exact": lambda: BFTrainerPolicy(60.0),
+    "equal share": EqualSharePolicy,
+    "sleepy": lambda: _waking(Trigger.POOL),
+}
+
+
+def check_against_the_books(run, events, jobs) -> None:
+    """Steps lead from count to count, are those of the allocations, and sum up to what the books have."""
+    for row in run.jobs.to_dict("records"):
+        story = job_story(run, row["job"], events=events, jobs=jobs)
+        steps = story.steps
+        assert [s.before for s in steps[1:]] == [s.after for s in steps[:-1]]
+        assert [s.time_us for s in steps[2:]] == sorted(s.time_us for s in steps[2:])
+        held = nodes_over_time(run, row["job"])
+        at_end = {s.time_us: s.after for s in steps if s.reason not in ("submitted", "admitted")}
+        for since_us, count in zip(held.edge_us.tolist(), held.count.tolist(), strict=False):
+            assert at_end.get(since_us, 0) == count
+
+        def of(*reasons: str, among: tuple[Step, ...] = steps) -> list[float]:
+            return [s.cost_samples for s in among if s.reason in reasons]
+
+        assert len(of(STARTED, RESTARTED)) == row["n_starts"]
+        assert len(of(STARTED, RESTARTED, GROWN)) == row["n_grown"]
+        assert len(of(SHRUNK)) == row["n_shrunk"]
+        assert len(of(PREEMPTED)) == row["n_preempted"]
+        charged = {"preempt": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, GROWN, SHRUNK))}
+        for kind, samples in charged.items():
+            paid = row[f"{kind}_cost_samples"]
+            if row["status"] == "finished":  # it has worked off all that it was charged
+                assert samples == pytest.approx(paid, rel=1e-6, abs=1e-3)
+            else:
+                assert samples >= paid - 1e-3 - 1e-6 * abs(paid)
+
+
+@settings(max_examples=30)
+@given(
+    events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
+    unlimited_work=st.booleans(),
+)  # fmt: skip
+def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
+    run = replay_log(
+        events, jobs, _POLICIES[policy](), ReplaySettings(max_parallel), unlimited_work=unlimited_work,
+        with_efficiency=False, with_bound=False,
+    )  # fmt: skip
+    check_against_the_books(run, events, jobs)
+
+
+@settings(max_examples=25)
+@given(
+    events=logs(), n=st.integers(2, 6), costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
+    work=st.floats(101.0, 3e3), max_parallel=st.integers(1, 6),
+)  # fmt: skip
+def test_stories_of_trials_agree_with_the_books(events, n, costs, work, max_parallel):
+    source = LittleHalving(n, *costs, work)
+    run = replay_log(
+        events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
+    )
+    check_against_the_books(run, events, source)
+
+
+@settings(max_examples=25)
+@given(events=logs(), jobs=job_sets(), seed=st.integers(0, 3))
+def test_stories_under_the_published_clock_count_as_the_books_do(events, jobs, seed):
+    run = replay_log(
+        events,
+        jobs,
+        BFTrainerPolicy(60.0),
+        ReplaySettings(3, Semantics.PUBLISHED, seed),
+        with_efficiency=False,
+        with_bound=False,
+    )
+    for row in run.jobs.to_dict("records"):
+        steps = job_story(run, row["job"], events=events, jobs=jobs).steps
+        reasons = [s.reason for s in steps]
+        # a job whose end is noticed as it loses nodes is told as finished, and counted as preempted
+        at_its_end = row["n_preempted"] - reasons.count(PREEMPTED)
+        assert at_its_end == 0 or (at_its_end == 1 and row["status"] == "finished")
+        assert reasons.count(SHRUNK) == row["n_shrunk"]
+        assert sum(reasons.count(reason) for reason in (STARTED, RESTARTED, GROWN)) == row["n_grown"]
+        charged = sum(s.cost_samples for s in steps if s.reason == PREEMPTED)
+        if not at_its_end:
+            assert charged == pytest.approx(row["preempt_cost_samples"], rel=1e-6, abs=1e-6)

@@ -1,0 +1,87 @@
+"""Warnings about a run: its log, jobs that could never run, deadlines that no job has; and those of several runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bfreplay.policies import BFTrainerPolicy
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import replay_log
+from bfreplay.runs.run_warnings import distinct_warnings
+from bfreplay.runs.summary_text import render
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
+
+
+def doubted(events, node_hours):
+    """The same log, of whose idle node-hours so many are in doubt; the whole log of the import has 10."""
+    report = {"facts": {"node_hours": {"idle": 10.0}}, "doubts": {"x": {"count": 2, "node_hours": node_hours}}}
+    events.metadata = replace(events.metadata, notes={"ingest": report})
+    return events
+
+
+def wide(name="wide", n_nodes=300):
+    return job(name, rates=(*([0.0] * n_nodes), 1.0), min_nodes=n_nodes)
+
+
+def test_a_log_that_cannot_be_believed_is_the_first_thing_that_a_summary_says():
+    run = replay_log(doubted(log(2, [], 3600, idle_first=[0]), 27.0), JobSet([job()]))
+    assert render(run).splitlines()[:4] == [
+        "Warning: The idle nodes of this log cannot be believed: warnings of its import concern at most 27.0 "
+        "node-hours, 2.7 times the idle ones of the whole log.",
+        "Warning: 2 x x (27.0 node-hours, 2.7 times the idle ones)",
+        "",
+        "Policy      bftrainer, decided by exact, T_fwd 120 s",
+    ]
+    assert run.summary["log_warnings"] == {
+        "verdict": "cannot be believed", "idle_node_hours": 10.0, "node_assignment": None,
+        "warnings": [{"sentence": "x", "count": 2, "node_hours": 27.0, "share": 2.7}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [{"semantics": "published"}, {}])
+def test_shares_are_of_the_whole_log_whatever_part_of_it_is_replayed_and_by_which_clock(change):
+    events = doubted(log(2, [(60, 0, False)], 3600, idle_first=[0]), 4.0).between(0, 120_000_000)
+    run = replay_log(events, JobSet([job()]), None, ReplaySettings(3, **change))
+    assert run.summary["ledger"]["node_hours"]["idle"] < 0.02
+    assert run.warnings[1] == "2 x x (4 node-hours, 40.0% of the idle ones)"
+
+
+def test_a_job_that_could_never_run_is_named_with_what_it_needs():
+    events = log(256, [], 60, idle_first=range(190))
+    assert replay_log(events, JobSet([job(), wide()])).warnings == [
+        "1 of 2 jobs could never run: wide needs 300 nodes, and at most 190 of 256 were ever idle at once."
+    ]
+    run = replay_log(events, JobSet([job(), wide("b", 200), wide("c")]))
+    assert run.summary["widest_job"].to_json() == {"name": "c", "min_nodes": 300}
+    assert render(run).startswith("Warning: 2 of 3 jobs could never run: c, the widest, needs 300 nodes, and")
+    assert replay_log(events, JobSet([job(), wide(n_nodes=190)])).warnings == []
+    assert replay_log(events, JobSet([job()])).summary["widest_job"] is None
+
+
+@pytest.mark.parametrize("objective", ["deadline", "0.5*throughput + 2*deadline(margin=1.5)"])
+def test_deadlines_that_no_job_has_are_nothing_to_go_by(objective):
+    def warnings(*jobs):
+        return replay_log(log(2, [], 60, idle_first=[0]), JobSet(jobs), BFTrainerPolicy(120, None, objective))
+
+    assert warnings(job("a"), job("b")).warnings == [
+        f"The objective {objective} goes by deadlines, and none of 2 jobs has one."
+    ]
+    later = replace(job("late", submit_s=90), deadline_us=95_000_000)
+    for deadline_us in (5, 90_000_000):
+        assert warnings(job("a"), replace(job("b"), deadline_us=deadline_us)).warnings == []
+    assert warnings(job("a"), later).warnings == []
+
+
+def test_an_objective_without_deadlines_needs_none():
+    assert replay_log(log(2, [], 60, idle_first=[0]), JobSet([job("a")])).warnings == []
+
+
+def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
+    by_run = [("A", ["x", "y"]), ("B", ["x"]), ("C", ["x", "z", "y"])]
+    assert distinct_warnings(by_run) == ["x", "A, C: y", "C: z"]
+    assert distinct_warnings(by_run, most_named=1) == ["x", "2 of 3 runs: y", "C: z"]
+    assert distinct_warnings([("A", ["x", "x"]), ("B", [])]) == ["A: x"]
+    assert distinct_warnings([]) == []
