@@ -1,4 +1,4 @@
-"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, or each with an equal part of nodes."""
+"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, or each on its part of the nodes."""
 
 from __future__ import annotations
 
