@@ -1,0 +1,49 @@
+"""Public names of bfreplay and where each lives: type checkers read them here, and so does ``__init__.py``."""
+
+from .campaigns import load_campaign as load_campaign
+from .datasets import NodeEvents as NodeEvents
+from .datasets import load_events as load_events
+from .datasets import load_jobs as load_jobs
+from .datasets import write_events as write_events
+from .datasets import write_jobs as write_jobs
+from .datasets.bundled import sample_events_path as sample_events_path
+from .datasets.bundled import sample_jobs_path as sample_jobs_path
+from .datasets.occupancy.rules import OccupancyRules as OccupancyRules
+from .datasets.scheduler_logs.ingest import ingest as ingest
+from .datasets.scheduler_logs.reader import ReadOptions as ReadOptions
+from .errors import BfreplayError as BfreplayError
+from .errors import InputError as InputError
+from .errors import LedgerError as LedgerError
+from .errors import OutputExistsError as OutputExistsError
+from .errors import SolverUnavailableError as SolverUnavailableError
+from .experiments.regret import regret as regret
+from .experiments.run_comparison.comparison import compare_runs as compare_runs
+from .experiments.run_options import RunOptions as RunOptions
+from .experiments.sweep import sweep as sweep
+from .experiments.tuning import tune as tune
+from .milp import AllocationProblem as AllocationProblem
+from .milp import Solution as Solution
+from .milp import Solver as Solver
+from .milp import solve as solve
+from .milp import solver_of as solver_of
+from .policies import BFTrainerPolicy as BFTrainerPolicy
+from .policies import Decision as Decision
+from .policies import EqualSharePolicy as EqualSharePolicy
+from .policies import Policy as Policy
+from .policies import PolicyState as PolicyState
+from .policies.learning import LearningPolicy as LearningPolicy
+from .policies.look_ahead import ForesightPolicy as ForesightPolicy
+from .policies.look_ahead import LookAheadPolicy as LookAheadPolicy
+from .policies.objectives.catalogue import objective_of as objective_of
+from .replay import ReplaySettings as ReplaySettings
+from .replay import Semantics as Semantics
+from .report.page.document import write_report as write_report
+from .runs import RunResult as RunResult
+from .runs import replay_log as replay_log
+from .scalability import TabulatedCurve as TabulatedCurve
+from .scalability import fit_all as fit_all
+from .versions import show_versions as show_versions
+from .workload import ElasticJob as ElasticJob
+from .workload import JobSet as JobSet
+
+__version__: str
