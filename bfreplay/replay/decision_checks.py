@@ -1,4 +1,4 @@
-"""Whether what a policy answers can be realised: a stranger's policy may answer anything."""
+"""Whether what a policy answers can be carried out: a stranger's policy may answer anything."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checked_answer(policy: Policy, answer: object) -> Decision:
     return answer
 
 
-def why_not_realisable(decision: Decision, state: PolicyState) -> str:
+def why_infeasible(decision: Decision, state: PolicyState) -> str:
     """What is wrong with a decision on ``state``, which names its nodes; empty when nothing is."""
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None

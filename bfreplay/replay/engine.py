@@ -15,7 +15,7 @@ from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate, next_target
-from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
+from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
@@ -46,14 +46,14 @@ class Engine:
         jobs: JobSet | JobSource,
         policy: Policy,
         settings: ReplaySettings,
-        recorder: RunTables,
+        run_tables: RunTables,
         progress: ProgressCallback | None = None,
     ) -> None:
         self.events = events
-        self.feed = Feed(jobs, recorder.job_names, events.node_types.names)
+        self.feed = Feed(jobs, run_tables.job_names, events.node_types.names)
         self.policy = policy
         self.settings = settings
-        self.recorder = recorder
+        self.run_tables = run_tables
         self.progress = progress
         self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
@@ -66,9 +66,12 @@ class Engine:
         self._seen = PoolView(self.pool)
         source = self.feed.source
         self.outcomes = JobOutcomes(
-            self.feed.jobs, recorder.jobs, None if source is None else bool(source.higher_is_better), settings.measured
+            self.feed.jobs,
+            run_tables.jobs,
+            None if source is None else bool(source.higher_is_better),
+            settings.measured,
         )
-        self.log = DecisionLog(recorder.decisions, recorder.timings, policy.name)
+        self.log = DecisionLog(run_tables.decisions, run_tables.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         self.n_pool_events = 0
         self.n_preemptions = 0
@@ -147,8 +150,8 @@ class Engine:
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
             happened = Happened(self.pool.join(node, state, now_us), left, preempted, cost)
-            if self.recorder.pool is not None:
-                self.recorder.pool.note(now_us, self.pool.n_idle)
+            if self.run_tables.pool is not None:
+                self.run_tables.pool.note(now_us, self.pool.n_idle)
         if happened.joined:
             self.most_idle = max(self.most_idle, self.pool.n_idle)
             self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
@@ -232,8 +235,8 @@ class Engine:
         return how
 
     def _record_report(self, now_us: int, name: str, samples: float, score: float | None, how: str) -> None:
-        if self.recorder.reports is not None:
-            self.recorder.reports.append((now_us, name, samples, score, str(how)))
+        if self.run_tables.reports is not None:
+            self.run_tables.reports.append((now_us, name, samples, score, str(how)))
 
     def _leave(self, row: int, how: str, now_us: int) -> None:
         """An active job gives its nodes back and goes: it is done, has to end, or pauses."""
@@ -247,7 +250,7 @@ class Engine:
         self.pool.release(row, now_us)
         if is_shared:
             locate(active, self.feed.model_names, self.feed.colocation)  # the other has its nodes for itself
-        self.recorder.allocations.close_intervals(active.records, active.n, now_us)
+        self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
         if how == _PAUSED:
             record["rate"] = 0.0
             record["lost"] = 0
@@ -306,7 +309,7 @@ class Engine:
             else:
                 decision = checked_answer(self.policy, self.policy.decide(state))
                 decide_s = perf_counter() - started
-            self._realise(decision, state)
+            self._carry_out(decision, state)
         outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published))
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
@@ -314,9 +317,9 @@ class Engine:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
         self._next_finish_us = int(predict_finish(records, active.n, now_us))
-        self.recorder.allocations.close_intervals(records, active.n, now_us)
-        if self.recorder.nodes is not None:
-            self.recorder.nodes.close_intervals(self.pool.holder, now_us)
+        self.run_tables.allocations.close_intervals(records, active.n, now_us)
+        if self.run_tables.nodes is not None:
+            self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
         counts = records["count"][: active.n].astype(np.int32)
         at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
@@ -368,9 +371,9 @@ class Engine:
             jobs_to_come=self.feed.may_go_on,
         )
 
-    def _realise(self, decision: Decision, state: PolicyState) -> None:
-        """Give every job its nodes, after making sure that the policy's answer can be realised."""
-        problem = why_not_realisable(decision, state)
+    def _carry_out(self, decision: Decision, state: PolicyState) -> None:
+        """Give every job its nodes, after making sure that the policy's answer can be carried out."""
+        problem = why_infeasible(decision, state)
         counts = np.asarray(decision.counts)
         if problem:
             raise BfreplayError(
@@ -407,9 +410,9 @@ class Engine:
         records = active.records[: active.n].copy()
         for row in range(active.n):
             self.pool.release(row, end_us)
-        self.recorder.allocations.close_intervals(active.records, active.n, end_us)
-        if self.recorder.nodes is not None:
-            self.recorder.nodes.close_intervals(self.pool.holder, end_us)
+        self.run_tables.allocations.close_intervals(active.records, active.n, end_us)
+        if self.run_tables.nodes is not None:
+            self.run_tables.nodes.close_intervals(self.pool.holder, end_us)
         for record in records:
             self.outcomes.interrupt(record, end_us)
         self.outcomes.is_over = not self.feed.may_go_on
@@ -425,7 +428,7 @@ class Engine:
             preempted_node_us=totals["preempted"],
             stalled_node_us=totals["stalled"],
             free_node_us=self._free_node_us,
-            allocated_node_us=self.recorder.allocations.node_us,
+            allocated_node_us=self.run_tables.allocations.node_us,
             gross_samples=self._gross,
             samples=self._samples,
             samples_by_job=self.outcomes.samples,
@@ -435,6 +438,6 @@ class Engine:
         )
         ledger.close()
         ledger.close_holes(*(sum(node_us) for node_us in idle_and_held_us(holes)))
-        if self.recorder.holes is not None:
-            write_holes(holes, self.recorder.holes)
+        if self.run_tables.holes is not None:
+            write_holes(holes, self.run_tables.holes)
         return ledger

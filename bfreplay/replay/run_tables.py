@@ -57,14 +57,14 @@ class RunTables:
         def sink(name: str, schema: pa.Schema) -> TableSink:
             return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
 
-        recorder = cls._with(sink, type_names, shared=shared)
-        recorder.pool = PoolTable(sink("pool", POOL))
-        recorder.holes = RowTable(HOLES, sink("holes", HOLES))
+        run_tables = cls._with(sink, type_names, shared=shared)
+        run_tables.pool = PoolTable(sink("pool", POOL))
+        run_tables.holes = RowTable(HOLES, sink("holes", HOLES))
         if with_nodes:
-            recorder.nodes = NodeTable(node_names, recorder.job_names, sink("nodes", NODES))
+            run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))
         if with_reports:
-            recorder.reports = RowTable(REPORTS, sink("reports", REPORTS))
-        return recorder
+            run_tables.reports = RowTable(REPORTS, sink("reports", REPORTS))
+        return run_tables
 
     @classmethod
     def nowhere(cls, type_names: Sequence[str] = (ANY_TYPE,)) -> RunTables:

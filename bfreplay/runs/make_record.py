@@ -109,7 +109,7 @@ def summary_of(
         bound=None if bound is None else _with_share(bound, total.samples),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
-            outcomes, ledger, engine.recorder.allocations.node_us_by_type, engine.settings, events.window_start_us,
+            outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
             isolated_jct_s,
         ),
         policy=_own_summary(engine.policy),

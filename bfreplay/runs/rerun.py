@@ -47,7 +47,7 @@ class LastReached(Exception):  # noqa: N818  # no error: the replay need not go 
     """The last decision that was asked for has been checked."""
 
 
-class Recording(RowTable):
+class ComparedDecisions(RowTable):
     """The decision table of ``run`` up to row ``last``. It takes the rows of a replay in place of a table.
 
     Raises
@@ -174,7 +174,7 @@ Watcher = Callable[[Moment], None]
 """Called at every decision with jobs and idle nodes; others can only be answered by 'nothing'."""
 
 
-class Repetition:
+class Rerun:
     """A run, to be gone through again up to decision ``last``, once.
 
     Parameters
@@ -204,7 +204,7 @@ class Repetition:
         curves: str | Path | None = None,
         allow_code: bool = False,
     ) -> None:
-        self._recording = Recording(run, run.table("decisions").num_rows - 1 if last is None else last)
+        self._compared = ComparedDecisions(run, run.table("decisions").num_rows - 1 if last is None else last)
         config = run.record.config
         log, given = inputs_of(run, events, jobs, curves, allow_code=allow_code)
         policy = _AsRecorded(self)
@@ -227,7 +227,7 @@ class Repetition:
     @property
     def n_rows(self) -> int:
         """Decisions gone through so far."""
-        return self._recording.n_rows
+        return self._compared.n_rows
 
     def run(self, watch: Watcher, progress: ProgressCallback | None = None) -> None:
         """Go through it.
@@ -244,11 +244,11 @@ class Repetition:
         InputError
             The replay goes another way than the run did, with the first difference; or the log is faulty.
         """
-        recording = self._recording
-        recorder = RunTables.nowhere(self._events.node_types.names)
-        recorder.decisions = recording
+        compared = self._compared
+        run_tables = RunTables.nowhere(self._events.node_types.names)
+        run_tables.decisions = compared
         self._watch = watch
-        self._engine = Engine(self._events, self._jobs, self._policy, self._settings, recorder, progress)
+        self._engine = Engine(self._events, self._jobs, self._policy, self._settings, run_tables, progress)
         try:
             self._engine.run()
         except LastReached:
@@ -256,10 +256,10 @@ class Repetition:
         except InputError:
             raise  # a difference, or a fault of the log
         except BfreplayError as error:  # the recorded counts are impossible here
-            index = recording.n_rows
-            raise recording.difference(index, str(error), f"counts {recording.counts(index).tolist()}") from error
-        missing = recording.n_expected - recording.n_rows
-        raise recording.difference(recording.n_rows, "it ends", f"{missing} decisions more")
+            index = compared.n_rows
+            raise compared.difference(index, str(error), f"counts {compared.counts(index).tolist()}") from error
+        missing = compared.n_expected - compared.n_rows
+        raise compared.difference(compared.n_rows, "it ends", f"{missing} decisions more")
 
     def is_active(self, number: int) -> bool:
         """Whether job ``number`` is among the active ones after the decision that was gone through last."""
@@ -270,18 +270,18 @@ class Repetition:
 
     def asked(self, state: PolicyState) -> NDArray[np.int64]:
         """Counts of the run for this question, after making sure that it is the same one and showing it."""
-        recording, index = self._recording, self._recording.n_rows
+        compared, index = self._compared, self._compared.n_rows
         for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
-            recording.check(name, here)
-        counts = recording.counts(index)
+            compared.check(name, here)
+        counts = compared.counts(index)
         if counts.size != state.n_jobs:
-            raise recording.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+            raise compared.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
         held = self._held(index, state.job)
         assert self._engine is not None
         assert self._watch is not None
         lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
-        reclaimed = np.minimum(lost, held) if recording.value("n_left") else np.zeros_like(held)
-        self._watch(Moment(index, state, held, reclaimed, counts, recording.row(index)))
+        reclaimed = np.minimum(lost, held) if compared.value("n_left") else np.zeros_like(held)
+        self._watch(Moment(index, state, held, reclaimed, counts, compared.row(index)))
         self._before = (index, state.job.copy(), counts)
         return counts
 
@@ -299,7 +299,7 @@ class Repetition:
 
     def difference(self, here: str, recorded: str) -> InputError:
         """The error for a decision that is not the recorded one."""
-        return self._recording.difference(self._recording.n_rows, here, recorded)
+        return self._compared.difference(self._compared.n_rows, here, recorded)
 
 
 class _AsRecorded(Policy):
@@ -307,14 +307,14 @@ class _AsRecorded(Policy):
 
     name = "recorded"
 
-    def __init__(self, repetition: Repetition) -> None:
-        self._repetition = repetition
+    def __init__(self, rerun: Rerun) -> None:
+        self._rerun = rerun
 
     def decide(self, state: PolicyState) -> Decision:
         """Counts of the run."""
-        return Decision(self._repetition.asked(state))
+        return Decision(self._rerun.asked(state))
 
     def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
         """The published semantics' seeded first map, which names nodes and not only counts."""
-        self._repetition.asked(state)
+        self._rerun.asked(state)
         return random_seed_map(state, free, rng)

@@ -131,7 +131,7 @@ def replay_log(
         place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
         with place as folder:
             type_names = events.node_types.names
-            recorder = RunTables.nowhere(type_names) if folder is None and not with_tables else RunTables.open(
+            run_tables = RunTables.nowhere(type_names) if folder is None and not with_tables else RunTables.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
                 with_reports=not isinstance(anchored, JobSet), type_names=type_names,
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
@@ -146,7 +146,7 @@ def replay_log(
                 measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
             compared_s = perf_counter() - comparing
             looping = perf_counter()
-            engine = Engine(events, anchored, policy, settings, recorder, progress)
+            engine = Engine(events, anchored, policy, settings, run_tables, progress)
             ledger = engine.run()
             loop_s = perf_counter() - looping
             isolating = perf_counter()
@@ -157,7 +157,7 @@ def replay_log(
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 config = msgspec.structs.replace(config, window_end_us=engine.end_us)
-            tables = recorder.close()
+            tables = run_tables.close()
             loop_s += perf_counter() - looping
             comparing = perf_counter()
             if with_efficiency and measured is None:
@@ -174,12 +174,12 @@ def replay_log(
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
             summary = summary_of(events, engine, ledger, measured, bound, no_baselines, isolated)
-            known_s = engine.timeline.read_s + engine.log.decide_s + recorder.write_s
+            known_s = engine.timeline.read_s + engine.log.decide_s + run_tables.write_s
             seconds = Seconds(
                 parse_s=engine.timeline.read_s,
                 decide_s=engine.log.decide_s,
                 loop_s=loop_s - known_s,
-                write_s=recorder.write_s,
+                write_s=run_tables.write_s,
                 dedicated_s=compared_s,
                 bound_s=bound_s,
                 isolated_s=isolated_s,

@@ -25,7 +25,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Repetition, check_decision
+from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import jobs_of
 from bfreplay.runs.saved_questions import Poser
@@ -148,17 +148,17 @@ def recorded_decisions(
     poser = Poser(run, t_fwd_s, objective, allow_code=allow_code)
     if not wanted:
         return []
-    repetition = Repetition(run, max(wanted), events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    rerun = Rerun(run, max(wanted), events=events, jobs=jobs, curves=curves, allow_code=allow_code)
     chosen = set(wanted)
     found: dict[int, RecordedDecision] = {}
 
     def watch(moment: Moment) -> None:
-        problem = poser.pose(moment, repetition, is_wanted=moment.index in chosen)
+        problem = poser.pose(moment, rerun, is_wanted=moment.index in chosen)
         if problem is not None:
-            names = [repetition.jobs[j].name for j in moment.state.job.tolist()]
+            names = [rerun.jobs[j].name for j in moment.state.job.tolist()]
             found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
 
-    repetition.run(watch, progress)
+    rerun.run(watch, progress)
     return [found[index] for index in wanted]
 
 
@@ -194,9 +194,9 @@ def recorded_jobs(
     given = jobs_of(run, jobs, curves, allow_code=allow_code)
     if isinstance(given, JobSet):
         return {job.name: job for job in given}
-    repetition = Repetition(run, events=events, jobs=given)
-    repetition.run(lambda moment: None, progress)
-    return {job.name: job for job in repetition.jobs}
+    rerun = Rerun(run, events=events, jobs=given)
+    rerun.run(lambda moment: None, progress)
+    return {job.name: job for job in rerun.jobs}
 
 
 def decision_at(run: RunResult, time_us: int) -> int:

@@ -23,7 +23,7 @@ from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.replay.accounting import Semantics
 from bfreplay.result_folders.records import RUN
-from bfreplay.runs.rerun import Moment, Repetition
+from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 
 
@@ -75,7 +75,7 @@ class Poser:
         recorded = moment.row.get("t_fwd_s")
         return float((self._else or 0.0) if recorded is None else recorded)
 
-    def pose(self, moment: Moment, repetition: Repetition, *, is_wanted: bool) -> AllocationProblem | None:
+    def pose(self, moment: Moment, rerun: Rerun, *, is_wanted: bool) -> AllocationProblem | None:
         """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
 
         The recorded objective is compared in any case where it is known to be that of the counts.
@@ -96,7 +96,7 @@ class Poser:
             asked = self._objective.problem(state, self._of_run(moment))
             worth = _worth(asked, moment.counts)
             if not agrees(worth, recorded, magnitude(asked)):
-                raise repetition.difference(f"the objective is {worth!r}", f"{recorded!r}")
+                raise rerun.difference(f"the objective is {worth!r}", f"{recorded!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on
         return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if is_wanted else None
 

@@ -15,7 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.replay.decision_checks import checked_answer, why_not_realisable
+from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
@@ -227,7 +227,7 @@ class PolicyContract:
         for made, state in self._asked():
             decision = checked_answer(made, made.decide(state))
             assert isinstance(decision.counts, np.ndarray)
-            assert not why_not_realisable(decision, state)
+            assert not why_infeasible(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
             assert names_no_time or Trigger.ROUND in made.wakes_on, "names a time, and sleeps through it"
 

@@ -169,8 +169,8 @@ def test_a_replay_that_keeps_no_tables_keeps_none_of_these():
         log(1, [], 9, [0]), JobSet([job()]), with_tables=False, with_efficiency=False, with_bound=False
     )  # fmt: skip
     assert run.tables == {}
-    recorder = RunTables.nowhere()
-    assert (recorder.pool, recorder.holes) == (None, None)
+    run_tables = RunTables.nowhere()
+    assert (run_tables.pool, run_tables.holes) == (None, None)
 
 
 @pytest.mark.parametrize("what", ["idle_us", "held_us"])

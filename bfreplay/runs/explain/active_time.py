@@ -9,7 +9,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, relative_origin_us, reports_frame
-from bfreplay.runs.rerun import Repetition
+from bfreplay.runs.rerun import Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.wording import count
 from bfreplay.workload import JobSet, JobSource
@@ -115,6 +115,6 @@ def is_active_after(
     Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
     as ``recorded_decisions``.
     """
-    repetition = Repetition(run, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
-    repetition.run(lambda moment: None, progress)  # it is the end that counts
-    return repetition.is_active([each.name for each in repetition.jobs].index(job))
+    rerun = Rerun(run, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    rerun.run(lambda moment: None, progress)  # it is the end that counts
+    return rerun.is_active([each.name for each in rerun.jobs].index(job))

@@ -17,7 +17,7 @@ from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs.explain.active_time import Life
 from bfreplay.runs.explain.nodes_over_time import nodes_over_time
 from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_origin_us
-from bfreplay.runs.rerun import Moment, Repetition
+from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -113,11 +113,11 @@ def job_story(
         return job_story_from_tables(run, name)
     life = _Life(run, name)
     last = life.last_decision()
-    repetition = Repetition(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
-    follower = _Follower(life, repetition, is_published=run.record.config.semantics == Semantics.PUBLISHED)
-    repetition.run(follower.watch, progress)
+    rerun = Rerun(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
+    rerun.run(follower.watch, progress)
     follower.close()
-    job = repetition.jobs[life.number] if life.number < len(repetition.jobs) else None
+    job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
     return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
 
 
@@ -204,10 +204,10 @@ class _Life(Life):
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: _Life, repetition: Repetition, *, is_published: bool) -> None:
+    def __init__(self, life: _Life, rerun: Rerun, *, is_published: bool) -> None:
         self.steps: list[Step] = []
         self._life = life
-        self._repetition = repetition
+        self._rerun = rerun
         self._is_published = is_published
         self._held = 0
         self._seen = -1  # the last decision that the job was part of
@@ -227,7 +227,7 @@ class _Follower:
 
     def close(self) -> None:
         """There are no more decisions with idle nodes."""
-        if self._seen + 1 < self._repetition.n_rows:
+        if self._seen + 1 < self._rerun.n_rows:
             self._between()
 
     def _between(self) -> None:
@@ -270,7 +270,7 @@ class _Follower:
 
     @property
     def _job(self) -> ElasticJob:
-        return self._repetition.jobs[self._life.number]
+        return self._rerun.jobs[self._life.number]
 
     def _rate(self, count: int, *, is_published: bool = False) -> float:
         job = self._job
