@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import Decision, Policy, PolicyState
@@ -24,8 +22,8 @@ from bfreplay.replay.settings import ReplaySettings, random_seed_map
 from bfreplay.replay.tables import DECISIONS, NoSink, RowTable
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.saved_inputs import inputs_of
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.runs.saved_inputs import GivenInputs, inputs_of
+from bfreplay.workload import ElasticJob
 
 OF_THE_ANSWER = (
     "objective", "bound", "gap", "solver", "process_status", "solver_status", "quality", "fell_back_from",
@@ -183,10 +181,8 @@ class Rerun:
         The run.
     last
         The last decision to go through; the last of all by default.
-    events, jobs, curves
-        Its inputs, or their files, by default where they were.
-    allow_code
-        Import code that the run and the files name.
+    inputs
+        Where its inputs are, as for ``inputs_of``.
 
     Raises
     ------
@@ -198,15 +194,11 @@ class Rerun:
         self,
         run: RunResult,
         last: int | None = None,
-        *,
-        events: NodeEvents | str | Path | None = None,
-        jobs: JobSet | JobSource | str | Path | None = None,
-        curves: str | Path | None = None,
-        allow_code: bool = False,
+        **inputs: Unpack[GivenInputs],
     ) -> None:
         self._compared = ComparedDecisions(run, run.table("decisions").num_rows - 1 if last is None else last)
         config = run.record.config
-        log, given = inputs_of(run, events, jobs, curves, allow_code=allow_code)
+        log, given = inputs_of(run, **inputs)
         policy = _AsRecorded(self)
         settings = ReplaySettings(config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map)
         self._events = log

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
@@ -27,9 +26,9 @@ from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.saved_inputs import jobs_of
+from bfreplay.runs.saved_inputs import GivenInputs, jobs_of
 from bfreplay.runs.saved_questions import Poser
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.workload import ElasticJob, JobSet
 
 
 def is_placed_by_policy(run: RunResult) -> bool:
@@ -100,13 +99,10 @@ def recorded_decisions(
     run: RunResult | str | Path,
     indices: Iterable[int],
     *,
-    events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | JobSource | str | Path | None = None,
-    curves: str | Path | None = None,
     objective: str | None = None,
-    allow_code: bool = False,
     t_fwd_s: float | None = None,
     progress: ProgressCallback | None = None,
+    **inputs: Unpack[GivenInputs],
 ) -> list[RecordedDecision]:
     """Pose decisions of a saved run again. All policies' runs can be asked, whatever solver they had.
 
@@ -116,16 +112,15 @@ def recorded_decisions(
         The run, or its folder.
     indices
         Rows of its ``decisions`` table, from 0; the replay goes as far as the last of them.
-    events, jobs, curves
-        Its inputs, or their files, by default where they were.
     objective
         Spec of the run's objective, to import it where it is code: what the run's record names is not imported.
-    allow_code
-        Import code that the run and the files of its inputs name.
     t_fwd_s
         Forward-looking time of the problems; by default what the run's policy took for each.
     progress
         Called after every instant with (time reached in us, decisions so far).
+    inputs
+        ``events``, ``jobs``, ``curves``: the run's inputs, or their files, by default where they were. ``allow_code``:
+        import code that the run and the files of its inputs name.
 
     Returns
     -------
@@ -145,10 +140,10 @@ def recorded_decisions(
     wanted = list(indices)
     for index in wanted:
         _check_something_to_decide(run, index)
-    poser = Poser(run, t_fwd_s, objective, allow_code=allow_code)
+    poser = Poser(run, t_fwd_s, objective, allow_code=inputs.get("allow_code", False))
     if not wanted:
         return []
-    rerun = Rerun(run, max(wanted), events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    rerun = Rerun(run, max(wanted), **inputs)
     chosen = set(wanted)
     found: dict[int, RecordedDecision] = {}
 
@@ -165,11 +160,8 @@ def recorded_decisions(
 def recorded_jobs(
     run: RunResult,
     *,
-    events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | JobSource | str | Path | None = None,
-    curves: str | Path | None = None,
-    allow_code: bool = False,
     progress: ProgressCallback | None = None,
+    **inputs: Unpack[GivenInputs],
 ) -> dict[str, ElasticJob]:
     """Jobs of a saved run by name.
 
@@ -179,22 +171,20 @@ def recorded_jobs(
     ----------
     run
         The run.
-    events, jobs, curves
-        Its inputs, or their files, by default where they were. The log is read for a job source only.
-    allow_code
-        As for ``recorded_decisions``.
     progress
         Called after every instant with (time reached in us, decisions so far).
+    inputs
+        As for ``recorded_decisions``. The log is read for a job source only.
 
     Raises
     ------
     InputError
         As ``recorded_decisions``.
     """
-    given = jobs_of(run, jobs, curves, allow_code=allow_code)
+    given = jobs_of(run, inputs.get("jobs"), inputs.get("curves"), allow_code=inputs.get("allow_code", False))
     if isinstance(given, JobSet):
         return {job.name: job for job in given}
-    rerun = Rerun(run, events=events, jobs=given)
+    rerun = Rerun(run, events=inputs.get("events"), jobs=given)
     rerun.run(lambda moment: None, progress)
     return {job.name: job for job in rerun.jobs}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
@@ -20,6 +21,15 @@ from bfreplay.workload import JobSet, JobSource
 
 class MissingInputsError(InputError):
     """An input of a run is not where it was, or nobody knows where it is."""
+
+
+class GivenInputs(TypedDict, total=False):
+    """Keyword arguments of functions that read the inputs of a run again; see ``inputs_of``."""
+
+    events: NodeEvents | str | Path | None
+    jobs: JobSet | JobSource | str | Path | None
+    curves: str | Path | None
+    allow_code: bool
 
 
 def inputs_of(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Unpack
 
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, relative_origin_us, reports_frame
 from bfreplay.runs.rerun import Rerun
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count
-from bfreplay.workload import JobSet, JobSource
 
 _MOST_SHOWN = 3
 """Pauses that are told one by one."""
@@ -103,18 +102,14 @@ def is_active_after(
     run: RunResult,
     job: str,
     index: int,
-    *,
-    events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | JobSource | str | Path | None = None,
-    curves: str | Path | None = None,
-    allow_code: bool = False,
     progress: ProgressCallback | None = None,
+    **inputs: Unpack[GivenInputs],
 ) -> bool:
     """Whether ``job`` is active after decision ``index``, by going through the run again.
 
     Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
     as ``recorded_decisions``.
     """
-    rerun = Rerun(run, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    rerun = Rerun(run, index, **inputs)
     rerun.run(lambda moment: None, progress)  # it is the end that counts
     return rerun.is_active([each.name for each in rerun.jobs].index(job))

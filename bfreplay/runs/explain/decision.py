@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.milp.exact import ExactSolver
@@ -28,8 +27,8 @@ from bfreplay.runs.explain.saved_tables import refuse_unknown_job
 from bfreplay.runs.run_record import PolicyDescription
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
+from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count
-from bfreplay.workload import JobSet, JobSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,13 +103,10 @@ def explain_decision(
     job: str,
     time_us: int,
     *,
-    events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | JobSource | str | Path | None = None,
-    curves: str | Path | None = None,
     objective: str | None = None,
-    allow_code: bool = False,
     t_fwd_s: float | None = None,
     progress: ProgressCallback | None = None,
+    **inputs: Unpack[GivenInputs],
 ) -> DecisionAnswer | EmptyPool:
     """Explain the nodes that ``job`` has at ``time_us``, by the decision in force then.
 
@@ -132,15 +128,10 @@ def explain_decision(
     if not n_jobs:
         raise life.not_active(time_us)
     if not n_idle:
-        if life.paused_before(time_us) is not None and not is_active_after(
-            run, job, index, events=events, jobs=jobs, curves=curves, allow_code=allow_code, progress=progress
-        ):
+        if life.paused_before(time_us) is not None and not is_active_after(run, job, index, progress, **inputs):
             raise life.not_active(time_us)
         return _empty_pool(run, job, index)
-    (found,) = recorded_decisions(
-        run, [index], events=events, jobs=jobs, curves=curves, objective=objective, allow_code=allow_code,
-        t_fwd_s=t_fwd_s, progress=progress,
-    )  # fmt: skip
+    (found,) = recorded_decisions(run, [index], objective=objective, t_fwd_s=t_fwd_s, progress=progress, **inputs)
     if job not in found.job_names:
         raise life.not_active(time_us)
     return answer(run, found, found.job_names.index(job))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.replay.accounting import Semantics
@@ -20,7 +18,8 @@ from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_orig
 from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.runs.saved_inputs import GivenInputs
+from bfreplay.workload import ElasticJob
 
 SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "restarted"
 GROWN, SHRUNK, PREEMPTED, PAUSED = "grown", "shrunk", "preempted", "paused"
@@ -90,11 +89,8 @@ def job_story(
     run: RunResult,
     name: str,
     *,
-    events: NodeEvents | str | Path | None = None,
-    jobs: JobSet | JobSource | str | Path | None = None,
-    curves: str | Path | None = None,
-    allow_code: bool = False,
     progress: ProgressCallback | None = None,
+    **inputs: Unpack[GivenInputs],
 ) -> JobStory:
     """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
 
@@ -113,7 +109,7 @@ def job_story(
         return job_story_from_tables(run, name)
     life = _Life(run, name)
     last = life.last_decision()
-    rerun = Rerun(run, last, events=events, jobs=jobs, curves=curves, allow_code=allow_code)
+    rerun = Rerun(run, last, **inputs)
     follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
     rerun.run(follower.watch, progress)
     follower.close()
