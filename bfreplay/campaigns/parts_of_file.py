@@ -178,8 +178,8 @@ class PartsOfFile:
             named = cells.get(key)
             if isinstance(named, str) and ":" in named and not self._allow_code:
                 raise located(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
-        return OptunaStudy.from_tables(
-            cells if prunes else {**cells, "pruner": "none"}, space,
+        return OptunaStudy(
+            space, cells if prunes else {**cells, "pruner": "none"},
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,
         )  # fmt: skip
 

@@ -57,7 +57,7 @@ class ResponseSurface:
         numeric = [name for name in names if not isinstance(space.dimensions[name], Choice)]
         importance = np.exp(rng.normal(size=len(names)))
         self._weight = dict(zip(names, (importance / importance.sum()).tolist(), strict=True))
-        self._unit: dict[str, Callable[[Any], float]] = {name: space.dimensions[name].unit for name in names}
+        self._unit: dict[str, Callable[[Any], float]] = {}
         best: dict[str, Json] = {}
         self._optimum: dict[str, float] = {}
         self._loss: dict[str, NDArray[np.float64]] = {}
@@ -68,6 +68,7 @@ class ResponseSurface:
             if not isinstance(dimension, Choice):
                 # a whole number's optimum is one of its values: the best can be reached
                 best[name] = dimension.at(rng.uniform(_MARGIN, 1 - _MARGIN))
+                self._unit[name] = dimension.unit
                 self._optimum[name] = dimension.unit(best[name])
                 continue
             n = len(dimension.choices)
