@@ -110,19 +110,17 @@ SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
 RANDOM, OPTUNA = "random", "optuna"
 
 
+@dataclass(frozen=True, slots=True)
 class PartsOfFile:
     """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have.
 
     Parts that are code to import are refused without ``allow_code``.
     """
 
-    def __init__(
-        self, table: Callable[..., TomlTable], campaign: Campaign, space: SearchSpace | None, *, allow_code: bool
-    ) -> None:
-        self._table = table
-        self._campaign = campaign
-        self._space = space
-        self._allow_code = allow_code
+    _table: Callable[..., TomlTable]
+    _campaign: Campaign
+    _space: SearchSpace | None
+    _allow_code: bool
 
     def scores(self) -> ScoreModel:
         """What stands for the training; InputError if ``[scores]`` cannot be used."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,14 +111,6 @@ _EPOCH_PARTS = 1_000_000
 """Noise is drawn anew for each so small a part of an epoch."""
 
 
-class Quality(Protocol):
-    """What hyper-parameters are worth, such as a ``ResponseSurface``."""
-
-    def quality(self, params: Params) -> float:
-        """From 0, worst, to 1, best."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ScoreRange:
     """Scores of the made-up learning curves.
@@ -199,7 +191,7 @@ class LearningCurves:
         Gives the quality of hyper-parameters; without it a trial's quality is drawn, uniform from 0 to 1.
     """
 
-    def __init__(self, scores: ScoreRange, seed: int, surface: Quality | None = None) -> None:
+    def __init__(self, scores: ScoreRange, seed: int, surface: ResponseSurface | None = None) -> None:
         self._scores = scores
         self._seed = seed
         self._surface = surface
@@ -224,11 +216,8 @@ class LearningCurves:
         scores = self._scores
         return {
             "kind": "made-up learning curves",
-            "start": scores.start,
-            "worst": scores.worst,
-            "best": scores.best,
+            **asdict(scores),
             "pace": list(scores.pace),
-            "noise": scores.noise,
             "quality": "drawn" if self._surface is None else "of the hyper-parameters",
         }
 

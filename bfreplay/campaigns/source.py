@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bfreplay.campaigns.campaign import Campaign
-from bfreplay.campaigns.parts import Advice, Params, Proposer, Pruner, ScoreModel, TrialState
+from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
 from bfreplay.campaigns.trial import Attempt, Trial, marks_of
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
@@ -47,30 +47,17 @@ class CampaignSource:
         sources: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.campaign = campaign
+        self.name = campaign.name
+        self.higher_is_better = campaign.higher_is_better
+        self.sources = tuple(sources)
         self._proposer = proposer
         self._pruner = pruner
-        self._parts: list[Proposer | Pruner] = list({id(part): part for part in (proposer, pruner)}.values())
+        self._parts: list[CampaignPart] = list({id(part): part for part in (proposer, pruner)}.values())
         self._scores = scores
-        self._sources = tuple(sources)
         self._pruner_epochs = _checked(pruner.report_epochs(campaign.epochs), campaign.epochs)
         every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
         self._other_epochs = () if every is None else range(every, campaign.epochs, every)
         self._forget(0)
-
-    @property
-    def name(self) -> str:
-        """Name of the campaign."""
-        return self.campaign.name
-
-    @property
-    def higher_is_better(self) -> bool:
-        """As the campaign has it."""
-        return self.campaign.higher_is_better
-
-    @property
-    def sources(self) -> tuple[tuple[str, str], ...]:
-        """Files that it was read from, with their SHA-256."""
-        return self._sources
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -44,7 +44,7 @@ def runs(
       bfreplay compare runs run-120 run-600 --bin 10min --json
     """
     from bfreplay.experiments import compare_runs
-    from bfreplay.experiments.run_comparison.text import render
+    from bfreplay.experiments.run_comparison.comparison_text import render
     from bfreplay.result_folders.records import COMPARISON
     from bfreplay.result_folders.writing import check_target
 
@@ -114,7 +114,7 @@ def formulations(
       bfreplay compare formulations sample --jobs sample --formulations choices --formulation mine:Mine --out lab
     """
     from bfreplay.experiments import LabSettings, compare_formulations
-    from bfreplay.experiments.formulation_lab.text import render
+    from bfreplay.experiments.formulation_lab.lab_text import render
     from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
     from bfreplay.result_folders.records import LAB
     from bfreplay.result_folders.writing import check_target

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 from bfreplay.commands.run_options import adding
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -263,8 +264,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     stem = out.name[: -len(ending)]
     outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
     for file in outputs:
-        if file.exists() and not force:
-            raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+        refuse_existing(file, force)
     return outputs
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.jobs_make import make
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from bfreplay.scalability import Choice, Scaling
@@ -119,8 +120,7 @@ def _check_out(out: Path, force: bool) -> None:
     """Better said before the fit than after it."""
     if out.suffix.lower() != ".toml":
         raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
-    if out.exists() and not force:
-        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+    refuse_existing(out, force)
 
 
 def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
@@ -149,15 +149,9 @@ def _file_part(name: str) -> str:
 
 def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:
     """Return the error with the file, and the curve that it is about."""
-    value = {} if error.value is None else {"value": error.value}
-    return InputError(
-        error.problem if curve is None else f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}",
-        file=file,
-        column=error.column,
-        expected=error.expected,
-        fix=error.fix,
-        **value,
-    )
+    if curve is not None:
+        error.problem = f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}"
+    return error.changed(file=file, row=None)
 
 
 @click.group()

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.run_options import adding, run_options
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import InputError
 from bfreplay.wording import count
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -237,32 +238,24 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
     from bfreplay import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
+    from bfreplay.documents import picked
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
     checks.whole("--seed", options["seed"], 0)
     arrival = arrival_of(options["arrival"])
-    gaps = {"every_s": arrival.every_s, "per_hour": arrival.per_hour}
-    campaign = {
-        **({"name": options["name"]} if options["name"] is not None else {}),
-        "trials": options["trials"],
-        "seed": options["seed"],
-        **({"parallel": options["parallel"]} if options["parallel"] is not None else {}),
+    given = {
+        **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
-        **{key: plain(value) for key, value in gaps.items() if value is not None},
+        **picked(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
-        "budget": {
-            key: plain(options[option])
-            for key, option in (("node_hours", "budget_node_hours"), ("hours", "budget_hours"))
-            if options[option] is not None
-        },
     }
-    trial = {
-        key: plain(options[key])
-        for key in ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
-    }
+    limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
+    campaign = {key: value for key, value in given.items() if value is not None}
+    campaign["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
+    of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
         "campaign": campaign,
-        "trial": trial,
+        "trial": {key: plain(options[key]) for key in of_jobs},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:
@@ -280,8 +273,7 @@ def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
             expected=f"a name ending in {ending}",
             fix=f"-o {out.with_suffix(ending) if out.name else 'campaign' + ending}",
         )
-    if out.exists() and not force:
-        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+    refuse_existing(out, force)
 
 
 def _write(out: Path, force: bool, text: str, what: str) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
+from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS
 from bfreplay.runs.run_result import RunResult
 
@@ -186,13 +187,9 @@ def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
 def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
     """Rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
     n = runs[0].edge_us.size - 1
-    begin, end = (
-        pa.array(np.tile(edges, len(runs))).cast(HOURS.field("begin").type)
-        for edges in (runs[0].edge_us[:-1], runs[0].edge_us[1:])
-    )
-    columns: list[NDArray[np.float64]] = [np.concatenate([run.values[name] for run in runs]) for name in MEASURES]
-    run_column = pa.array(np.repeat(np.array(labels, dtype=object), n), type=pa.string())
-    return pa.Table.from_arrays([run_column, begin, end, *map(pa.array, columns)], schema=HOURS)
+    times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
+    columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
+    return table_by(HOURS, [np.repeat(labels, n).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
 
 
 HOURS = pa.schema(

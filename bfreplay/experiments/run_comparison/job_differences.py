@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S
 from bfreplay.experiments.run_comparison.intervals import median_over_jobs
 from bfreplay.result_folders.comparison import (
+    Both,
     CampaignDifference,
     FinishedTrial,
-    FinishedTrials,
     JobDifferences,
     JobMeasure,
     JobShares,
@@ -27,6 +27,7 @@ from bfreplay.result_folders.comparison import (
     ReachedScore,
     StatusChange,
 )
+from bfreplay.result_folders.records import table_by
 from bfreplay.runs.run_result import RunResult
 
 MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hours")
@@ -226,15 +227,7 @@ def jobs_table(paired: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
         for name in MEASURES:
             a, b = pairs.baseline[name], pairs.other[name]
             columns += [a, b, b - a]
-        tables.append(
-            pa.Table.from_arrays(
-                [
-                    pa.array(column, type=field.type, from_pandas=True)
-                    for column, field in zip(columns, JOBS, strict=True)
-                ],
-                schema=JOBS,
-            )
-        )
+        tables.append(table_by(JOBS, columns))
     return pa.concat_tables(tables)
 
 
@@ -269,7 +262,7 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return CampaignDifference(
         higher_is_better=higher,
-        n_finished=FinishedTrials(baseline=len(finished[0]), other=len(finished[1])),
+        n_finished=Both(baseline=len(finished[0]), other=len(finished[1])),
         finished=finish_rows,
         over=_both(*over),
         reached=reached,

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from traceback import format_exception
 
 from filelock import FileLock, Timeout
 
 from bfreplay.documents import parse_json
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import write_whole
+from bfreplay.registry import one_line
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject
 from bfreplay.result_folders.writing import check_target, record_json
 
@@ -156,11 +158,6 @@ class Store:
 
 def failure_of(error: BaseException) -> Failure:
     """What the table and the note say of an error."""
-    from traceback import format_exception
-
-    from bfreplay.errors import BfreplayError
-    from bfreplay.registry import one_line
-
     if isinstance(error, BfreplayError):
         return Failure(type(error).__name__, str(error).splitlines()[0], str(error))
     # the text of an OSError has the path in it

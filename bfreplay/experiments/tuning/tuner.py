@@ -19,7 +19,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validated
-from bfreplay.experiments.tuning.text import answer_of
+from bfreplay.experiments.tuning.tuning_text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_name
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.plan import planned
 from bfreplay.experiments.sweep.spec import spec_of_options
+from bfreplay.options import option_name
 from tests.experiments.sweep.small_sweeps import options, write_files
 
 CAMPAIGN = """
