@@ -10,6 +10,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.jobs_make import make
+from bfreplay.commands.run_options import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("fit")
-@click.argument("measurements", type=click.Path(path_type=Path))
+@click.argument("measurements", type=PLACE)
 @click.option(
     "--law",
     metavar="NAME",
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     help="Up to where the curve will be used.  [default: the largest measured count]",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE.toml", default=None,
+    "-o", "--out", type=PLACE, metavar="FILE.toml",
     help="Write the curves as TOML, for --curves.",
 )  # fmt: skip
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE.png|svg", default=None,
+    "--picture", type=PLACE, metavar="FILE.png|svg",
     help="Draw measurements, fitted laws and residuals; of several curves one file each, NAME-CURVE.png.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there.")

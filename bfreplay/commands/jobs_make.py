@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
-from bfreplay.commands.run_options import adding, run_options
+from bfreplay.commands.run_options import PLACE, adding, run_options
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
@@ -22,7 +22,7 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     text = f"File to write; its name ends in {ending}."
     return adding(
         [
-            click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help=text),
+            click.option("-o", "--out", type=PLACE, required=True, help=text),
             click.option("--force", is_flag=True, help="Replace the file if it is there."),
         ]
     )
@@ -77,7 +77,7 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
 
 
 def _curves(text: str) -> Callable[[_Command], _Command]:
-    curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), help=text)
+    curves = click.option("--curves", "curves_file", type=PLACE, help=text)
     return adding([curves, run_options("allow_code")])
 
 

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from bfreplay.commands.progress import sweeping
-from bfreplay.commands.run_options import check_workers, run_options, worker_options
+from bfreplay.commands.run_options import PLACE, check_workers, run_options, worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
-)
+@click.argument("spec", type=PLACE)
+@click.option("--out", type=PLACE, required=True, help="Folder of the sweep; an earlier one is gone on with.")
 @worker_options
 @run_options("allow_code")
 @click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")

@@ -9,7 +9,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import check_picture_option, drawing, json_text
 from bfreplay.commands.progress import sweeping
-from bfreplay.commands.run_options import check_workers, option_lists, run_options, worker_options
+from bfreplay.commands.run_options import PLACE, check_workers, option_lists, run_options, worker_options
 from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     help="The smallest number of jobs at once that comes this near to the best is recommended.",
 )  # fmt: skip
 @click.option(
-    "--out", type=click.Path(path_type=Path),
+    "--out", type=PLACE,
     help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
 )  # fmt: skip
 @worker_options
-@click.option(
-    "--picture", type=click.Path(path_type=Path), default=None, help="Draw the curves into this file, .png or .svg."
-)
+@click.option("--picture", type=PLACE, help="Draw the curves into this file, .png or .svg.")
 @click.option("--force", is_flag=True, help="Replace the picture if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")

@@ -24,6 +24,8 @@ from bfreplay.runs import replay_log
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
 
+Sizes = NDArray[np.int64]
+
 CLASSES = 4
 """Quantile classes of idle nodes, and of jobs."""
 
@@ -166,9 +168,7 @@ def sample_decisions(
     return DecisionSample(decisions, sampling, record)
 
 
-def choose(
-    n_idle: NDArray[np.int64], n_jobs: NDArray[np.int64], sample: int, seed: int
-) -> tuple[list[str], NDArray[np.int64], list[Stratum]]:
+def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[str], Sizes, list[Stratum]]:
     """Choose among D decisions of the given sizes, as ``sample_decisions`` says.
 
     Parameters
@@ -203,13 +203,13 @@ def choose(
     return [names[cell] for cell in cell_of], np.sort(np.concatenate(chosen)), strata
 
 
-def quantile_class(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def quantile_class(size: Sizes) -> Sizes:
     """Class of each value, 0 to at most ``CLASSES - 1``, split at the quantiles; equal values share a class."""
     splits = np.unique(np.quantile(size, np.arange(1, CLASSES) / CLASSES, method="lower"))
     return np.searchsorted(splits, size, side="left").astype(np.int64)
 
 
-def spread(available: NDArray[np.int64], sample: int) -> NDArray[np.int64]:
+def spread(available: Sizes, sample: int) -> Sizes:
     """How many to take of each cell: equal numbers as far as they reach, the rest from cells that have more."""
     taken = np.zeros_like(available)
     left = min(sample, int(available.sum()))
@@ -225,7 +225,7 @@ def spread(available: NDArray[np.int64], sample: int) -> NDArray[np.int64]:
     return taken
 
 
-def _range(sizes: NDArray[np.int64]) -> str:
+def _range(sizes: Sizes) -> str:
     low, high = int(sizes.min()), int(sizes.max())
     return f"{low}" if low == high else f"{low}-{high}"
 

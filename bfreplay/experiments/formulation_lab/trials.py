@@ -19,6 +19,7 @@ from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Solution
+from bfreplay.milp.solver import Solver
 
 WARM_UP_LIMIT_S = 5.0
 """For the tiny decision before the clock runs."""
@@ -112,7 +113,8 @@ class Trials:
         """
         answers: list[Answer] = []
         optima: list[Optima] = []
-        entrants = [(None, self._exact), *zip(self._pairs, self._solvers, strict=True)]
+        entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
+        entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
             best = self._optima(decision.problem)
             optima.append(best)

@@ -12,11 +12,11 @@ from traceback import format_exception
 from filelock import FileLock, Timeout
 
 from bfreplay.documents import parse_json
-from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.outputs import write_whole
 from bfreplay.registry import one_line
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject
-from bfreplay.result_folders.writing import check_target, record_json
+from bfreplay.result_folders.writing import check_target, existing, record_json, unwritable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,7 @@ class Store:
             for each in (store._claims, store.runs, store._failures):
                 each.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(
-                f"the folder of the sweep cannot be written: {error.strerror or error}", file=store.folder,
-                expected="a folder in which you may write", fix="choose another --out",
-            ) from error  # fmt: skip
+            raise unwritable(store.folder, error, "the folder of the sweep") from error
         return store
 
     @contextmanager
@@ -86,10 +83,8 @@ class Store:
         try:
             lock.acquire()
         except Timeout as error:
-            raise OutputExistsError(
-                f"another sweep is at work in this folder\n  file:     {self.folder}\n"
-                "  fix:      wait until it has ended, or choose another --out"
-            ) from error
+            fix = "wait until it has ended, or choose another --out"
+            raise existing("another sweep is at work in this folder", self.folder, fix) from error
         try:
             yield
         finally:
