@@ -82,7 +82,7 @@ def test_no_option_without_effect_is_part_of_the_identity(files):
     ):  # fmt: skip
         prepared = run.prepare()
         counted = content_of(run, prepared.log, prepared.jobs)["options"]
-        prepared.close()
+        prepared.policy.close()
         left_out = {*FILE_OPTIONS, "window", *map(option_name, run.without_effect())}
         given = {*run.to_json(), "objective", "formulation", "max-parallel"}
         assert set(counted) == given - left_out
@@ -183,7 +183,7 @@ def test_the_content_has_no_path(files):
     run = options(files, policy="bftrainer", solver="cbc")
     prepared = run.prepare()
     content = content_of(run, prepared.log, prepared.jobs)
-    prepared.close()
+    prepared.policy.close()
     assert str(files) not in str(content)
     assert "events.csv" not in str(content)
     assert len(id_of(content)) == 16
