@@ -116,15 +116,9 @@ def regret(
     for run, key in zip(loaded, keys, strict=True):
         if key not in found:
             log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
-            found[key] = _bound_of(
-                run,
-                log,
-                workload,
-                effort=chosen,
-                with_finish=key in over,
-                evaluations=evaluations,
-                progress=None if progress is None else partial(progress, len(found), n_bounds),
-            )
+            search: dict[str, Any] = {"effort": chosen, "evaluations": evaluations, "with_finish": key in over}
+            search["progress"] = None if progress is None else partial(progress, len(found), n_bounds)
+            found[key] = _bound_of(run, log, workload, **search)
     return [
         Regret(
             run="in memory" if run.folder is None else run.folder.name,
