@@ -16,7 +16,7 @@ from time import perf_counter
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
 from bfreplay.experiments.tuning import tune
-from bfreplay.experiments.tuning.text import render
+from bfreplay.experiments.tuning.tuning_text import render
 
 T_FWD = (10, 30, 60, 120, 300, 600, 1200, "auto")
 MAX_PARALLEL = (10, 35, 70)

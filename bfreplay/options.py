@@ -99,6 +99,8 @@ class Option:
         ``--help`` shows it with the other rarely needed options, whatever its group.
     is_permission
         Only the user may give it: it is no option in files, and not written to any.
+    loads
+        ``"log"`` or ``"jobs"``, where loading these depends on it; then whoever keeps what was loaded looks at it.
     only_writes
         It adds a table to the run folder, and changes nothing in the others.
     no_effect
@@ -120,6 +122,7 @@ class Option:
     is_argument: bool = False
     is_rare: bool = False
     is_permission: bool = False
+    loads: str | None = None
     only_writes: bool = False
     no_effect: tuple[NoEffect, ...] = ()
     not_on_cluster: tuple[str, str] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 _LARGEST_WHOLE = 1e12
 
@@ -55,3 +55,8 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list
         ).rstrip()
         for row in rows
     ]
+
+
+def paragraphs(blocks: Iterable[Sequence[str]]) -> str:
+    """Blocks of lines with an empty line between them; blocks without lines are left out."""
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)

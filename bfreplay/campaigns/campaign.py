@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Purpose, stream
@@ -42,21 +42,6 @@ class TrialModel:
     def name(self) -> str:
         """What is trained."""
         return self.job.model or self.job.name
-
-    def trial(
-        self, name: str, submit_us: int, deadline_us: int | None, samples: float, marks: list[float], params: Params
-    ) -> ElasticJob:
-        """Return a job that trains it."""
-        return replace(
-            self.job,
-            name=name,
-            submit_us=submit_us,
-            deadline_us=deadline_us,
-            work_samples=samples,
-            report_at_samples=tuple(marks),
-            model=self.name,
-            params=params,
-        )
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value."""
@@ -194,9 +179,9 @@ class Campaign:
         """Every parameter with its value, JSON-ready."""
         return {
             **picked(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
-            "arrival": self.arrival.describe(),
+            "arrival": asdict(self.arrival),
             **picked(self, "start_after_s", "higher_is_better"),
-            "budget": self.budget.describe(),
+            "budget": asdict(self.budget),
             "retries": self.retries.describe(),
             "model_choice": self.model_choice,
             "models": [model.describe() for model in self.models],

@@ -120,7 +120,7 @@ class _Reader:
         self._tables = tables
         for key in tables:
             if key not in _TABLES:
-                raise _unknown_table(file, key)
+                raise self._unknown_table(key)
         self._known = known
         self._shelf = shelf
         self._add_curves()
@@ -131,7 +131,7 @@ class _Reader:
         space = SearchSpace.from_table(search, self._file) if "search" in self._tables else None
         if campaign.model_choice == SEARCHED:
             self._check_searched_models(campaign, space)
-        parts = PartsOfFile(self._table, campaign, space, allow_code=allow_code)
+        parts = PartsOfFile(self._table, campaign, space, allow_code)
         proposer = parts.proposer(proposer_name)
         return CampaignSource(campaign, proposer, parts.pruner(proposer, proposer_name), parts.scores(), sources)
 
@@ -149,14 +149,9 @@ class _Reader:
     def _add_curves(self) -> None:
         own = self._tables.get("curves", {})
         if not isinstance(own, dict) or not all(isinstance(curve, dict) for curve in own.values()):
-            raise InputError(
-                "curves is no table of tables",
-                file=self._file,
-                column="curves",
-                value=own,
-                expected="[curves.NAME] with nodes and values",
-                fix="write [curves.NAME] in a line of its own, its keys below",
-            )
+            expected = "[curves.NAME] with nodes and values"
+            fix = "write [curves.NAME] in a line of its own, its keys below"
+            raise self._error("curves is no table of tables", None, "curves", own, expected, fix)
         for name, curve in named_curves(JobTable(self._file, (), (), own), self._shelf).items():
             if name in self._known:
                 raise InputError(
@@ -228,28 +223,18 @@ class _Reader:
         dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
         choices = dimension.choices if isinstance(dimension, Choice) else ()
         if not choices or any(choice not in names for choice in choices):
-            raise InputError(
-                f"the models are to be searched, and [search.{MODEL_PARAM}] does not choose among them",
-                file=self._file,
-                row=f"[search.{MODEL_PARAM}]",
-                column="choices",
-                value=list(choices),
-                expected="names of models: " + ", ".join(names),
-                fix=f"add [search.{MODEL_PARAM}] with choices = {names}",
-            )
+            label, expected = f"[search.{MODEL_PARAM}]", "names of models: " + ", ".join(names)
+            problem = f"the models are to be searched, and {label} does not choose among them"
+            fix = f"add {label} with choices = {names}"
+            raise self._error(problem, label, "choices", list(choices), expected, fix)
 
-
-def _unknown_table(file: Path, key: str) -> InputError:
-    near = near_name(key, _TABLES)
-    if key == "job":
-        fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
-    else:
+    def _unknown_table(self, key: str) -> InputError:
+        near = near_name(key, _TABLES)
         fix = f"did you mean {near!r}?" if near else "drop it, or move its keys to the table that has them"
-    return InputError(
-        f"the file has an unknown key {key!r} at its top level",
-        file=file,
-        column=key,
-        value=key,
-        expected=", ".join(f"[{name}]" for name in _TABLES),
-        fix=fix,
-    )
+        if key == "job":
+            fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
+        known = ", ".join(f"[{name}]" for name in _TABLES)
+        return self._error(f"the file has an unknown key {key!r} at its top level", None, key, key, known, fix)
+
+    def _error(self, problem: str, row: str | None, column: str, value: object, expected: str, fix: str) -> InputError:
+        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)

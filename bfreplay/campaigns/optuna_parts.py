@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
-from bfreplay.checks import LARGEST, known_keys, number, one_of, truth, whole
+from bfreplay.checks import known_keys, truth
 from bfreplay.datasets.located import located
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.milp.backends.backend import unmet
+from bfreplay.options import Number, OneOf
+from bfreplay.options import Whole as AtLeast
 from bfreplay.registry import imported, made, one_line, unknown_name
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What an option may be: a flag, one of ``choices``, or a number as its default, from ``least`` to ``most``."""
-
-    default: Any
-    least: int = 0
-    most: int = LARGEST
-    choices: tuple[str, ...] = ()
-
-    def checked(self, key: str, value: object) -> Any:
-        """Return ``value``; InputError if it will not do."""
-        if isinstance(self.default, bool):
-            return truth(key, value)
-        if self.choices:
-            return one_of(key, value, self.choices)
-        if isinstance(self.default, int):
-            return whole(key, value, self.least, self.most)
-        return number(key, value, least=self.least, most=self.most)
+Option = tuple[Any, Callable[[str, Any], Any]]
+"""Default, and check: called with the option's name and a value, it returns the value, or raises ``InputError``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +45,47 @@ SAMPLERS: Mapping[str, Part] = {
     "tpe": Part(
         "TPESampler",
         {
-            "n_startup_trials": Option(10),
-            "n_ei_candidates": Option(24, least=1),
-            "multivariate": Option(True),
-            "constant_liar": Option(True),
+            "n_startup_trials": (10, AtLeast(0)),
+            "n_ei_candidates": (24, AtLeast(1)),
+            "multivariate": (True, truth),
+            "constant_liar": (True, truth),
         },
     ),
     "random": Part("RandomSampler", {}),
     "qmc": Part(
         "QMCSampler",
-        {"qmc_type": Option("sobol", choices=("sobol", "halton")), "scramble": Option(True)},
+        {"qmc_type": ("sobol", OneOf(("sobol", "halton"))), "scramble": (True, truth)},
         # Optuna 4 draws choices at random beside the sequence, and would say so for every one
         {"warn_independent_sampling": False},
     ),
 }
 """Those that need nothing beyond Optuna itself and can be seeded. Others: ``package.module:factory``."""
 
-_PERCENTILE = {
-    "n_startup_trials": Option(5),
-    "n_warmup_steps": Option(0),
-    "interval_steps": Option(1, least=1),
-    "n_min_trials": Option(1, least=1),
+_PERCENTILE: Mapping[str, Option] = {
+    "n_startup_trials": (5, AtLeast(0)),
+    "n_warmup_steps": (0, AtLeast(0)),
+    "interval_steps": (1, AtLeast(1)),
+    "n_min_trials": (1, AtLeast(1)),
 }
-_HALVING = {
-    "min_resource": Option(1, least=1),
-    "reduction_factor": Option(4, least=2),
-    "min_early_stopping_rate": Option(0),
-    "bootstrap_count": Option(0),
+_HALVING: Mapping[str, Option] = {
+    "min_resource": (1, AtLeast(1)),
+    "reduction_factor": (4, AtLeast(2)),
+    "min_early_stopping_rate": (0, AtLeast(0)),
+    "bootstrap_count": (0, AtLeast(0)),
 }
 
 PRUNERS: Mapping[str, Part] = {
     "median": Part("MedianPruner", _PERCENTILE),
-    "percentile": Part("PercentilePruner", {"percentile": Option(25.0, most=100), **_PERCENTILE}),
+    "percentile": Part("PercentilePruner", {"percentile": (25.0, Number(least=0, most=100)), **_PERCENTILE}),
     "asha": Part("SuccessiveHalvingPruner", _HALVING),
     "successive-halving": Part("SuccessiveHalvingPruner", _HALVING),
     "hyperband": Part(
         "HyperbandPruner",
         {
-            "min_resource": Option(1, least=1),
-            "max_resource": Option(1, least=1),  # the epochs of a trial, unless it is given
-            "reduction_factor": Option(3, least=2),
-            "bootstrap_count": Option(0),
+            "min_resource": (1, AtLeast(1)),
+            "max_resource": (1, AtLeast(1)),  # the epochs of a trial, unless it is given
+            "reduction_factor": (3, AtLeast(2)),
+            "bootstrap_count": (0, AtLeast(0)),
         },
     ),
     "none": Part("NopPruner", {}),
@@ -146,7 +132,7 @@ def options_of(
     options = known[name].options
     try:
         known_keys(given, tuple(options), f"the {kind} {name!r}")
-        return {key: option.checked(key, given.get(key, option.default)) for key, option in options.items()}
+        return {key: check(key, given.get(key, default)) for key, (default, check) in options.items()}
     except InputError as error:
         raise located(error, file, f"[optuna.{kind}_options]") from error
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from bfreplay.campaigns.optuna_parts import PRUNERS, SAMPLERS, distributions, load_optuna, make, options_of
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
 from bfreplay.campaigns.search_space import SearchSpace
-from bfreplay.checks import known_keys, text, whole
-from bfreplay.datasets.located import located
+from bfreplay.campaigns.toml_table import TomlTable, with_place
+from bfreplay.checks import whole
 from bfreplay.documents import Cell
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
@@ -49,52 +49,49 @@ class OptunaStudy:
     ----------
     space
         The hyper-parameters.
-    sampler, pruner
-        A name of ``SAMPLERS`` or ``PRUNERS``; or ``package.module:factory`` of a stranger's, called with its options,
-        for a sampler with ``seed`` as well.
-    sampler_options, pruner_options
-        Their options; the rest keep their defaults.
+    cells
+        The table ``[optuna]`` of a campaign, each key of which may be left out. ``sampler``, ``pruner``: a name of
+        ``SAMPLERS`` or ``PRUNERS``; or ``package.module:factory`` of a stranger's, called with its options, for a
+        sampler with ``seed`` as well. ``sampler_options``, ``pruner_options``: tables of their options; the rest keep
+        their defaults. ``report_every``: epochs from one report of a trial to the next.
     seed
         Seed of the sampler, from 0 to 2^32 - 1.
     higher_is_better
         Whether a larger score is a better one.
     epochs
         Epochs of a whole trial.
-    report_every
-        Epochs from one report of a trial to the next.
     file
         The campaign, for messages.
 
     Raises
     ------
     InputError
-        Optuna is not installed; a name, an option or the seed that will not do.
+        Optuna is not installed; a key nobody knows; a name, an option or the seed that will not do.
     """
 
     def __init__(
         self,
         space: SearchSpace,
+        cells: Mapping[str, Cell],
         *,
-        sampler: str = "tpe",
-        pruner: str = "median",
-        sampler_options: Mapping[str, Cell] | None = None,
-        pruner_options: Mapping[str, Cell] | None = None,
-        seed: int = 0,
-        higher_is_better: bool = True,
-        epochs: int = 1,
-        report_every: int = 1,
-        file: Path = Path("campaign"),
+        seed: int,
+        higher_is_better: bool,
+        epochs: int,
+        file: Path,
     ) -> None:
+        table = TomlTable.of(file, "[optuna]", cells, _KEYS)
+        options = {key: _table_in(table, key) for key in ("sampler_options", "pruner_options")}
+        self._file = file
+        self._sampler, self._pruner = table.text("sampler", "tpe"), table.text("pruner", "median")
+        self._report_every = table.whole("report_every", 1, 1)
         self._optuna = load_optuna(file)
-        self._seed, self._report_every = whole("seed", seed, 0, _LARGEST_SEED), whole("report_every", report_every, 1)
-        self._space, self._file = space, file
-        self._sampler, self._pruner = sampler, pruner
-        self._sampler_options = options_of("sampler", sampler, SAMPLERS, sampler_options or {}, file)
-        given = dict(pruner_options or {})
-        if pruner == "hyperband":
-            given.setdefault("max_resource", epochs)
-        self._pruner_options = options_of("pruner", pruner, PRUNERS, given, file)
-        if pruner == "hyperband":
+        self._seed = with_place(table, lambda: whole("seed", seed, 0, _LARGEST_SEED))
+        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, options["sampler_options"], file)
+        given = options["pruner_options"]
+        if self._pruner == "hyperband":
+            given = {"max_resource": epochs, **given}
+        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, given, file)
+        if self._pruner == "hyperband":
             least, most = (whole(key, self._pruner_options[key], 1) for key in ("min_resource", "max_resource"))
             if most < least:
                 raise InputError(
@@ -103,54 +100,6 @@ class OptunaStudy:
                 )  # fmt: skip
         self._distributions = distributions(space)
         self.begin(higher_is_better)
-
-    @classmethod
-    def from_tables(
-        cls,
-        optuna_table: Mapping[str, Cell],
-        space: SearchSpace,
-        *,
-        seed: int,
-        higher_is_better: bool,
-        epochs: int,
-        file: Path,
-    ) -> Self:
-        """Read the ``[optuna]`` table of a campaign.
-
-        Parameters
-        ----------
-        optuna_table
-            ``sampler``, ``pruner``, ``report_every`` and the tables ``sampler_options`` and ``pruner_options``, all of
-            which may be left out.
-        space, seed, higher_is_better, epochs, file
-            As for the class.
-
-        Raises
-        ------
-        InputError
-            A key nobody knows, or what the class refuses.
-        """
-        try:
-            known_keys(optuna_table, _KEYS, "[optuna]")
-            options: dict[str, Mapping[str, Cell]] = {}
-            for key in ("sampler_options", "pruner_options"):
-                given = optuna_table.get(key, {})
-                if not isinstance(given, Mapping):
-                    raise InputError(f"{key} is no table", column=key, value=given, expected="a table")
-                options[key] = given
-            return cls(
-                space,
-                sampler=text("sampler", optuna_table.get("sampler", "tpe")),
-                pruner=text("pruner", optuna_table.get("pruner", "median")),
-                **options,
-                seed=seed,
-                higher_is_better=higher_is_better,
-                epochs=epochs,
-                report_every=whole("report_every", optuna_table.get("report_every", 1), 1),
-                file=file,
-            )
-        except InputError as error:
-            raise error if error.file else located(error, file, "[optuna]") from error
 
     def begin(self, higher_is_better: bool) -> None:
         """Forget everything: a replay begins."""
@@ -230,6 +179,15 @@ class OptunaStudy:
             "pruner_options": dict(self._pruner_options),
             "report_every": self._report_every,
         }
+
+
+def _table_in(table: TomlTable, key: str) -> Mapping[str, Cell]:
+    given = table.cells.get(key, {})
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{key} is no table", file=table.file, row=table.label, column=key, value=given, expected="a table"
+        )
+    return given
 
 
 @contextmanager

@@ -39,23 +39,27 @@ Params = Mapping[str, Json]
 """Hyper-parameters of a trial by name, JSON-ready."""
 
 
-class Proposer(Protocol):
-    """Says which trial comes next."""
+class CampaignPart(Protocol):
+    """What a proposer and a pruner have in common."""
 
     def begin(self, higher_is_better: bool) -> None:
         """Forget everything: a replay begins."""
         ...
 
-    def propose(self, number: int) -> Params | None:
-        """Hyper-parameters of trial ``number`` (0, 1, ...), asked when there is room for it; ``None``: no more."""
-        ...
-
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """A trial has ended, with its last score (``None`` if it never had one)."""
+        """A trial has ended, by a pruner's advice or otherwise, with its last score (``None`` if it never had one)."""
         ...
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready."""
+        ...
+
+
+class Proposer(CampaignPart, Protocol):
+    """Says which trial comes next."""
+
+    def propose(self, number: int) -> Params | None:
+        """Hyper-parameters of trial ``number`` (0, 1, ...), asked when there is room for it; ``None``: no more."""
         ...
 
 
@@ -84,15 +88,11 @@ class Released:
     pruned: Sequence[int] = ()
 
 
-class Pruner(Protocol):
+class Pruner(CampaignPart, Protocol):
     """Ends trials that are not good enough. Scores are as the campaign has them: see ``higher_is_better``.
 
     A trial that crashed and goes on from a checkpoint, or from the start, does not report again what it has reported.
     """
-
-    def begin(self, higher_is_better: bool) -> None:
-        """Forget everything: a replay begins."""
-        ...
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
         """Epochs after which a trial of ``epochs`` epochs reports: strictly increasing, from 1 to ``epochs - 1``."""
@@ -100,10 +100,6 @@ class Pruner(Protocol):
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
         """A trial has reported after ``epoch`` epochs."""
-        ...
-
-    def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """A trial has ended, by this pruner's advice or otherwise, with its last score."""
         ...
 
     def released(self, n_under_way: int) -> Released:
@@ -114,10 +110,6 @@ class Pruner(Protocol):
         n_under_way
             Trials that have neither ended nor wait: running or queued ones, and those that are still to be proposed.
         """
-        ...
-
-    def describe(self) -> dict[str, object]:
-        """Every parameter with its value, JSON-ready."""
         ...
 
 

@@ -110,19 +110,17 @@ SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
 RANDOM, OPTUNA = "random", "optuna"
 
 
+@dataclass(frozen=True, slots=True)
 class PartsOfFile:
     """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have.
 
     Parts that are code to import are refused without ``allow_code``.
     """
 
-    def __init__(
-        self, table: Callable[..., TomlTable], campaign: Campaign, space: SearchSpace | None, *, allow_code: bool
-    ) -> None:
-        self._table = table
-        self._campaign = campaign
-        self._space = space
-        self._allow_code = allow_code
+    _table: Callable[..., TomlTable]
+    _campaign: Campaign
+    _space: SearchSpace | None
+    _allow_code: bool
 
     def scores(self) -> ScoreModel:
         """What stands for the training; InputError if ``[scores]`` cannot be used."""
@@ -178,8 +176,8 @@ class PartsOfFile:
             named = cells.get(key)
             if isinstance(named, str) and ":" in named and not self._allow_code:
                 raise located(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
-        return OptunaStudy.from_tables(
-            cells if prunes else {**cells, "pruner": "none"}, space,
+        return OptunaStudy(
+            space, cells if prunes else {**cells, "pruner": "none"},
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,
         )  # fmt: skip
 

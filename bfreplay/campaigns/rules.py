@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,10 +54,6 @@ class Arrival:
             gaps_s = stream(seed, Purpose.ARRIVAL).exponential(3_600 / self.per_hour, trials)
             return [round(after_s * 1e6) for after_s in np.cumsum(gaps_s).tolist()]
         return [0] * trials
-
-    def describe(self) -> dict[str, object]:
-        """Its parameters."""
-        return {"pattern": self.pattern, "every_s": self.every_s, "per_hour": self.per_hour}
 
 
 _HOUR_US = 3_600_000_000
@@ -132,10 +128,6 @@ class Budget:
         if self.failed_trials is not None and failed_trials >= self.failed_trials:
             return "failed_trials"
         return None
-
-    def describe(self) -> dict[str, object]:
-        """Its limits."""
-        return asdict(self)
 
 
 CHECKPOINT, START = "checkpoint", "start"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class ResponseSurface:
         numeric = [name for name in names if not isinstance(space.dimensions[name], Choice)]
         importance = np.exp(rng.normal(size=len(names)))
         self._weight = dict(zip(names, (importance / importance.sum()).tolist(), strict=True))
-        self._unit: dict[str, Callable[[Any], float]] = {name: space.dimensions[name].unit for name in names}
+        self._unit: dict[str, Callable[[Any], float]] = {}
         best: dict[str, Json] = {}
         self._optimum: dict[str, float] = {}
         self._loss: dict[str, NDArray[np.float64]] = {}
@@ -68,6 +68,7 @@ class ResponseSurface:
             if not isinstance(dimension, Choice):
                 # a whole number's optimum is one of its values: the best can be reached
                 best[name] = dimension.at(rng.uniform(_MARGIN, 1 - _MARGIN))
+                self._unit[name] = dimension.unit
                 self._optimum[name] = dimension.unit(best[name])
                 continue
             n = len(dimension.choices)
@@ -108,14 +109,6 @@ class ResponseSurface:
 _FORM = "package.module:function"
 _EPOCH_PARTS = 1_000_000
 """Noise is drawn anew for each so small a part of an epoch."""
-
-
-class Quality(Protocol):
-    """What hyper-parameters are worth, such as a ``ResponseSurface``."""
-
-    def quality(self, params: Params) -> float:
-        """From 0, worst, to 1, best."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +191,7 @@ class LearningCurves:
         Gives the quality of hyper-parameters; without it a trial's quality is drawn, uniform from 0 to 1.
     """
 
-    def __init__(self, scores: ScoreRange, seed: int, surface: Quality | None = None) -> None:
+    def __init__(self, scores: ScoreRange, seed: int, surface: ResponseSurface | None = None) -> None:
         self._scores = scores
         self._seed = seed
         self._surface = surface
@@ -223,11 +216,8 @@ class LearningCurves:
         scores = self._scores
         return {
             "kind": "made-up learning curves",
-            "start": scores.start,
-            "worst": scores.worst,
-            "best": scores.best,
+            **asdict(scores),
             "pace": list(scores.pace),
-            "noise": scores.noise,
             "quality": "drawn" if self._surface is None else "of the hyper-parameters",
         }
 

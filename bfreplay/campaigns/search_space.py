@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay.campaigns.parts import Params
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
 from bfreplay.datasets.located import located
 from bfreplay.documents import Cell, Json
@@ -45,10 +43,6 @@ class Real:
     def sample(self, rng: np.random.Generator) -> float:
         """Draw a value, uniform on the scale."""
         return self.at(rng.random())
-
-    def describe(self) -> dict[str, object]:
-        """Its table, every key given."""
-        return {"low": self.low, "high": self.high, "log": self.log}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,6 @@ class Whole:
             return min(max(round(math.exp(low + (high - low) * rng.random())), self.low), self.high)
         return self.low + self.step * int(rng.integers((self.high - self.low) // self.step + 1))
 
-    def describe(self) -> dict[str, object]:
-        """Its table, every key given."""
-        return {"low": self.low, "high": self.high, "log": self.log, "whole": True, "step": self.step}
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -95,17 +85,9 @@ class Choice:
 
     choices: tuple[str | int | float | bool, ...]
 
-    def unit(self, value: Any) -> float:
-        """Position of ``value`` among the choices, from 0 for the first to 1 for the last."""
-        return self.choices.index(value) / max(len(self.choices) - 1, 1)
-
     def sample(self, rng: np.random.Generator) -> str | int | float | bool:
         """Draw one, each as likely as the others."""
         return self.choices[int(rng.integers(len(self.choices)))]
-
-    def describe(self) -> dict[str, object]:
-        """Its table."""
-        return {"choices": list(self.choices)}
 
 
 Dimension = Real | Whole | Choice
@@ -154,21 +136,6 @@ class SearchSpace:
     def sample(self, rng: np.random.Generator) -> dict[str, Json]:
         """Draw hyper-parameters, each on its own scale; JSON-ready."""
         return {name: dimension.sample(rng) for name, dimension in self.dimensions.items()}
-
-    def unit(self, params: Params) -> NDArray[np.float64]:
-        """Place hyper-parameters in the unit cube.
-
-        Returns
-        -------
-        (D,) float64
-            In [0, 1], in the order of ``dimensions``: on a logarithmic scale where the dimension has one; choices by
-            position.
-        """
-        return np.array([dimension.unit(params[name]) for name, dimension in self.dimensions.items()])
-
-    def describe(self) -> dict[str, object]:
-        """Its tables, every key given, JSON-ready: ``from_table`` makes it again."""
-        return {name: dimension.describe() for name, dimension in self.dimensions.items()}
 
 
 def _dimension(table: Any) -> Dimension:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 from bfreplay.campaigns.campaign import Campaign
-from bfreplay.campaigns.parts import Advice, Params, Proposer, Pruner, ScoreModel, TrialState
-from bfreplay.campaigns.trial import Attempt, Trial, TrialOutcome, marks_of
+from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
+from bfreplay.campaigns.trial import Attempt, Trial, marks_of
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
 
@@ -46,40 +47,22 @@ class CampaignSource:
         sources: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.campaign = campaign
+        self.name = campaign.name
+        self.higher_is_better = campaign.higher_is_better
+        self.sources = tuple(sources)
         self._proposer = proposer
         self._pruner = pruner
-        self._parts: list[Proposer | Pruner] = list({id(part): part for part in (proposer, pruner)}.values())
+        self._parts: list[CampaignPart] = list({id(part): part for part in (proposer, pruner)}.values())
         self._scores = scores
-        self._sources = tuple(sources)
         self._pruner_epochs = _checked(pruner.report_epochs(campaign.epochs), campaign.epochs)
         every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
         self._other_epochs = () if every is None else range(every, campaign.epochs, every)
         self._forget(0)
 
     @property
-    def name(self) -> str:
-        """Name of the campaign."""
-        return self.campaign.name
-
-    @property
-    def higher_is_better(self) -> bool:
-        """As the campaign has it."""
-        return self.campaign.higher_is_better
-
-    @property
-    def sources(self) -> tuple[tuple[str, str], ...]:
-        """Files that it was read from, with their SHA-256."""
-        return self._sources
-
-    @property
-    def trials(self) -> tuple[TrialOutcome, ...]:
+    def trials(self) -> tuple[Trial, ...]:
         """What has become of the trials of the last replay, by number."""
-        return tuple(trial.outcome(self.campaign.trial_name(trial.number)) for trial in self._trials)
-
-    @property
-    def used_up(self) -> str | None:
-        """Limit of the budget that ended the last replay's campaign; ``None`` if none did."""
-        return self._used_up
+        return tuple(self._trials)
 
     def describe(self) -> dict[str, object]:
         """The campaign, its proposer, pruner and scores."""
@@ -111,16 +94,17 @@ class CampaignSource:
         self._promoted: deque[Trial] = deque()  # to be resumed, when there is room
         self._n_unfinished = self._n_failed = 0
         self._node_us, self._samples = 0, 0.0
-        self._used_up: str | None = None
+        self.used_up: str | None = None
+        """Limit of the budget that ended the last replay's campaign; ``None`` if none did."""
 
     def ask(self, now_us: int) -> Orders:
         """Retries, resumed and new trials, as far as there is room; or the end of everything."""
         if now_us < self._start_us:
             return Orders(ask_again_us=self._start_us)
-        if self._used_up is None:
+        if self.used_up is None:
             wall_us = now_us - self._start_us
-            self._used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_failed)
-        if self._used_up is not None:
+            self.used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_failed)
+        if self.used_up is not None:
             return self._stop_everything()
         submit = [self._job(trial, now_us) for trial in self._crashed]
         self._crashed.clear()
@@ -187,7 +171,8 @@ class CampaignSource:
     def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
         model = self.campaign.model_of(number, params)
         after_us = model.job.deadline_us
-        trial = Trial(number, model, params, None if after_us is None else now_us + after_us)
+        deadline_us = None if after_us is None else now_us + after_us
+        trial = Trial(number, self.campaign.trial_name(number), model, params, deadline_us)
         self._trials.append(trial)
         self._n_unfinished += 1
         self._start(trial, 0, 0)
@@ -204,11 +189,18 @@ class CampaignSource:
 
     def _job(self, trial: Trial, now_us: int) -> ElasticJob:
         attempt, model = trial.attempt, trial.model
-        name = self.campaign.trial_name(trial.number, attempt.index)
+        name = self._name_of_job(trial)
         self._trial_of_job[name] = trial
-        work = (self.campaign.epochs - attempt.first_epoch) * model.samples_per_epoch
-        marks = [mark.samples for mark in attempt.marks]
-        return model.trial(name, now_us, trial.deadline_us, work, marks, trial.params)
+        return replace(
+            model.job,
+            name=name,
+            submit_us=now_us,
+            deadline_us=trial.deadline_us,
+            model=model.name,
+            params=trial.params,
+            work_samples=(self.campaign.epochs - attempt.first_epoch) * model.samples_per_epoch,
+            report_at_samples=tuple(mark.samples for mark in attempt.marks),
+        )
 
     # -- trials wait --------------------------------------------------------------------------------------
 

@@ -72,19 +72,15 @@ class TomlTable:
 
     def text(self, key: str, default: str | None = None) -> str:
         """Text; it has to be there without a default."""
-        return default if default is not None and not self.has(key) else self._checked(key, checks.text)
+        return self._checked(key, checks.text, default)
 
     def whole(self, key: str, least: int, default: int | None = None, most: int = checks.LARGEST) -> int:
         """A whole number; it has to be there without a default."""
-        if default is not None and not self.has(key):
-            return default
-        return self._checked(key, lambda name, value: checks.whole(name, value, least, most))
+        return self._checked(key, lambda name, value: checks.whole(name, value, least, most), default)
 
     def number(self, key: str, default: float | None = None, *, above: float | None = None) -> float:
         """A finite number; it has to be there without a default."""
-        if default is not None and not self.has(key):
-            return default
-        return self._checked(key, lambda name, value: checks.number(name, value, above=above))
+        return self._checked(key, lambda name, value: checks.number(name, value, above=above), default)
 
     def given(self, *keys: str) -> dict[str, Any]:
         """Those of the keys that are there, as arguments for a class that checks them itself."""
@@ -102,7 +98,9 @@ class TomlTable:
             fix=fix,
         )
 
-    def _checked(self, key: str, check: Callable[[str, Any], _Made]) -> _Made:
+    def _checked(self, key: str, check: Callable[[str, Any], _Made], default: _Made | None) -> _Made:
+        if default is not None and not self.has(key):
+            return default
         value = self.take(key)
         return with_place(self, lambda: check(key, value))
 

@@ -50,44 +50,26 @@ class Attempt:
     marks: tuple[Mark, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrialOutcome:
-    """What became of a trial.
+class Trial:
+    """One trial; ``CampaignSource`` changes it.
 
-    Parameters
+    Attributes
     ----------
-    number, name, model, params
-        Which it was.
+    number, name, model, params, deadline_us
+        Which it is.
+    attempt
+        Its present or last job.
     state
-        How it ended; ``None``: it had not, when the replay ended.
+        How it ended; ``None``: it has not.
     score, best_score
         Last and best score that it reported; ``None`` for none.
     epochs
         Whole epochs for which it has reported.
-    attempts
-        Jobs that it had.
-    node_hours, samples
-        What its jobs had used at their last reports, those of crashed attempts included.
     """
 
-    number: int
-    name: str
-    model: str
-    params: Params
-    state: TrialState | None
-    score: float | None
-    best_score: float | None
-    epochs: int
-    attempts: int
-    node_hours: float
-    samples: float
-
-
-class Trial:
-    """One trial; ``CampaignSource`` changes it."""
-
-    def __init__(self, number: int, model: TrialModel, params: Params, deadline_us: int | None) -> None:
+    def __init__(self, number: int, name: str, model: TrialModel, params: Params, deadline_us: int | None) -> None:
         self.number = number
+        self.name = name
         self.model = model
         self.params = params
         self.deadline_us = deadline_us
@@ -126,12 +108,15 @@ class Trial:
         if best is None or (score > best if higher_is_better else score < best):
             self.best_score = score
 
-    def outcome(self, name: str) -> TrialOutcome:
-        """What has become of it so far."""
-        return TrialOutcome(
-            self.number, name, self.model.name, dict(self.params), self.state, self.score, self.best_score,
-            self.epochs, len(self._node_us), sum(self._node_us) / 3.6e9, sum(self._samples),
-        )  # fmt: skip
+    @property
+    def node_hours(self) -> float:
+        """What its jobs had used at their last reports, those of crashed attempts included."""
+        return sum(self._node_us) / 3.6e9
+
+    @property
+    def samples(self) -> float:
+        """What these had processed."""
+        return sum(self._samples)
 
 
 def marks_of(

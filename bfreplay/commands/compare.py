@@ -11,19 +11,17 @@ import rich_click as click
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text
 from bfreplay.commands.progress import lab_progress, warm_up_loops
-from bfreplay.commands.run_options import MILP_OPTIONS, run_options, save_failures_option
+from bfreplay.commands.run_options import MILP_OPTIONS, PLACE, run_options, save_failures_option
 from bfreplay.experiments.run_options import OPTIONS, RunOptions
 from bfreplay.options import REQUIRED
 
 
 @click.command()
-@click.argument("runs", metavar="RUN RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
 @click.option("--bin", metavar="LENGTH", default="1h", help="Bins of time to compare: 1h, 10min, 30s, 1d.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the bootstrap.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Draws of the bootstrap.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=None, help="Comparison folder to write.  [default: write nothing]"
-)
+@click.option("--out", type=PLACE, help="Comparison folder to write.  [default: write nothing]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Draw no pictures into the comparison folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (comparison.json) instead of the text.")
@@ -44,7 +42,7 @@ def runs(
       bfreplay compare runs run-120 run-600 --bin 10min --json
     """
     from bfreplay.experiments import compare_runs
-    from bfreplay.experiments.run_comparison.text import render
+    from bfreplay.experiments.run_comparison.comparison_text import render
     from bfreplay.result_folders.records import COMPARISON
     from bfreplay.result_folders.writing import check_target
 
@@ -85,9 +83,7 @@ compare.add_command(runs)
 @run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(*MILP_OPTIONS)
 @save_failures_option()
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=None, help="Lab folder to write.  [default: write nothing]"
-)
+@click.option("--out", type=PLACE, help="Lab folder to write.  [default: write nothing]")
 @click.option("--force", is_flag=True, help="Replace the lab folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Draw no pictures into the lab folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (lab.json) instead of the summary.")
@@ -114,7 +110,7 @@ def formulations(
       bfreplay compare formulations sample --jobs sample --formulations choices --formulation mine:Mine --out lab
     """
     from bfreplay.experiments import LabSettings, compare_formulations
-    from bfreplay.experiments.formulation_lab.text import render
+    from bfreplay.experiments.formulation_lab.lab_text import render
     from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
     from bfreplay.result_folders.records import LAB
     from bfreplay.result_folders.writing import check_target

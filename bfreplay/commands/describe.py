@@ -8,7 +8,7 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_without_matplotlib
-from bfreplay.commands.run_options import run_options
+from bfreplay.commands.run_options import PLACE, run_options
 from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
@@ -20,9 +20,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
     "--tz", "time_zone", metavar="ZONE", help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
     "[default: that of the log's source where it is known, else UTC]",
 )  # fmt: skip
-@click.option(
-    "--pictures", type=click.Path(path_type=Path), metavar="FOLDER", default=None, help="Draw pictures into FOLDER."
-)
+@click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
 @click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Of the pictures.")
 @click.option("--force", is_flag=True, help="Replace pictures that are there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")

@@ -10,7 +10,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import check_picture_option, time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
-from bfreplay.commands.run_options import run_inputs
+from bfreplay.commands.run_options import PLACE, run_inputs
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PLACE)
 @click.option("--job", metavar="NAME", default=None, help="Tell what happened to this job.")
 @click.option(
     "--at", metavar="TIME", help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), "
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @run_inputs(poses="With --at: forward-looking time of the decision.")
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    "--picture", type=PLACE, metavar="FILE",
     help="Also draw FILE (.png or .svg): finished jobs, best score and nodes over time; with --job its nodes.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the picture if it exists.")

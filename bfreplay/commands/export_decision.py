@@ -9,11 +9,11 @@ import rich_click as click
 
 from bfreplay.commands.inputs import time_in_window
 from bfreplay.commands.progress import replay_progress, warm_up_loops
-from bfreplay.commands.run_options import run_inputs
+from bfreplay.commands.run_options import PLACE, run_inputs
 
 
 @click.command("export-decision")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PLACE)
 @click.option(
     "--decision", "decisions", metavar="N", type=int, multiple=True,
     help="Which one: its row in decisions.parquet, from 0. May be given several times.",
@@ -22,7 +22,7 @@ from bfreplay.commands.run_options import run_inputs
     "--at", metavar="TIME",
     help="The one in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to; made if needed.")
+@click.option("--out", type=PLACE, required=True, help="Folder to write to; made if needed.")
 @click.option(
     "--formulation", "formulations", metavar="NAME", multiple=True, default=("choices",),
     help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",

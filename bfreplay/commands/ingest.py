@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
-from bfreplay.commands.run_options import adding
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.commands.run_options import PLACE, adding
+from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -44,7 +45,7 @@ _READING = (
         "--nodes", "n_nodes", type=click.IntRange(min=1), help="Nodes of the machine, if the log has counts only."
     ),
     click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
-    click.option("--inventory", type=click.Path(path_type=Path), help="File with the names of all nodes, used or not."),
+    click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Only the nodes of --inventory: others that the log names are left out."
     ),
@@ -53,7 +54,7 @@ _READING = (
         "Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
     ),
     click.option(
-        "--outages", "outages", type=click.Path(path_type=Path), multiple=True,
+        "--outages", "outages", type=PLACE, multiple=True,
         help="Table of when nodes were out of use (node, start, end, state), beside any log; several times.",
     ),
     click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
@@ -167,10 +168,10 @@ def _times(option: str, texts: Any) -> Any:
 
 @click.command()
 @click.argument("reader", metavar="FORMAT")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=PLACE)
 @click.option("--how", is_flag=True, help="Print the commands that get FORMAT's log out of the scheduler, and stop.")
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), default=None,
+    "-o", "--out", type=PLACE,
     help="Events to write: .parquet, .csv or .csv.gz.  [default: write nothing, show the report]",
 )  # fmt: skip
 @reading_options
@@ -263,8 +264,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     stem = out.name[: -len(ending)]
     outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
     for file in outputs:
-        if file.exists() and not force:
-            raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+        refuse_existing(file, force)
     return outputs
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.errors import InputError
+from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty
 
 
@@ -56,6 +56,12 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
         remove_empty(fresh)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures: nothing can be written there: {error.strerror}", file=folder) from error
+
+
+def refuse_existing(file: Path, force: bool) -> None:
+    """Refuse an output that is there, unless it is to be replaced."""
+    if file.exists() and not force:
+        raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
 
 
 def command_line() -> dict[str, str]:

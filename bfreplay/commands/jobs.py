@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.jobs_make import make
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.commands.run_options import PLACE
+from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from bfreplay.scalability import Choice, Scaling
 
 
 @click.command("fit")
-@click.argument("measurements", type=click.Path(path_type=Path))
+@click.argument("measurements", type=PLACE)
 @click.option(
     "--law",
     metavar="NAME",
@@ -38,11 +40,11 @@ if TYPE_CHECKING:
     help="Up to where the curve will be used.  [default: the largest measured count]",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE.toml", default=None,
+    "-o", "--out", type=PLACE, metavar="FILE.toml",
     help="Write the curves as TOML, for --curves.",
 )  # fmt: skip
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE.png|svg", default=None,
+    "--picture", type=PLACE, metavar="FILE.png|svg",
     help="Draw measurements, fitted laws and residuals; of several curves one file each, NAME-CURVE.png.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there.")
@@ -119,8 +121,7 @@ def _check_out(out: Path, force: bool) -> None:
     """Better said before the fit than after it."""
     if out.suffix.lower() != ".toml":
         raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
-    if out.exists() and not force:
-        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+    refuse_existing(out, force)
 
 
 def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
@@ -149,15 +150,9 @@ def _file_part(name: str) -> str:
 
 def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:
     """Return the error with the file, and the curve that it is about."""
-    value = {} if error.value is None else {"value": error.value}
-    return InputError(
-        error.problem if curve is None else f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}",
-        file=file,
-        column=error.column,
-        expected=error.expected,
-        fix=error.fix,
-        **value,
-    )
+    if curve is not None:
+        error.problem = f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}"
+    return error.changed(file=file, row=None)
 
 
 @click.group()

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.run_options import adding, run_options
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.commands.inputs import refuse_existing
+from bfreplay.commands.run_options import PLACE, adding, run_options
+from bfreplay.errors import InputError
 from bfreplay.wording import count
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -21,7 +22,7 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     text = f"File to write; its name ends in {ending}."
     return adding(
         [
-            click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help=text),
+            click.option("-o", "--out", type=PLACE, required=True, help=text),
             click.option("--force", is_flag=True, help="Replace the file if it is there."),
         ]
     )
@@ -76,7 +77,7 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
 
 
 def _curves(text: str) -> Callable[[_Command], _Command]:
-    curves = click.option("--curves", "curves_file", type=click.Path(path_type=Path), help=text)
+    curves = click.option("--curves", "curves_file", type=PLACE, help=text)
     return adding([curves, run_options("allow_code")])
 
 
@@ -237,32 +238,24 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
     from bfreplay import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
+    from bfreplay.documents import picked
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
     checks.whole("--seed", options["seed"], 0)
     arrival = arrival_of(options["arrival"])
-    gaps = {"every_s": arrival.every_s, "per_hour": arrival.per_hour}
-    campaign = {
-        **({"name": options["name"]} if options["name"] is not None else {}),
-        "trials": options["trials"],
-        "seed": options["seed"],
-        **({"parallel": options["parallel"]} if options["parallel"] is not None else {}),
+    given = {
+        **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
-        **{key: plain(value) for key, value in gaps.items() if value is not None},
+        **picked(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
-        "budget": {
-            key: plain(options[option])
-            for key, option in (("node_hours", "budget_node_hours"), ("hours", "budget_hours"))
-            if options[option] is not None
-        },
     }
-    trial = {
-        key: plain(options[key])
-        for key in ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
-    }
+    limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
+    campaign = {key: value for key, value in given.items() if value is not None}
+    campaign["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
+    of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
         "campaign": campaign,
-        "trial": trial,
+        "trial": {key: plain(options[key]) for key in of_jobs},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:
@@ -280,8 +273,7 @@ def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
             expected=f"a name ending in {ending}",
             fix=f"-o {out.with_suffix(ending) if out.name else 'campaign' + ending}",
         )
-    if out.exists() and not force:
-        raise OutputExistsError(f"{out} is there already; choose another name, or replace it with --force")
+    refuse_existing(out, force)
 
 
 def _write(out: Path, force: bool, text: str, what: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.run_options import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
-    "-o", "--out", "out", metavar="FILE", type=click.Path(path_type=Path),
+    "-o", "--out", "out", metavar="FILE", type=PLACE,
     help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
 )  # fmt: skip
 @click.option(

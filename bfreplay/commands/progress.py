@@ -222,3 +222,18 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
         bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, said=", ".join(said))
 
     yield update
+
+
+@contextmanager
+def sweeping(scheduler: str | None, *, quiet: bool, stopped: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
+    """Give keywords for ``sweep`` and ``tune`` that show how far they are; ``stopped`` says what stays of them then."""
+    if scheduler is None:
+        warm_up_loops(quiet=quiet)
+    waiting = "Waiting for the first Dask worker ..."
+    try:
+        with sweep_progress(hidden=quiet) as progress:
+            yield {"progress": progress, "on_wait": None if quiet else lambda: click.echo(waiting, err=True)}
+    except (KeyboardInterrupt, SystemExit, SystemError):
+        if not quiet and (note := stopped()) is not None:
+            click.echo(note, err=True)
+        raise

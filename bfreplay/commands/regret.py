@@ -10,14 +10,14 @@ import rich_click as click
 
 from bfreplay.commands.inputs import json_text
 from bfreplay.commands.progress import BAR, SHARE, TIME_LEFT, terminal_bar, warm_up_loops
-from bfreplay.commands.run_options import run_inputs
+from bfreplay.commands.run_options import PLACE, run_inputs
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
 @click.command()
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", type=PLACE, nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
     help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "

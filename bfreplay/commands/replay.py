@@ -10,7 +10,7 @@ import rich_click as click
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.commands.run_options import RARE, note_options_without_effect, run_options, save_failures_option
+from bfreplay.commands.run_options import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @run_options()
 @save_failures_option(RARE)
-@click.option(
-    "--out", type=click.Path(path_type=Path), panel=OUTPUT, help="Run folder to write.  [default: write nothing]"
-)
+@click.option("--out", type=PLACE, panel=OUTPUT, help="Run folder to write.  [default: write nothing]")
 @click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")
 @click.option(
     "--json", "as_json", is_flag=True, panel=OUTPUT, help="Print the run's record as JSON instead of the summary."

@@ -8,13 +8,14 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import command_line
+from bfreplay.commands.run_options import PLACE
 from bfreplay.outputs import scratch_prefix
 
 
 @click.command()
-@click.argument("runs", metavar="RUN...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
-    "-o", "--out", "out", metavar="FILE", type=click.Path(path_type=Path), default=Path("report.html"),
+    "-o", "--out", "out", metavar="FILE", type=PLACE, default=Path("report.html"),
     help="The page to write; its name ends in .html.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")

@@ -16,6 +16,9 @@ from bfreplay.experiments.option_checks import path
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
 from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
 
+PLACE = click.Path(path_type=Path)
+"""A file or a folder."""
+
 RARE = "Rarely needed"
 """Heading of the options that most people never use."""
 
@@ -99,7 +102,7 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
     for name, was in (("events", "it was"), ("jobs", "they were"), ("curves", "they were")):
         text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
         callback = None if name == "curves" else _bundled
-        options.append(click.option(f"--{name}", type=click.Path(path_type=Path), help=text, callback=callback))
+        options.append(click.option(f"--{name}", type=PLACE, help=text, callback=callback))
     if poses is not None:
         text = f"{poses}  [default: that of the run's policy]"
         options += [
@@ -179,7 +182,7 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
             )  # fmt: skip
         case OneOf(words):
             return click.Choice(words)
-    return click.Path(path_type=Path) if declared.check is path else click.STRING
+    return PLACE if declared.check is path else click.STRING
 
 
 worker_options = adding((

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.progress import sweep_progress, warm_up_loops
-from bfreplay.commands.run_options import check_workers, run_options, worker_options
+from bfreplay.commands.progress import sweeping
+from bfreplay.commands.run_options import PLACE, check_workers, run_options, worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the sweep; an earlier one is gone on with."
-)
+@click.argument("spec", type=PLACE)
+@click.option("--out", type=PLACE, required=True, help="Folder of the sweep; an earlier one is gone on with.")
 @worker_options
 @run_options("allow_code")
 @click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
@@ -48,29 +46,21 @@ def sweep(
     from bfreplay.experiments.sweep.run_sweep import outlook, plan_of
     from bfreplay.experiments.sweep.run_sweep import sweep as run_sweep
     from bfreplay.experiments.sweep.store import Store
-    from bfreplay.experiments.sweep.text import render, render_outlook
+    from bfreplay.experiments.sweep.sweep_text import render, render_outlook
 
     check_workers(processes, scheduler)
     plan = plan_of(spec, allow_code=allow_code)
     if dry_run:
         click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))
         return
-    if scheduler is None:
-        warm_up_loops(quiet=quiet)
-    try:
-        with sweep_progress(hidden=quiet) as progress:
-            result = run_sweep(
-                plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, progress=progress,
-                on_wait=None if quiet else lambda: click.echo("Waiting for the first Dask worker ...", err=True),
-            )  # fmt: skip
-    except (KeyboardInterrupt, SystemExit, SystemError):
-        if not quiet:
-            there = len(outlook(plan, Store(out.absolute())).finished)
-            click.echo(
-                f"Stopped: {there:,} of {len(plan.runs):,} runs are finished and stay. "
-                "The same command goes on from there.", err=True,
-            )  # fmt: skip
-        raise
+
+    def stopped() -> str:
+        there = len(outlook(plan, Store(out.absolute())).finished)
+        done = f"{there:,} of {len(plan.runs):,} runs"
+        return f"Stopped: {done} are finished and stay. The same command goes on from there."
+
+    with sweeping(scheduler, quiet=quiet, stopped=stopped) as shown:
+        result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **shown)
     click.echo(json.dumps(_rows(result), indent=1, allow_nan=False) if as_json else render(result))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay.commands.inputs import check_picture_option, drawing, json_text
-from bfreplay.commands.progress import sweep_progress, warm_up_loops
-from bfreplay.commands.run_options import check_workers, option_lists, run_options, worker_options
+from bfreplay.commands.progress import sweeping
+from bfreplay.commands.run_options import PLACE, check_workers, option_lists, run_options, worker_options
 from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     help="The smallest number of jobs at once that comes this near to the best is recommended.",
 )  # fmt: skip
 @click.option(
-    "--out", type=click.Path(path_type=Path),
+    "--out", type=PLACE,
     help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
 )  # fmt: skip
 @worker_options
-@click.option(
-    "--picture", type=click.Path(path_type=Path), default=None, help="Draw the curves into this file, .png or .svg."
-)
+@click.option("--picture", type=PLACE, help="Draw the curves into this file, .png or .svg.")
 @click.option("--force", is_flag=True, help="Replace the picture if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
@@ -57,26 +55,17 @@ def tune(
       bfreplay tune log.parquet --jobs jobs.csv --own-work --window 2021-02-12 2021-02-19
     """
     from bfreplay.experiments.tuning import tune as run_tune
-    from bfreplay.experiments.tuning.text import render
     from bfreplay.experiments.tuning.tuner import check_folder
+    from bfreplay.experiments.tuning.tuning_text import render
 
     check_workers(asked["processes"], scheduler)
     if out is not None:
         check_folder(out)
     if picture is not None:
         check_picture_option(picture, force)
-    if scheduler is None:
-        warm_up_loops(quiet=quiet)
-    try:
-        with sweep_progress(hidden=quiet) as progress:
-            found = run_tune(
-                **asked, out=out, scheduler=scheduler, progress=progress,
-                on_wait=None if quiet else lambda: click.echo("Waiting for the first Dask worker ...", err=True),
-            )  # fmt: skip
-    except (KeyboardInterrupt, SystemExit, SystemError):
-        if out is not None and not quiet:
-            click.echo("Stopped: finished runs stay. The same command goes on from there.", err=True)
-        raise
+    kept = None if out is None else "Stopped: finished runs stay. The same command goes on from there."
+    with sweeping(scheduler, quiet=quiet, stopped=lambda: kept) as shown:
+        found = run_tune(**asked, out=out, scheduler=scheduler, **shown)
     _draw(found, out, picture, force=force, quiet=quiet)
     click.echo(json_text(found.record.to_json()) if as_json else render(found))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bfreplay.experiments.formulation_lab.lab import compare_formulations
-    from bfreplay.experiments.formulation_lab.trials import LabSettings
+    from bfreplay.experiments.formulation_lab.sampling import LabSettings
     from bfreplay.experiments.run_comparison.comparison import compare_runs
     from bfreplay.result_folders.comparison import RunComparison
     from bfreplay.result_folders.lab import LabResult
@@ -21,7 +21,7 @@ __all__ = ["LabResult", "LabSettings", "RunComparison", "compare_formulations", 
 # imported when first used: a worker of a sweep needs none of them
 _MODULE_OF = {
     "LabResult": "bfreplay.result_folders.lab",
-    "LabSettings": "bfreplay.experiments.formulation_lab.trials",
+    "LabSettings": "bfreplay.experiments.formulation_lab.sampling",
     "RunComparison": "bfreplay.result_folders.comparison",
     "compare_formulations": "bfreplay.experiments.formulation_lab.lab",
     "compare_runs": "bfreplay.experiments.run_comparison.comparison",

@@ -76,10 +76,6 @@ class PreparedRun:
             session={"load_s": self.load_s, "files": files_of(options), **(session or {})},
         )  # fmt: skip
 
-    def close(self) -> None:
-        """Release the policy without a replay."""
-        self.policy.close()
-
 
 def prepared(
     options: RunOptions,

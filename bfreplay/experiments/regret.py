@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
+from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
@@ -17,7 +19,7 @@ from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import policy_words
-from bfreplay.workload import Ending, JobSet
+from bfreplay.workload import Ending, JobSet, JobSource
 
 RegretProgress = Callable[[int, int, int, int], None]
 """Called with (bounds made, bounds to make, evaluations of the present search, at most so many)."""
@@ -62,8 +64,7 @@ class Regret:
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready."""
-        found = {"bound": asdict(self.bound), "share": self.share, "regret": self.regret}
-        return {**asdict(self), **found, "warnings": list(self.warnings)}
+        return {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
 
 
 def regret(
@@ -107,16 +108,17 @@ def regret(
     chosen = _effort(effort)
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in loaded:
-        _refuse_source(run)
-        _refuse_own_end(run)
+        _refuse(run)
     keys = [_key(run) for run in loaded]
     over = {key for run, key in zip(loaded, keys, strict=True) if run.summary.last_finish_us is not None}
     found: dict[str, UpperBound] = {}
     n_bounds = len(set(keys))
     for run, key in zip(loaded, keys, strict=True):
         if key not in found:
-            search = _Search(chosen, key in over, evaluations, progress, (len(found), n_bounds))
-            found[key] = _bound_of(run, search, (events, jobs, curves), allow_code=allow_code)
+            log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
+            search: dict[str, Any] = {"effort": chosen, "evaluations": evaluations, "with_finish": key in over}
+            search["progress"] = None if progress is None else partial(progress, len(found), n_bounds)
+            found[key] = _bound_of(run, log, workload, **search)
     return [
         Regret(
             run="in memory" if run.folder is None else run.folder.name,
@@ -143,25 +145,8 @@ def _gives_jobs_up(run: RunResult) -> bool:
     return bool(run.summary.jobs.get(Ending.FAILED, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """How one bound is looked for."""
-
-    effort: Effort
-    with_finish: bool
-    evaluations: int
-    progress: RegretProgress | None
-    position: tuple[int, int]  # of this bound: those before it, all
-
-    def tell(self, done: int, most: int) -> None:
-        if self.progress is not None:
-            self.progress(*self.position, done, most)
-
-
-def _bound_of(
-    run: RunResult, search: _Search, places: tuple[str | Path | None, ...], *, allow_code: bool
-) -> UpperBound:
-    log, workload = inputs_of(run, *places, allow_code=allow_code)
+def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **search: Any) -> UpperBound:
+    """``search`` says how the bound is looked for, by keywords of ``upper_bound``."""
     config = run.record.config
     settings = ReplaySettings(config.max_parallel, config.semantics)
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
@@ -172,10 +157,7 @@ def _bound_of(
         config.max_parallel,
         decides_in_rounds=config.decides_in_rounds,
         gives_jobs_up=_gives_jobs_up(run),
-        effort=search.effort,
-        with_finish=search.with_finish,
-        evaluations=search.evaluations,
-        progress=search.tell,
+        **search,
     )
 
 
@@ -187,19 +169,9 @@ def _effort(given: Effort | str) -> Effort:
         raise InputError("there is no such effort", column="effort", value=given, expected=words) from error
 
 
-def _refuse_own_end(run: RunResult) -> None:
-    """Refuse a run that ended when its jobs did: its window holds their work, whatever the policy."""
-    config = run.record.config
-    if config.until_done or config.measured is not None:
-        raise InputError(
-            "the run ended when its jobs were done, so that the bound on what could be processed is what they are",
-            file=run.folder, column="until_done", expected="a run on a log with an end of its own",
-            fix="compare average completion times and makespans: bfreplay compare runs, or a sweep",
-        )  # fmt: skip
-
-
-def _refuse_source(run: RunResult) -> None:
-    source = run.record.inputs.jobs.source
+def _refuse(run: RunResult) -> None:
+    """Refuse jobs of a source, and a run that ended when its jobs did: its window holds their work in any case."""
+    config, source = run.record.config, run.record.inputs.jobs.source
     if source is not None:
         raise InputError(
             "there is no bound for jobs that a source makes as time goes on: under another policy it makes other ones",
@@ -207,6 +179,12 @@ def _refuse_source(run: RunResult) -> None:
             value=source["name"],
             expected="runs of a plain job set",
         )
+    if config.until_done or config.measured is not None:
+        raise InputError(
+            "the run ended when its jobs were done, so that the bound on what could be processed is what they are",
+            file=run.folder, column="until_done", expected="a run on a log with an end of its own",
+            fix="compare average completion times and makespans: bfreplay compare runs, or a sweep",
+        )  # fmt: skip
 
 
 _KINDS = {

@@ -13,15 +13,13 @@ from bfreplay import checks, defaults
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.experiments.option_checks import AUTO, check_together
+from bfreplay.experiments.option_checks import check_together
 from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.replay.engine import ProgressCallback
     from bfreplay.runs import RunResult
-
-__all__ = ["AUTO", "FILE_OPTIONS", "OPTIONS", "OPTION_NAMES", "RunOptions", "option_name"]
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
@@ -76,29 +74,31 @@ class RunOptions:
 
     events: str | PathLike[str] | None = option(
         None, option_checks.path, LOG, "File of the log: Parquet, CSV, or the published node-state matrix.",
-        is_argument=True,
+        is_argument=True, loads="log",
     )  # fmt: skip
     jobs: str | PathLike[str] = field(metadata=required(
         option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
         "Gavel (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
-        "package.module:Class of a job source.",
+        "package.module:Class of a job source.", loads="jobs",
     ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
         None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
         "published table (.pkl); for a trace or workload of Gavel its measured throughputs (.json, .json.gz).",
+        loads="jobs",
     )  # fmt: skip
     cluster: str | None = option(
         None, option_checks.cluster, LOG, "Instead of EVENTS: nodes that are all one's own, such as "
         "v100=36,p100=36,k80=36. The run ends when the jobs are done.", metavar="TYPE=COUNT,...",
+        loads="log",
     )  # fmt: skip
     node_type: str | None = option(
         None, option_checks.node_type, LOG, "Node type of every node in EVENTS, such as v100, for jobs whose rate "
-        "depends on it.", metavar="TYPE", is_rare=True,
+        "depends on it.", metavar="TYPE", is_rare=True, loads="log",
         not_on_cluster=("the cluster says itself of which types its nodes are", "leave --node-type out"),
     )  # fmt: skip
     window: tuple[str, str] | None = option(
         None, option_checks.window, LOG, "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
-        usual="the whole log", metavar="START END", n_values=2,
+        usual="the whole log", metavar="START END", n_values=2, loads="log",
         not_on_cluster=("a cluster has no calendar, and the run ends with its jobs",
                         "leave --window out; --measure says which jobs the run is about"),
     )  # fmt: skip
@@ -213,6 +213,7 @@ class RunOptions:
     allow_code: bool = option(
         False, checks.truth, JOBS, "Import code that the files name, package.module:thing: it may do whatever you may "
         "do. Without it only code that you name on the command line is imported.", is_rare=True, is_permission=True,
+        loads="jobs",
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from bfreplay.result_folders.records import (
     ResultRecord,
     TimeUs,
 )
+
+_Figure = TypeVar("_Figure")
 
 
 class ComparisonConfig(Part, frozen=True, kw_only=True):
@@ -84,33 +86,31 @@ class Estimate(Part, frozen=True, kw_only=True):
         """An estimate without an interval."""
         return cls(value=value, low=None, high=None, n=n, block_length=None, why_no_interval=why_no_interval)
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether there is an interval and 0 lies outside of it."""
-        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
-
     def times(self, factor: float) -> Estimate:
         """The same of ``factor`` times the quantity, ``factor`` > 0."""
         value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
         return msgspec.structs.replace(self, value=value, low=low, high=high)
 
 
-class SamplesDifference(Part, frozen=True, kw_only=True):
+class Both(Part, Generic[_Figure], frozen=True, kw_only=True):
+    """The same of both runs."""
+
+    baseline: _Figure
+    other: _Figure
+
+
+class SamplesDifference(Both[float], frozen=True, kw_only=True):
     """Samples that both runs processed; ``equal_by_construction`` where both did all the work there was."""
 
-    baseline: float
-    other: float
     difference: float
     relative: Estimate
     equal_by_construction: bool
 
 
-class HourMeasure(Part, frozen=True, kw_only=True):
+class HourMeasure(Both[float], frozen=True, kw_only=True):
     """One measure, summed over the bins: both runs, the mean difference of a bin, and the difference of all."""
 
     measure: str
-    baseline: float
-    other: float
     mean: Estimate
     total: Estimate
 
@@ -146,32 +146,9 @@ CAUSES = Causes.__struct_fields__
 """Of the difference in samples, in the order of tables and pictures."""
 
 
-class Totals(Part, frozen=True, kw_only=True):
-    """Metrics of both runs, by name."""
-
-    baseline: dict[str, int | float]
-    other: dict[str, int | float]
-
-
-class LastFinish(Part, frozen=True, kw_only=True):
-    """When the last job had left, in seconds from the start of the window; ``None`` where jobs were left."""
-
-    baseline: float | None
-    other: float | None
-
-
-class FinishedTrials(Part, frozen=True, kw_only=True):
-    """How many trials each run finished."""
-
-    baseline: Count
-    other: Count
-
-
-class Pair(Part, frozen=True, kw_only=True):
+class Pair(Both[float | None], frozen=True, kw_only=True):
     """A number of both runs, and ``other - baseline``; ``None`` where it is not known."""
 
-    baseline: float | None
-    other: float | None
     difference: float | None
 
 
@@ -182,12 +159,10 @@ class FinishedTrial(Pair, frozen=True, kw_only=True):
     k: Count
 
 
-class ReachedScore(Part, frozen=True, kw_only=True):
+class ReachedScore(Both[float], frozen=True, kw_only=True):
     """When each run reached a score, in seconds from the start of the window."""
 
     score: float
-    baseline: float
-    other: float
     difference: float
 
 
@@ -209,7 +184,7 @@ class CampaignDifference(Part, frozen=True, kw_only=True):
     """
 
     higher_is_better: bool
-    n_finished: FinishedTrials
+    n_finished: Both[Count]
     finished: list[FinishedTrial]
     over: Pair
     reached: ReachedScore | None
@@ -252,11 +227,9 @@ class ModelMeasure(JobShares, frozen=True, kw_only=True):
     model: str
 
 
-class StatusChange(Part, frozen=True, kw_only=True):
+class StatusChange(Both[str], frozen=True, kw_only=True):
     """How many jobs had one status in the baseline, and another in the other run."""
 
-    baseline: str
-    other: str
     n_jobs: Count
 
 
@@ -277,8 +250,12 @@ class RunDifference(Part, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    samples, hours, causes, totals, over, jobs
+    samples, hours, causes, jobs
         Each as its class says.
+    totals
+        Metrics by name.
+    over
+        When the last job had left, in seconds from the start of the window; ``None`` where jobs were left.
     campaign
         ``None`` for jobs that are no campaign.
     answer
@@ -290,8 +267,8 @@ class RunDifference(Part, frozen=True, kw_only=True):
     samples: SamplesDifference
     hours: list[HourMeasure]
     causes: Causes
-    totals: Totals
-    over: LastFinish
+    totals: Both[dict[str, int | float]]
+    over: Both[float | None]
     campaign: CampaignDifference | None
     jobs: JobDifferences
     answer: str

@@ -184,3 +184,9 @@ def table_of(rows: Sequence[object], row: type) -> pa.Table:
     """The table of ``rows``, which are all of one class."""
     columns = [pa.array([getattr(each, column.name) for each in rows], column.type) for column in schema_of(row)]
     return pa.Table.from_arrays(columns, schema=schema_of(row))
+
+
+def table_by(schema: pa.Schema, columns: Sequence[Any]) -> pa.Table:
+    """The table of columns in the order of ``schema``; nan is null."""
+    arrays = [pa.array(column, field.type, from_pandas=True) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -56,7 +56,7 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
         partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'partial')}-"))
         partial.chmod(0o755)
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise unwritable(out, error) from error
     try:
         with naming(out):
             yield partial
@@ -64,7 +64,7 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
         try:
             _move_into_place(partial, target)
         except OSError as error:
-            raise _unwritable(out, error) from error
+            raise unwritable(out, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -75,36 +75,26 @@ def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
     try:
         return _checked(target, out, kind, overwrite=overwrite)
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise unwritable(out, error) from error
 
 
 def _checked(target: Path, out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
+    elsewhere = "choose another --out"
     if target.exists() and not target.is_dir():
-        raise OutputExistsError(
-            f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
-        )
+        raise existing("there is a file where the output folder should be", out, elsewhere)
     if target.exists() and any(target.iterdir()):
         if not (target / kind.record_file).is_file():
-            raise OutputExistsError(
-                f"the output folder exists and is not a {kind.word} folder, so it is left alone, even with --force\n"
-                f"  file:     {out}\n  fix:      choose another --out"
-            )
+            other = f"exists and is not a {kind.word} folder"
+            raise existing(f"the output folder {other}, so it is left alone, even with --force", out, elsewhere)
         if not overwrite:
-            raise OutputExistsError(
-                f"the output folder exists already\n  file:     {out}\n"
-                f"  fix:      choose another --out, or add --force to replace this {kind.word}"
-            )
+            fix = f"{elsewhere}, or add --force to replace this {kind.word}"
+            raise existing("the output folder exists already", out, fix)
         foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
         if foreign:
-            raise OutputExistsError(
-                f"the output folder holds what bfreplay did not write, so it is left alone, even with --force\n"
-                f"  file:     {out / foreign[0]}\n  fix:      move it elsewhere, or choose another --out"
-            )
+            problem = "the output folder holds what bfreplay did not write, so it is left alone, even with --force"
+            raise existing(problem, out / foreign[0], f"move it elsewhere, or {elsewhere}")
     if Path.cwd().is_relative_to(target):
-        raise OutputExistsError(
-            f"the output folder is where you stand\n  file:     {out}\n"
-            "  fix:      cd out of it, or choose another --out"
-        )
+        raise existing("the output folder is where you stand", out, f"cd out of it, or {elsewhere}")
     return target
 
 
@@ -130,13 +120,15 @@ def _move_into_place(partial: Path, target: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _unwritable(out: Path, error: OSError) -> InputError:
-    return InputError(
-        f"the output folder cannot be written: {error.strerror or error}",
-        file=out,
-        expected="a folder in which you may write",
-        fix="choose another --out",
-    )
+def existing(problem: str, place: Path, fix: str) -> OutputExistsError:
+    """Return the error for an output that is there, or cannot be replaced."""
+    return OutputExistsError(f"{problem}\n  file:     {place}\n  fix:      {fix}")
+
+
+def unwritable(folder: Path, error: OSError, what: str = "the output folder") -> InputError:
+    """Return the error for a folder of results that the system does not let one write."""
+    problem, expected = f"{what} cannot be written: {error.strerror or error}", "a folder in which you may write"
+    return InputError(problem, file=folder, expected=expected, fix="choose another --out")
 
 
 def record_json(document: Part | Mapping[str, object], what: str) -> str:

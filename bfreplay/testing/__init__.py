@@ -18,7 +18,7 @@ Everything that bfreplay ships inherits the same.
 import pytest
 
 # so that a failing assertion shows its values
-for _module in ("backend", "formulation", "job_source", "objective", "policy", "source_driver"):
+for _module in ("backend", "formulation", "job_source", "objective", "policy"):
     pytest.register_assert_rewrite(f"bfreplay.testing.{_module}")
 
 from bfreplay.testing.backend import BackendContract  # noqa: E402

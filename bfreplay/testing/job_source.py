@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
+from bfreplay.testing.logs import SECOND, toggling_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -174,7 +174,6 @@ class _State:
         del self.paused[name]
 
 
-SECOND = 1_000_000
 START_US = 1_700_000_000 * SECOND
 _MEASURED = ("session.json", "timings.parquet")
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time")
@@ -258,7 +257,8 @@ class JobSourceContract:
         assert found == wanted
 
     def test_a_replay_with_it_closes_its_books_and_repeats_its_bytes(self, tmp_path: Path) -> None:
-        log = _log(self.hours, self.n_nodes)
+        length_s = round(self.hours * 3_600)
+        log = toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
         folders = [tmp_path / "one", tmp_path / "other"]
         for folder in folders:
             run = replay_log(
@@ -289,21 +289,3 @@ def _orders(orders: Orders) -> list[Any]:
         for job in orders.submit
     ]  # fmt: skip
     return [submitted, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]
-
-
-def _log(hours: float, n_nodes: int) -> NodeEvents:
-    """Nodes that come and go."""
-    rng = np.random.Generator(np.random.PCG64(0))
-    length_s = round(hours * 3_600)
-    n_events = min(200, length_s // 4)
-    times = np.sort(rng.choice(np.arange(1, length_s), n_events, replace=False)) * SECOND + START_US
-    node = rng.integers(0, n_nodes, n_events)
-    idle = np.ones(n_nodes, dtype=bool)
-    states = []
-    for n in node.tolist():
-        idle[n] = not idle[n]
-        states.append(NodeState.IDLE if idle[n] else NodeState.BUSY)
-    opening = np.full(n_nodes, NodeState.IDLE, dtype=np.int8)
-    names = [f"n{k:03d}" for k in range(n_nodes)]
-    end_us = START_US + length_s * SECOND
-    return NodeEvents.from_arrays(names, opening, times.tolist(), node.tolist(), states, START_US, end_us)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from bfreplay.policies import NO_DEADLINE_US, BFTrainerPolicy, Policy, PolicySta
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.policy import SECOND, T_FWD_S, PolicyContract
+from bfreplay.testing.logs import SECOND
+from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
 
 
 class ObjectiveContract(PolicyContract):
@@ -77,18 +77,12 @@ def jobs_of_every_kind() -> list[PolicyState]:
         deadline_us = now_us + rng.choice([-60, 0, 1, 600, 10**6], n_jobs) * SECOND
         deadline_us[rng.random(n_jobs) < 0.4] = NO_DEADLINE_US
         left = rng.choice([1.0, 1e4, 1e9, np.inf], n_jobs)
-        state = PolicyState(
-            time_us=now_us, n_idle=problem.capacity, job=100 + np.arange(n_jobs), current=problem.current.copy(),
-            min_nodes=problem.min_nodes.copy(), max_nodes=problem.max_nodes.copy(),
-            scale_up_cost_s=problem.scale_up_loss.copy(), scale_down_cost_s=problem.scale_down_loss.copy(),
+        state = state_of(
+            problem, time_us=now_us, job=100 + np.arange(n_jobs),
             throughput=rate, objective=np.sqrt(rate), progress=progress, work=np.maximum(progress, 0.0) + left,
             weight=rng.choice([0.01, 1.0, 100.0], n_jobs), submit_us=admitted_us - SECOND, admitted_us=admitted_us,
             deadline_us=deadline_us, model=rng.integers(-1, 2, n_jobs),
         )  # fmt: skip
-        for field in fields(state):
-            array = getattr(state, field.name)
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
         states.append(state)
     return states
 

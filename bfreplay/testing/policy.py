@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
+from bfreplay.testing.logs import SECOND, toggling_log
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
-SECOND = 1_000_000
 TYPES = ("v100", "p100", "k80")
 _MODELS = ("large", "small", "tiny")
 WIDEST = 4
@@ -41,6 +42,17 @@ class GivenNodes:
     def held(self, j: int) -> NDArray[np.int32]:
         """Of row j."""
         return np.array(self.holds[j], dtype=np.int32)
+
+
+def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
+    """A decision as a policy is shown it, read-only; ``more`` are the fields of which it says nothing."""
+    return read_only(
+        PolicyState(
+            n_idle=problem.capacity, current=problem.current.copy(), min_nodes=problem.min_nodes.copy(),
+            max_nodes=problem.max_nodes.copy(), scale_up_cost_s=problem.scale_up_loss.copy(),
+            scale_down_cost_s=problem.scale_down_loss.copy(), **more,
+        )
+    )  # fmt: skip
 
 
 def read_only(state: PolicyState) -> PolicyState:
@@ -175,24 +187,6 @@ def placed_jobs(widest: int = WIDEST) -> JobSet:
     return JobSet(jobs, colocation=colocation())
 
 
-def placed_log() -> NodeEvents:
-    """Ten nodes of three types that come and go for an hour."""
-    generator = np.random.default_rng(0)
-    n_nodes, n_rows = 10, 40
-    times = np.sort(generator.choice(np.arange(1, 3_600), n_rows, replace=False)) * SECOND
-    node = generator.integers(0, n_nodes, n_rows)
-    idle = np.ones(n_nodes, dtype=np.bool_)
-    states = []
-    for k in node.tolist():
-        idle[k] = not idle[k]
-        states.append(NodeState.IDLE if idle[k] else NodeState.BUSY)
-    opening = np.full(n_nodes, NodeState.IDLE, dtype=np.int8)
-    return NodeEvents.from_arrays(
-        [f"n{k}" for k in range(n_nodes)], opening, times, node, states, 0, 3_600 * SECOND,
-        node_types=[TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2,
-    )  # fmt: skip
-
-
 T_FWD_S = 60.0
 
 
@@ -248,7 +242,11 @@ class PolicyContract:
         places = _places(made) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
         in_rounds = Trigger.ROUND in made.wakes_on
         made.close()
-        events, jobs = (placed_log(), placed_jobs(self.widest)) if places else (_log(), _jobs())
+        if places:
+            node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
+            events, jobs = toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest)
+        else:
+            events, jobs = toggling_log(8, 60, 3_600), _jobs()
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
         if in_rounds and semantics is Semantics.PUBLISHED:
             with pytest.raises(InputError, match="decides in rounds"):
@@ -299,32 +297,15 @@ def _states() -> list[PolicyState]:
     for problem in (*corner_decisions().values(), *random_decisions(60, seed=3)):
         n_jobs = problem.n_jobs
         rate = np.maximum(problem.gain, 0.0)
-        state = PolicyState(
-            time_us=0, n_idle=problem.capacity, job=np.arange(n_jobs), current=problem.current.copy(),
-            min_nodes=problem.min_nodes.copy(), max_nodes=problem.max_nodes.copy(),
-            scale_up_cost_s=problem.scale_up_loss.copy(), scale_down_cost_s=problem.scale_down_loss.copy(),
-            throughput=rate, objective=rate.copy(), progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6),
-            weight=np.ones(n_jobs), submit_us=np.zeros(n_jobs, np.int64), admitted_us=np.zeros(n_jobs, np.int64),
+        state = state_of(
+            problem, time_us=0, job=np.arange(n_jobs), throughput=rate, objective=rate.copy(),
+            progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6), weight=np.ones(n_jobs),
+            submit_us=np.zeros(n_jobs, np.int64), admitted_us=np.zeros(n_jobs, np.int64),
             deadline_us=np.full(n_jobs, NO_DEADLINE_US), model=np.arange(n_jobs) % 2,
             nodes=nodes_of_one_type(problem.capacity, problem.current), model_names=("even", "odd"),
         )  # fmt: skip
-        states.append(read_only(state))
+        states.append(state)
     return states
-
-
-def _log() -> NodeEvents:
-    """Eight nodes that come and go for an hour."""
-    rng = np.random.default_rng(0)
-    names = [f"n{k}" for k in range(8)]
-    times = np.sort(rng.choice(np.arange(1, 3_600), 60, replace=False)) * SECOND
-    node = rng.integers(0, 8, 60)
-    idle = np.ones(8, dtype=bool)
-    states = []
-    for n in node.tolist():
-        idle[n] = not idle[n]
-        states.append(NodeState.IDLE if idle[n] else NodeState.BUSY)
-    opening = np.full(8, NodeState.IDLE, dtype=np.int8)
-    return NodeEvents.from_arrays(names, opening, times.tolist(), node.tolist(), states, 0, 3_600 * SECOND)
 
 
 def _jobs() -> JobSet:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bfreplay.campaigns.optuna_study import OptunaStudy
 from bfreplay.campaigns.parts import Advice, TrialState
 from bfreplay.campaigns.scores import ResponseSurface
-from bfreplay.campaigns.search_space import SearchSpace
+from bfreplay.campaigns.search_space import Choice, SearchSpace
 
 TABLES = {
     "lr": {"low": 1e-5, "high": 1e-1, "log": True},
@@ -28,7 +30,13 @@ EPOCHS = 9
 
 
 def study(seed: int = 0, space: SearchSpace = SPACE, higher_is_better: bool = True, **table: object) -> OptunaStudy:
-    return OptunaStudy.from_tables(table, space, seed=seed, higher_is_better=higher_is_better, epochs=EPOCHS, file=FILE)
+    return OptunaStudy(space, table, seed=seed, higher_is_better=higher_is_better, epochs=EPOCHS, file=FILE)
+
+
+def in_unit_cube(space: SearchSpace, params: Mapping[str, Any]) -> dict[str, float]:
+    """Place of each number on its own scale, from 0 to 1; choices have none."""
+    numbers = {name: each for name, each in space.dimensions.items() if not isinstance(each, Choice)}
+    return {name: dimension.unit(params[name]) for name, dimension in numbers.items()}
 
 
 def history(asked: OptunaStudy, n_trials: int, slots: int = 4, sign: float = 1.0) -> list[list[object]]:

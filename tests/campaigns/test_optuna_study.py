@@ -18,7 +18,7 @@ from bfreplay.campaigns.optuna_study import OptunaStudy
 from bfreplay.campaigns.parts import Advice, Released, TrialState
 from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.errors import InputError
-from tests.campaigns.little_campaign import EPOCHS, SPACE, history, study
+from tests.campaigns.little_campaign import EPOCHS, SPACE, history, in_unit_cube, study
 
 ROOT = Path(__file__).resolve().parents[2]
 LITTLE = ROOT / "tests" / "campaigns" / "little_campaign.py"
@@ -80,8 +80,8 @@ def test_hyper_parameters_are_plain_and_in_the_order_of_the_space():
     assert {name: type(value) for name, value in params.items()} == {
         "lr": float, "layers": int, "activation": str, "dropout": float, "width": int
     }  # fmt: skip
-    assert SPACE.unit(params).min() >= 0
-    assert SPACE.unit(params).max() <= 1
+    assert all(0 <= place <= 1 for place in in_unit_cube(SPACE, params).values())
+    assert params["activation"] in SPACE.dimensions["activation"].choices
 
 
 def test_neither_numpy_s_nor_python_s_global_generator_matters_or_moves():
@@ -130,7 +130,7 @@ def test_the_liar_keeps_trials_in_flight_apart():
         surface = ResponseSurface(SPACE, seed)
         for number in range(40):
             asked.ended(number, TrialState.FINISHED, surface.quality(asked.propose(number)))
-        units = np.array([SPACE.unit(asked.propose(number)) for number in range(40, 60)])
+        units = np.array([list(in_unit_cube(SPACE, asked.propose(number)).values()) for number in range(40, 60)])
         apart = np.linalg.norm(units[:, None] - units, axis=2)
         return np.sort(apart, axis=1)[:, 1].mean()
 

@@ -1,5 +1,7 @@
 """Arrivals, budgets, retries, scores: each by itself."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -81,7 +83,7 @@ def test_an_arrival_needs_its_own_number_and_no_other(given, column):
 )
 def test_a_budget_is_used_up_when_its_limit_is_reached(budget, before, reached):
     assert budget.used_up(*before) is None
-    assert budget.used_up(*reached) == next(key for key, value in budget.describe().items() if value is not None)
+    assert budget.used_up(*reached) == next(key for key, value in asdict(budget).items() if value is not None)
 
 
 def test_only_what_is_known_at_reports_needs_them():

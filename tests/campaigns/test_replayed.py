@@ -61,7 +61,7 @@ def test_the_record_of_a_run_tells_what_became_of_every_trial(kind, seed):
     assert summary["jobs"]["finished"] > 0
     for trial in made.trials:
         attempts = [row for name, row in jobs.items() if name.startswith(trial.name)]
-        assert len(attempts) == trial.attempts
+        assert len(attempts) == trial.attempt.index + 1
         assert all(row["status"] == "failed" for row in attempts[:-1])
         if trial.state is not None:
             assert attempts[-1]["status"] == trial.state

@@ -223,7 +223,7 @@ def test_a_retry_is_a_new_job_with_what_is_left_from_the_last_whole_epoch():
             assert retry.submit_us == told.report.time_us
             assert retry.work_samples == 400.0 - 100.0 * done
             assert told.verdict.score is None
-    attempts = Counter(t.attempts for t in made.trials)
+    attempts = Counter(t.attempt.index + 1 for t in made.trials)
     assert set(attempts) == {1, 2, 3}
     assert sum(n * many for n, many in attempts.items()) == len(driven.submitted)
 
@@ -251,10 +251,10 @@ def test_a_trial_whose_retries_are_used_up_has_failed():
     run(made, slots=30)
     failed = [t for t in made.trials if t.state is TrialState.FAILED]
     assert failed
-    assert {t.attempts for t in failed} == {2}
+    assert {t.attempt.index + 1 for t in failed} == {2}
     without = crashing(most=0)
     run(without, slots=30)
-    assert {t.attempts for t in without.trials} == {1}
+    assert {t.attempt.index + 1 for t in without.trials} == {1}
     assert sum(t.state is TrialState.FAILED for t in without.trials) > len(failed)
 
 
@@ -306,7 +306,7 @@ def test_node_hours_count_crashed_attempts_too():
     run(made, slots=3)
     assert made.used_up == "node_hours"
     assert 1.0 <= sum(t.node_hours for t in made.trials) <= 1.0 + 3 * 100 / 3600
-    assert any(t.attempts > 1 for t in made.trials)
+    assert any(t.attempt.index > 0 for t in made.trials)
 
 
 def test_too_many_failed_trials_end_the_campaign():

@@ -360,4 +360,4 @@ def test_python_callers_give_leave_by_name(hostile, monkeypatch):
     options = {"events": "sample", "jobs": str(hostile / "c.toml"), "window": WINDOW[1:], "efficiency": False}
     with pytest.raises(InputError, match="is code that a file names"):
         bfreplay.RunOptions(**options).prepare()
-    bfreplay.RunOptions(**options, allow_code=True).prepare().close()
+    bfreplay.RunOptions(**options, allow_code=True).prepare().policy.close()

@@ -121,4 +121,4 @@ def test_progress_on_a_log_is_the_share_of_the_window(files, monkeypatch):
     run = options(files, cluster=None, events="sample", node_type="fast").prepare()
     with progress_of(run, hidden=False) as progress:
         assert progress is None  # no terminal
-    run.close()
+    run.policy.close()

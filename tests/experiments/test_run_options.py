@@ -15,7 +15,8 @@ from bfreplay.cli import main
 from bfreplay.commands.replay import replay
 from bfreplay.commands.run_options import MILP_OPTIONS, RARE
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions, option_name
+from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
+from bfreplay.options import option_name
 from bfreplay.runs import RunResult
 
 WINDOW = ("2024-07-01T06:00", "2024-07-01T07:00")

@@ -48,11 +48,6 @@ _TRIAL: Sequence[Line] = (
     ("deadline_after_s", "seconds from a trial's submit time", None),
     ("model_choice", "in-turn, by-seed, or searched (by a hyper-parameter called model)", None),
 )
-_MODEL: Sequence[Line] = (
-    ("name", "", None),
-    ("curve", "", None),
-    ("max_nodes", "", None),
-)
 _RETRIES: Sequence[Line] = (
     ("failures_per_epoch", "mean number of crashes in an epoch", None),
     ("most", "retries of a trial; then it has failed", None),
@@ -113,7 +108,7 @@ class CampaignFile:
         parts = ["".join(f"# {line}\n" for line in self.head), _table("campaign", campaign)]
         parts.append(_table("campaign.budget", budget if isinstance(budget, Mapping) else {}))
         parts.append(_table("trial", tables["trial"]))
-        parts += ["[[model]]\n" + _lines(model, _MODEL) for model in self.models]
+        parts += ["[[model]]\n" + _lines(model, ()) for model in self.models]
         parts.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
         parts += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
         parts += [_table(f"search.{_key(name)}", cells) for name, cells in self.search.items()]

@@ -119,9 +119,9 @@ def arrival_of(text: str) -> Arrival:
         if pattern == AT_ONCE and not number:
             return Arrival()
         if pattern == EVERY:
-            return Arrival(EVERY, every_s=_number(number))
+            return Arrival(EVERY, every_s=plain(float(number)))
         if pattern == POISSON:
-            return Arrival(POISSON, per_hour=_number(number))
+            return Arrival(POISSON, per_hour=plain(float(number)))
     except ValueError:
         pass  # told below, with what is right
     near = near_name(pattern, PATTERNS)
@@ -265,10 +265,6 @@ def _checked_text(made: CampaignFile, file: Path) -> str:
     except InputError as error:  # the file is not there: the table and the key say which option it is
         raise error.changed(file=None) from error
     return text
-
-
-def _number(text: str) -> float:
-    return plain(float(text))
 
 
 def plain(number: float) -> float:

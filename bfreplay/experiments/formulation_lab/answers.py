@@ -105,11 +105,6 @@ class Answer:
     message: str = ""
 
     @property
-    def is_solved(self) -> bool:
-        """Whether there is a verified answer."""
-        return self.outcome in SOLVED
-
-    @property
     def is_proven(self) -> bool:
         """Whether that answer is a verified optimum of the decision as posed, to within ``--gap``."""
         return self.outcome is Outcome.PROVEN

@@ -15,7 +15,7 @@ from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
-from bfreplay.experiments.formulation_lab.sampling import DecisionSample, sample_decisions
+from bfreplay.experiments.formulation_lab.sampling import DecisionSample, LabSettings, sample_decisions
 from bfreplay.experiments.formulation_lab.summary import (
     ROWS,
     DecisionRow,
@@ -24,7 +24,7 @@ from bfreplay.experiments.formulation_lab.summary import (
     time_by_size,
     winner,
 )
-from bfreplay.experiments.formulation_lab.trials import LabSettings, Optima, Trials
+from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
@@ -34,7 +34,6 @@ from bfreplay.result_folders.lab import (
     LabPair,
     LabRecord,
     LabResult,
-    Sampling,
     SummaryRow,
 )
 from bfreplay.result_folders.records import LAB, JsonObject, table_of
@@ -120,9 +119,8 @@ def compare_formulations(
             failures, most = folder / FAILURES, KEPT_FAILURES
         with Trials(plan, settings, failures, most) as trials:
             sample = sample_decisions(
-                events, workload, sample=settings.sample, seed=settings.seed, t_fwd_s=settings.t_fwd_s,
-                max_parallel=settings.max_parallel, unlimited_work=settings.unlimited_work,
-                progress=lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
+                events, workload, settings,
+                lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
             )  # fmt: skip
             sampled = perf_counter()
             trials.warm_up(lambda done, total, pair: tell("warm-up", done, total, pair))
@@ -188,12 +186,7 @@ def _record(
         ),
         inputs=inputs.to_json(),
         warnings=inputs.events.metadata.log_warnings.sentences(),
-        sampling=Sampling(
-            asked=sample.asked,
-            available=sample.available,
-            taken=len(sample.decisions),
-            strata=list(sample.strata),
-        ),
+        sampling=sample.sampling,
         pairs=[
             LabPair(
                 pair=pair.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,22 +11,68 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks, defaults
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.milp.isolation import GRACE_S
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.result_folders.lab import Stratum
+from bfreplay.result_folders.lab import Sampling, Stratum
 from bfreplay.runs import replay_log
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
+
+Sizes = NDArray[np.int64]
 
 CLASSES = 4
 """Quantile classes of idle nodes, and of jobs."""
 
 PassProgress = Callable[[int, int, int], None]
 """Called with (pass, 1 or 2; microseconds replayed; microseconds to replay)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabSettings:
+    """Options of one comparison.
+
+    Parameters
+    ----------
+    sample
+        Decisions to take from the replay.
+    seed
+        Of their choice.
+    t_fwd_s, max_parallel, unlimited_work
+        Of the replay, as in ``replay_log`` with BFTrainer's policy.
+    time_limit_s, relative_gap, threads, solver_seed, warm_start, reformulate_sets
+        Of every pair, as in ``MilpSolver``.
+    memory_limit_bytes, grace_s
+        Of the workers, as in ``IsolatedBackend``.
+
+    Raises
+    ------
+    InputError
+        A number that makes no sense. The solvers' own options are checked where the solvers are made.
+    """
+
+    sample: int = 50
+    seed: int = 0
+    t_fwd_s: float | str = defaults.T_FWD_S
+    max_parallel: int = defaults.MAX_PARALLEL
+    unlimited_work: bool = False
+    time_limit_s: float = defaults.TIME_LIMIT_S
+    relative_gap: float = 0.0
+    threads: int = 1
+    solver_seed: int = 0
+    warm_start: bool = True
+    reformulate_sets: bool = False
+    memory_limit_bytes: int | None = None
+    grace_s: float = GRACE_S
+
+    def __post_init__(self) -> None:
+        for column, least in (("sample", 1), ("seed", 0)):
+            checks.whole(column, getattr(self, column), least, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,33 +105,21 @@ class DecisionSample:
     ----------
     decisions
         In order of time.
-    asked, available
-        Decisions asked for, and those of the replay that need a solver. Fewer than asked: all were taken.
-    strata
-        Every stratum that holds decisions.
+    sampling
+        How many were asked for, need a solver (where these are fewer than asked, all were taken), and were taken.
     record
         The replay's own record: inputs with SHA-256, versions, configuration.
     """
 
     decisions: tuple[SampledDecision, ...]
-    asked: int
-    available: int
-    strata: tuple[Stratum, ...]
+    sampling: Sampling
     record: RunRecord
 
 
 def sample_decisions(
-    events: NodeEvents,
-    jobs: JobSet | JobSource,
-    *,
-    sample: int,
-    seed: int = 0,
-    t_fwd_s: float | str,
-    max_parallel: int,
-    unlimited_work: bool = False,
-    progress: PassProgress | None = None,
+    events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: PassProgress | None = None
 ) -> DecisionSample:
-    """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and take ``sample`` decisions.
+    """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and take a sample of these.
 
     The first pass notes the size of every decision that needs a solver (at least one job and one idle node), the
     second keeps the problems of the chosen ones: memory grows with the sample, not with the log.
@@ -100,14 +135,13 @@ def sample_decisions(
     InputError
         No decision of the replay needs a solver, or an option of the replay makes no sense.
     """
-    settings = ReplaySettings(max_parallel)
 
     def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
-        watch = _Watch(t_fwd_s, chosen)
+        watch = _Watch(settings.t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = replay_log(
-            events, jobs, watch, settings,
-            unlimited_work=unlimited_work, with_efficiency=False, with_bound=False, with_tables=False,
+            events, jobs, watch, ReplaySettings(settings.max_parallel),
+            unlimited_work=settings.unlimited_work, with_efficiency=False, with_bound=False, with_tables=False,
             progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
         )  # fmt: skip
         return watch, result.record
@@ -119,7 +153,7 @@ def sample_decisions(
             value=f"{f'{len(jobs)} jobs' if isinstance(jobs, JobSet) else jobs.name}, {len(events.nodes)} nodes",
             fix="take another window, or jobs that are submitted while nodes are idle",
         )
-    labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), sample, seed)
+    labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
     second, _ = replayed(2, frozenset(taken.tolist()))
     if second.fingerprint() != first.fingerprint():
         raise BfreplayError(
@@ -130,12 +164,11 @@ def sample_decisions(
         SampledDecision(index, first.time_us[index], labels[index], problem)
         for index, problem in zip(taken.tolist(), second.problems, strict=True)
     )
-    return DecisionSample(decisions, sample, len(first.time_us), strata, record)
+    sampling = Sampling(asked=settings.sample, available=len(first.time_us), taken=len(decisions), strata=strata)
+    return DecisionSample(decisions, sampling, record)
 
 
-def choose(
-    n_idle: NDArray[np.int64], n_jobs: NDArray[np.int64], sample: int, seed: int
-) -> tuple[list[str], NDArray[np.int64], tuple[Stratum, ...]]:
+def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[str], Sizes, list[Stratum]]:
     """Choose among D decisions of the given sizes, as ``sample_decisions`` says.
 
     Parameters
@@ -166,17 +199,17 @@ def choose(
         idle = _range(n_idle[idle_class == of_idle])
         names.append(f"{idle} idle, {_range(n_jobs[job_class == of_jobs])} jobs")
         chosen.append(rng.choice(np.flatnonzero(cell_of == cell), size=taken[cell], replace=False))
-    strata = tuple(Stratum(*each) for each in zip(names, available.tolist(), taken.tolist(), strict=True))
+    strata = [Stratum(*each) for each in zip(names, available.tolist(), taken.tolist(), strict=True)]
     return [names[cell] for cell in cell_of], np.sort(np.concatenate(chosen)), strata
 
 
-def quantile_class(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def quantile_class(size: Sizes) -> Sizes:
     """Class of each value, 0 to at most ``CLASSES - 1``, split at the quantiles; equal values share a class."""
     splits = np.unique(np.quantile(size, np.arange(1, CLASSES) / CLASSES, method="lower"))
     return np.searchsorted(splits, size, side="left").astype(np.int64)
 
 
-def spread(available: NDArray[np.int64], sample: int) -> NDArray[np.int64]:
+def spread(available: Sizes, sample: int) -> Sizes:
     """How many to take of each cell: equal numbers as far as they reach, the rest from cells that have more."""
     taken = np.zeros_like(available)
     left = min(sample, int(available.sum()))
@@ -192,7 +225,7 @@ def spread(available: NDArray[np.int64], sample: int) -> NDArray[np.int64]:
     return taken
 
 
-def _range(sizes: NDArray[np.int64]) -> str:
+def _range(sizes: Sizes) -> str:
     low, high = int(sizes.min()), int(sizes.max())
     return f"{low}" if low == high else f"{low}-{high}"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from bfreplay.experiments.formulation_lab.answers import Answer, Outcome, relative_loss
+from bfreplay.experiments.formulation_lab.answers import SOLVED, Answer, Outcome, relative_loss
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import SummaryRow, Winner
@@ -123,7 +123,7 @@ def winner(rows: Sequence[SummaryRow]) -> Winner | None:
 
 def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: int, time_limit_s: float) -> SummaryRow:
     outcomes = Counter(answer.outcome for answer in answers)
-    solved = [answer for answer in answers if answer.is_solved]
+    solved = [answer for answer in answers if answer.outcome in SOLVED]
     built = [answer for answer in answers if answer.columns is not None]
     ratios = [
         answer.total_s / exact_s[answer.decision]

@@ -1,70 +1,25 @@
-"""Every decision on every pair: the options of the lab, and the measuring itself."""
+"""Every decision on every pair, measured."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
-from bfreplay import checks, defaults
 from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, known
 from bfreplay.experiments.formulation_lab.pairs import EXACT, NamedBackend, Pair, PairPlan
-from bfreplay.experiments.formulation_lab.sampling import SampledDecision
+from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
 from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.files.models import file_stem
-from bfreplay.milp.isolation import GRACE_S, IsolatedBackend
+from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Solution
-
-
-@dataclass(frozen=True, slots=True)
-class LabSettings:
-    """Options of one comparison.
-
-    Parameters
-    ----------
-    sample
-        Decisions to take from the replay.
-    seed
-        Of their choice.
-    t_fwd_s, max_parallel, unlimited_work
-        Of the replay, as in ``replay_log`` with BFTrainer's policy.
-    time_limit_s, relative_gap, threads, solver_seed, warm_start, reformulate_sets
-        Of every pair, as in ``MilpSolver``.
-    memory_limit_bytes, grace_s
-        Of the workers, as in ``IsolatedBackend``.
-
-    Raises
-    ------
-    InputError
-        A number that makes no sense. The solvers' own options are checked where the solvers are made.
-    """
-
-    sample: int = 50
-    seed: int = 0
-    t_fwd_s: float | str = defaults.T_FWD_S
-    max_parallel: int = defaults.MAX_PARALLEL
-    unlimited_work: bool = False
-    time_limit_s: float = defaults.TIME_LIMIT_S
-    relative_gap: float = 0.0
-    threads: int = 1
-    solver_seed: int = 0
-    warm_start: bool = True
-    reformulate_sets: bool = False
-    memory_limit_bytes: int | None = None
-    grace_s: float = GRACE_S
-
-    def __post_init__(self) -> None:
-        for column, least in (("sample", 1), ("seed", 0)):
-            checks.whole(column, getattr(self, column), least, math.inf)
-
+from bfreplay.milp.solver import Solver
 
 WARM_UP_LIMIT_S = 5.0
 """For the tiny decision before the clock runs."""
@@ -131,9 +86,7 @@ class Trials:
     def __enter__(self) -> Trials:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         for worker in self._workers.values():
             worker.close()
 
@@ -160,20 +113,17 @@ class Trials:
         """
         answers: list[Answer] = []
         optima: list[Optima] = []
-        n_entrants = len(self._pairs) + 1
+        entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
+        entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
             best = self._optima(decision.problem)
             optima.append(best)
-            for place in range(n_entrants):
-                entrant = (place + position) % n_entrants
-                name = EXACT if entrant == 0 else self._pairs[entrant - 1].name
+            for place in range(len(entrants)):
+                pair, solver = entrants[(place + position) % len(entrants)]
                 if progress is not None:
-                    progress(len(answers), len(decisions) * n_entrants, name)
+                    progress(len(answers), len(decisions) * len(entrants), EXACT if pair is None else pair.name)
                 problem = replace(decision.problem)  # nothing that another pair computed is at hand
-                if entrant == 0:
-                    answers.append(self._exact_answer(decision.index, problem, best))
-                else:
-                    answers.append(self._answer(decision.index, entrant - 1, problem, best))
+                answers.append(self._answer(decision.index, pair, solver.solve(problem), best))
         return answers, optima
 
     def _solver(self, pair: Pair, time_limit_s: float, save_failures: FailureFolder | None) -> MilpSolver:
@@ -196,15 +146,12 @@ class Trials:
         true, limited = self._exact.solve(problem), self._exact.solve(problem.held_to_published_limit())
         return Optima(known(true.objective), known(limited.objective))
 
-    def _exact_answer(self, index: int, problem: AllocationProblem, best: Optima) -> Answer:
-        return answer_of(
-            self._exact.solve(problem), decision=index, pair=EXACT, formulation=COUNTS, backend=EXACT,
-            optimum=best.optimum, posed_optimum=best.optimum,
-        )  # fmt: skip
-
-    def _answer(self, index: int, which: int, problem: AllocationProblem, best: Optima) -> Answer:
-        pair = self._pairs[which]
-        solution = self._solvers[which].solve(problem)
+    def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
+        if pair is None:
+            return answer_of(
+                solution, decision=index, pair=EXACT, formulation=COUNTS, backend=EXACT,
+                optimum=best.optimum, posed_optimum=best.optimum,
+            )  # fmt: skip
         said = solution.rejected or solution
         lost = said.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
         if lost:

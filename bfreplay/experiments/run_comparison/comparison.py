@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from bfreplay.experiments.run_comparison.intervals import (
     mean_difference,
     relative_difference,
 )
-from bfreplay.experiments.run_comparison.jobs import (
+from bfreplay.experiments.run_comparison.job_differences import (
     campaign_differences,
     job_differences,
     jobs_table,
@@ -44,6 +43,7 @@ from bfreplay.experiments.run_comparison.jobs import (
 )
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.result_folders.comparison import (
+    Both,
     Causes,
     ComparedRun,
     ComparisonConfig,
@@ -51,13 +51,11 @@ from bfreplay.result_folders.comparison import (
     Estimate,
     HourMeasure,
     JobDifferences,
-    LastFinish,
     RunComparison,
     RunDifference,
     SamplesDifference,
-    Totals,
 )
-from bfreplay.result_folders.records import COMPARISON, JsonObject
+from bfreplay.result_folders.records import COMPARISON, JsonObject, table_by
 from bfreplay.result_folders.writing import new_folder, write_result
 from bfreplay.runs.comparison_words import TOTALS
 from bfreplay.runs.metrics import BY_COLUMN
@@ -132,13 +130,13 @@ def compare_runs(
     with place as folder:
         idle = best_known_idle(loaded, edges)
         hours = [run_hours(run, edges, idle) for run in loaded]
+        sides = list(map(_Side, labels, loaded, hours))
         jobs = [run_jobs(run) for run in loaded]
         paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
         pairs, bands = [], []
         for k in range(1, len(loaded)):
             of_jobs = job_differences(paired[k - 1], resamples=resamples, seed=seed)
-            of_two = _Two(labels[0], labels[k], loaded[0], loaded[k], hours[0], hours[k])
-            pair, band = _difference(of_two, of_jobs, resamples=resamples, seed=seed)
+            pair, band = _difference(sides[0], sides[k], of_jobs, resamples=resamples, seed=seed)
             pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
             bands.append(band)
         tables = {
@@ -148,7 +146,7 @@ def compare_runs(
         }
         record = ComparisonRecord(
             schema_version=COMPARISON.schema_version,
-            versions={**versions(), "arch": _version_of_arch()},
+            versions=versions(),
             config=ComparisonConfig(
                 bin_s=bin_s, seed=seed, resamples=resamples, level=LEVEL, least_bins=LEAST_BINS,
                 least_blocks=LEAST_BLOCKS, lengthen_blocks=LENGTHEN, window_start_us=config.window_start_us,
@@ -177,26 +175,25 @@ def compare_runs(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Two:
-    """The baseline A and another run B: labels, results, and what they did in each bin."""
+class _Side:
+    """A run of a pair: its label, its result, and what it did in each bin."""
 
-    label_a: str
-    label_b: str
-    a: RunResult
-    b: RunResult
-    hours_a: RunHours
-    hours_b: RunHours
+    label: str
+    run: RunResult
+    hours: RunHours
 
 
-def _difference(two: _Two, jobs: JobDifferences, *, resamples: int, seed: int) -> tuple[RunDifference, Band]:
+def _difference(
+    baseline: _Side, other: _Side, jobs: JobDifferences, *, resamples: int, seed: int
+) -> tuple[RunDifference, Band]:
     """Everything about two runs but the answer, and the band of the picture."""
     rows, bands = [], {}
-    over = LastFinish(baseline=_over(two.a), other=_over(two.b))
-    n_bins = _bins_with_jobs(two.hours_a, over)
-    totals = Totals(baseline=totals_of(two.a), other=totals_of(two.b))
-    all_done = _equal_by_construction(two.a, two.b)
+    over = Both(baseline=_over(baseline.run), other=_over(other.run))
+    n_bins = _bins_with_jobs(baseline.hours, over)
+    totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
+    all_done = _equal_by_construction(baseline.run, other.run)
     for name in MEASURES:
-        a, b = two.hours_a.values[name], two.hours_b.values[name]
+        a, b = baseline.hours.values[name], other.hours.values[name]
         difference = _without_rounding(a, b)[:n_bins]
         mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
         if name == "samples" and all_done and difference.any():
@@ -207,15 +204,15 @@ def _difference(two: _Two, jobs: JobDifferences, *, resamples: int, seed: int) -
                 measure=name, baseline=float(a.sum()), other=float(b.sum()), mean=mean, total=mean.times(n_bins)
             )
         )
-    a, b = two.hours_a.values["samples"], two.hours_b.values["samples"]
+    a, b = baseline.hours.values["samples"], other.hours.values["samples"]
     of_both = (a[:n_bins], (a + _without_rounding(a, b))[:n_bins])
     relative = relative_difference(*of_both, resamples=resamples, seed=seed)
     if all_done and (a != b).any():
         relative = Estimate.alone(relative.value, n_bins, _BY_CONSTRUCTION)
     samples_a, samples_b = totals.baseline["samples"], totals.other["samples"]
     found = RunDifference(
-        run=two.label_b,
-        baseline=two.label_a,
+        run=other.label,
+        baseline=baseline.label,
         samples=SamplesDifference(
             baseline=samples_a,
             other=samples_b,
@@ -224,10 +221,10 @@ def _difference(two: _Two, jobs: JobDifferences, *, resamples: int, seed: int) -
             equal_by_construction=all_done,
         ),
         hours=rows,
-        causes=causes_of(two.a, two.b),
+        causes=causes_of(baseline.run, other.run),
         totals=totals,
         over=over,
-        campaign=campaign_differences(two.a, two.b),
+        campaign=campaign_differences(baseline.run, other.run),
         jobs=jobs,
         answer="",
     )
@@ -256,7 +253,7 @@ def _over(run: RunResult) -> float | None:
     return run.record.config.after_s(run.summary.last_finish_us)
 
 
-def _bins_with_jobs(hours: RunHours, over: LastFinish) -> int:
+def _bins_with_jobs(hours: RunHours, over: Both[float | None]) -> int:
     """Bins until all jobs had left both runs: those after that are the same in both, whatever the runs did."""
     n_bins = hours.edge_us.size - 1
     if over.baseline is None or over.other is None:
@@ -273,20 +270,10 @@ def _without_band(band: Band) -> Band:
 def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.ndarray[Any, Any]) -> pa.Table:
     tables = [CUMULATIVE.empty_table()]
     for band, label in zip(bands, labels, strict=True):
-        columns = [
-            pa.array([label] * band.bins.size, type=pa.string()),
-            pa.array(edges[band.bins]).cast(CUMULATIVE.field("time").type),
-            *(pa.array(values, from_pandas=True) for values in (band.value, band.low, band.high)),
-        ]
-        tables.append(pa.Table.from_arrays(columns, schema=CUMULATIVE))
+        times = edges[band.bins].astype("datetime64[us]")
+        columns = [[label] * band.bins.size, times, band.value, band.low, band.high]
+        tables.append(table_by(CUMULATIVE, columns))
     return pa.concat_tables(tables)
-
-
-def _version_of_arch() -> str:
-    try:
-        return metadata.version("arch")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
+from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS
 from bfreplay.runs.run_result import RunResult
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 US_PER_S = 1_000_000
 NODE_US_PER_HOUR = 3_600_000_000
@@ -41,7 +45,7 @@ def bin_seconds(text: str | float) -> float:
     return seconds
 
 
-def bin_edges(start_us: int, end_us: int, bin_s: float) -> NDArray[np.int64]:
+def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:
     """(T + 1,) microseconds since the epoch: bins from the start of the window on, the last one perhaps shorter.
 
     Raises
@@ -71,13 +75,11 @@ class RunHours:
         A ``(T,)`` float array for each of ``MEASURES``.
     """
 
-    edge_us: NDArray[np.int64]
-    values: dict[str, NDArray[np.float64]]
+    edge_us: Ints
+    values: dict[str, Floats]
 
 
-def run_hours(
-    run: RunResult, edge_us: NDArray[np.int64], idle_node_hours: NDArray[np.float64] | None = None
-) -> RunHours:
+def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = None) -> RunHours:
     """What ``run`` did in each bin. ``idle_node_hours`` (T,) of the log: ``best_known_idle`` of this run by default.
 
     - ``samples``: a row of the table ``decisions`` holds the progress since the row before; it is split over the bins
@@ -91,7 +93,7 @@ def run_hours(
     A bin holds what happens from its begin on, before its end; the last one its end as well.
     """
     rows = run.table("decisions")
-    time_us = _times(rows["time"])
+    time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])
     at = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
     values = {"samples": _spread(run, time_us, samples, edge_us)}
@@ -107,9 +109,7 @@ def run_hours(
     return RunHours(edge_us, values)
 
 
-def _spread(
-    run: RunResult, time_us: NDArray[np.int64], samples: NDArray[np.float64], edge_us: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Floats:
     start_us, end_us = int(edge_us[0]), int(run.record.config.window_end_us)
     total = float(run.summary.ledger.samples)
     rest = total - float(samples.sum())
@@ -125,9 +125,7 @@ def _spread(
     return in_bin + _in_proportion(since, until, made, edge_us)
 
 
-def _in_proportion(
-    since: NDArray[np.int64], until: NDArray[np.int64], amount: NDArray[np.float64], edge_us: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> Floats:
     """Amounts of intervals that follow each other, split over the bins in proportion to time."""
     if not since.size:
         return np.zeros(edge_us.size - 1)
@@ -138,12 +136,12 @@ def _in_proportion(
     return np.asarray(np.diff(at_edge), dtype=np.float64)
 
 
-def _held_node_us(run: RunResult, edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
+def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
     table = run.table("allocations")
     count = np.asarray(table["count"], dtype=np.int64)
     if "sharing" in table.column_names:  # of two jobs on the same nodes, these are counted with the first
         count = np.where(np.asarray(table["sharing"]) == SECOND, 0, count)
-    since, until = _times(table["from"]), _times(table["to"])
+    since, until = times_us(table["from"]), times_us(table["to"])
     times = np.concatenate([edge_us[[0, -1]], since, until])
     knots, place = np.unique(times, return_inverse=True)
     change = np.zeros(knots.size, dtype=np.int64)
@@ -152,7 +150,7 @@ def _held_node_us(run: RunResult, edge_us: NDArray[np.int64]) -> NDArray[np.floa
     return _in_proportion(knots[:-1], knots[1:], node_us, edge_us)
 
 
-def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> NDArray[np.float64]:
+def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
     """Idle node-hours of the log in each bin (T,), from runs that replay the same one.
 
     Every decision tells how many nodes were idle from then on. The first is at the start of the window, and decisions
@@ -162,7 +160,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> ND
     start_us, end_us = int(edge_us[0]), int(edge_us[-1])
     longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
     rows = longest.table("decisions")
-    time_us, n_idle = _times(rows["time"]), _floats(rows["n_idle"])
+    time_us, n_idle = times_us(rows["time"]), _floats(rows["n_idle"])
     known_until = _known_until(longest, start_us, end_us)
     until = np.append(time_us[1:], known_until)[: time_us.size]
     is_span = until > time_us
@@ -177,7 +175,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: NDArray[np.int64]) -> ND
 
 def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
     """Until when the decisions of a run tell how many nodes are idle."""
-    time_us = _times(run.table("decisions")["time"])
+    time_us = times_us(run.table("decisions")["time"])
     if not time_us.size:
         return start_us
     return end_us if run.summary.last_finish_us is None else int(time_us[-1])
@@ -186,13 +184,9 @@ def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
 def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
     """Rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
     n = runs[0].edge_us.size - 1
-    begin, end = (
-        pa.array(np.tile(edges, len(runs))).cast(HOURS.field("begin").type)
-        for edges in (runs[0].edge_us[:-1], runs[0].edge_us[1:])
-    )
-    columns: list[NDArray[np.float64]] = [np.concatenate([run.values[name] for run in runs]) for name in MEASURES]
-    run_column = pa.array(np.repeat(np.array(labels, dtype=object), n), type=pa.string())
-    return pa.Table.from_arrays([run_column, begin, end, *map(pa.array, columns)], schema=HOURS)
+    times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
+    columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
+    return table_by(HOURS, [np.repeat(labels, n).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
 
 
 HOURS = pa.schema(
@@ -205,9 +199,10 @@ HOURS = pa.schema(
 )
 
 
-def _times(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def times_us(column: pa.ChunkedArray) -> Ints:
+    """Microseconds since the epoch of a column of times without gaps."""
     return np.asarray(column.cast("int64"), dtype=np.int64)
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def _floats(column: pa.ChunkedArray) -> Floats:
     return np.asarray(column, dtype=np.float64)

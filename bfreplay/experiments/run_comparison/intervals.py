@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bfreplay.experiments.run_comparison.hours import Floats, Ints
 from bfreplay.result_folders.comparison import Estimate
 
 LEVEL = 0.95
@@ -41,13 +41,13 @@ class Band:
         ``low`` and ``high`` are nan without an interval.
     """
 
-    bins: NDArray[np.int64]
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    bins: Ints
+    value: Floats
+    low: Floats
+    high: Floats
 
 
-def block_length(series: NDArray[np.float64]) -> int:
+def block_length(series: Floats) -> int:
     """Bins in a block for ``series`` (T,), at most T: see the top of this module."""
     from arch.bootstrap import optimal_block_length
 
@@ -59,7 +59,7 @@ def block_length(series: NDArray[np.float64]) -> int:
     return min(n, math.ceil(LENGTHEN * max(length, math.cbrt(n))))
 
 
-def mean_difference(difference: NDArray[np.float64], *, resamples: int, seed: int) -> tuple[Estimate, Band]:
+def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[Estimate, Band]:
     """Mean of a series of differences (T,), and its sum over time.
 
     Parameters
@@ -87,9 +87,7 @@ def mean_difference(difference: NDArray[np.float64], *, resamples: int, seed: in
     return Estimate.between(mean, float(low[-1]) / n, float(high[-1]) / n, n, length), Band(ends, total, low, high)
 
 
-def relative_difference(
-    baseline: NDArray[np.float64], other: NDArray[np.float64], *, resamples: int, seed: int
-) -> Estimate:
+def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed: int) -> Estimate:
     """``sum(other) / sum(baseline) - 1`` of two series (T,), resampled together.
 
     The length of blocks is that for ``other - ratio * baseline``, to which the ratio's error is proportional.
@@ -115,7 +113,7 @@ def relative_difference(
     return Estimate.between(ratio - 1.0, low - 1.0, high - 1.0, n, length)
 
 
-def median_over_jobs(difference: NDArray[np.float64], *, resamples: int, seed: int) -> Estimate:
+def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estimate:
     """Median of differences of J jobs (J,), with the percentile interval of the bootstrap over jobs.
 
     Jobs of one run share its nodes, so they are not independent: the interval tells how much the jobs differ among
@@ -138,12 +136,12 @@ def median_over_jobs(difference: NDArray[np.float64], *, resamples: int, seed: i
     return Estimate.between(median, float(low), float(high), n)
 
 
-def _is_certain(difference: NDArray[np.float64]) -> bool:
+def _is_certain(difference: Floats) -> bool:
     """Whether nothing scatters: there is no difference at all, or the same one in enough bins."""
     return not difference.any() or (difference.size >= LEAST_BINS and float(np.ptp(difference)) == 0.0)
 
 
-def _blocks(series: NDArray[np.float64]) -> tuple[int | None, str | None]:
+def _blocks(series: Floats) -> tuple[int | None, str | None]:
     """Length of a block, or why there is no interval."""
     n = series.size
     if n < LEAST_BINS:
@@ -161,7 +159,7 @@ def _blocks(series: NDArray[np.float64]) -> tuple[int | None, str | None]:
     return length, None
 
 
-def _resampled(columns: NDArray[np.float64], length: int, resamples: int, seed: int, of: Any) -> NDArray[np.float64]:
+def _resampled(columns: Floats, length: int, resamples: int, seed: int, of: Any) -> Floats:
     """``of`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
     from arch.bootstrap import CircularBlockBootstrap
 
@@ -181,6 +179,6 @@ def _tails() -> tuple[float, float]:
     return (1 - LEVEL) / 2, (1 + LEVEL) / 2
 
 
-def _band_ends(n: int) -> NDArray[np.int64]:
+def _band_ends(n: int) -> Ints:
     """Up to 240 numbers of bins, evenly spaced, the last one n."""
     return np.unique(np.linspace(1, n, min(n, 240)).round().astype(np.int64))

@@ -104,13 +104,12 @@ def _check_jobs(base: RunResult, run: RunResult, label: str) -> None:
         if mine.source != theirs.source:
             raise _refuse(run, label, "its source of jobs describes itself otherwise", mine.source, theirs.source)
         return
+    n = mine.n_jobs or 0
     if run.record.config.unlimited_work:
         n = min(run.table("jobs").num_rows, base.table("jobs").num_rows)  # the first max_parallel of one set
-        _check_columns(base, run, label, n)
     elif mine.n_jobs != theirs.n_jobs:
         raise _refuse(run, label, "its jobs are others", f"{mine.n_jobs} jobs", f"{theirs.n_jobs} jobs")
-    else:
-        _check_columns(base, run, label, mine.n_jobs or 0)
+    _check_columns(base, run, label, n)
 
 
 def _check_columns(base: RunResult, run: RunResult, label: str, n: int) -> None:

@@ -22,16 +22,16 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import max_parallel_of
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_name
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
+from bfreplay.options import option_name
 from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders.records import RUN
-from bfreplay.scalability import Curve
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.workload import JobSet, JobSource
 
 ID_DIGITS = 16
 """Hexadecimal digits of an id: two of a million runs are the same by chance once in 3e7 sweeps."""
@@ -97,7 +97,11 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     """Places of code outside the package that a run uses: what is named, and what other packages announce."""
     found = set(_named(options.policy, options.objective or "", options.formulation or "", options.solver))
     if isinstance(jobs, JobSet):
-        curves = {type(curve) for job in jobs for curve in (job.throughput, job.objective, *_by_type(job))}
+        curves = {
+            type(curve)
+            for job in jobs
+            for curve in (job.throughput, job.objective, *(job.throughput_by_type or {}).values())
+        }
         found |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
     elif is_source_name(options.jobs):
         found |= set(_foreign(JOB_SOURCES, str(options.jobs)))
@@ -105,10 +109,6 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
         texts = _texts(read_toml(Path(options.jobs)))
         found |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
-
-
-def _by_type(job: ElasticJob) -> tuple[Curve, ...]:
-    return () if job.throughput_by_type is None else tuple(job.throughput_by_type.values())
 
 
 @cache  # looking for entry points takes its time

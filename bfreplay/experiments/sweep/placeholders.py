@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import OPTION_NAMES, option_name
+from bfreplay.experiments.run_options import OPTION_NAMES
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, text_of
+from bfreplay.options import option_name
 
 _BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z]\w*)\}")
 

@@ -13,9 +13,10 @@ from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
-from bfreplay.experiments.prepared_run import files_of, load_jobs_of, load_log, policy_for, settings_of
+from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
+from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
@@ -62,12 +63,8 @@ class SweepPlan:
     def task(self, run_id: str, folder: Path) -> RunTask:
         """The run for a worker."""
         run = self.runs[run_id]
-        content = run.content
-        return RunTask(
-            run_id, run.options, tuple(content["events"]), tuple(content["jobs"]), run.jobs_are_a_set, str(folder),
-            tuple(entry or str(Path.cwd()) for entry in sys.path), content["bfreplay"],
-            tuple({place.partition(":")[0]: digest for place, digest in content["code"].items()}.items()),
-        )  # fmt: skip
+        search_path = tuple(entry or str(Path.cwd()) for entry in sys.path)
+        return RunTask(run_id, run.options, run.content, run.jobs_are_a_set, str(folder), search_path)
 
     def record(self) -> SweepRecord:
         """What ``sweep.json`` says, but for the checksums of the tables."""
@@ -96,14 +93,14 @@ def planned(spec: SweepSpec) -> SweepPlan:
     InputError, SolverUnavailableError
         An input, a name or a combination of options cannot be used; nothing has run.
     """
-    inputs = _Inputs()
+    checks = _Checks()
     every = [_absolute(point.options) for point in spec.points]
     found: dict[int, PlannedRun] = {}
     # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
     first: dict[Any, int] = {}
-    for position in sorted(range(len(every)), key=lambda k: first.setdefault((every[k].jobs, every[k].curves), k)):
+    for position in sorted(range(len(every)), key=lambda k: first.setdefault(key_of(every[k], "jobs"), k)):
         options = every[position]
-        log, jobs = inputs.checked(options)
+        log, jobs = checks.inputs_of(options)
         content = content_of(options, log, jobs)
         found[position] = PlannedRun(options, content, log.metadata.log_warnings, isinstance(jobs, JobSet))
     ids = tuple(id_of(found[position].content) for position in range(len(every)))
@@ -113,25 +110,18 @@ def planned(spec: SweepSpec) -> SweepPlan:
     return SweepPlan(spec, ids, runs)
 
 
-class _Inputs:
-    """Logs and policies of one plan, each looked at once, and the jobs that were asked for last."""
+class _Checks:
+    """Logs, policies and jobs of one plan, each looked at once."""
 
     def __init__(self) -> None:
-        self._logs: dict[Any, NodeEvents] = {}
-        self._of_jobs: Any = None
-        self._jobs: JobSet | JobSource | None = None
+        self._inputs = Inputs(n_logs=None, n_jobs=1)
         self._seen: set[Any] = set()
 
-    def checked(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
+    def inputs_of(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
         """Log and jobs of a run that could start."""
-        nodes = (options.events, options.cluster, options.node_type)
-        if nodes not in self._logs:
-            self._logs[nodes] = load_log(replace(options, window=None))
-        log = restricted(self._logs[nodes], options.window)
-        of_jobs = (options.jobs, options.curves, options.allow_code)
-        if of_jobs != self._of_jobs or self._jobs is None:
-            self._jobs, self._of_jobs = load_jobs_of(options), of_jobs
-        jobs = self._jobs
+        whole = replace(options, window=None)
+        log, jobs = restricted(self._inputs.log(whole), options.window), self._inputs.jobs(options)
+        nodes, of_jobs = key_of(whole, "log"), key_of(options, "jobs")
         settings = settings_of(options, log, jobs)
         of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)
         if of_policy not in self._seen:

@@ -6,19 +6,20 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.datasets.job_files.tables import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions, option_name
+from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
 from bfreplay.experiments.sweep.placeholders import check_value, filled, has_placeholder, parameters_of
+from bfreplay.options import option_name
 
 MOST_POINTS = 100_000
 """More are taken for a slip: at a second each that is a day."""
@@ -26,6 +27,7 @@ MOST_POINTS = 100_000
 _TABLES = ("run", "vary", "runs")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
 _ANY_FILE = "sample"
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def spec_of(
     InputError
         A table, an option, a label or a value that cannot be used, a parameter without a value, or nothing to do.
     """
-    return _Reader(document, folder, file, allow_code=allow_code).spec()
+    return _Reader(document, folder, file, allow_code).spec()
 
 
 def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
@@ -126,22 +128,22 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
     return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
 
 
+@dataclass(slots=True)
 class _Reader:
     """Reads the tables of one spec."""
 
-    def __init__(
-        self, document: Mapping[str, Any], folder: Path | None, file: Path | None, *, allow_code: bool
-    ) -> None:
-        self._document = document
-        self._folder = folder
-        self._file = file
-        self._allow_code = allow_code
-        self._parameters: tuple[str, ...] = ()
+    _document: Mapping[str, Any]
+    _folder: Path | None
+    _file: Path | None
+    _allow_code: bool
+    _parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
         self._checked(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
-        self._checked(self._find_parameters, "the file")
+        self._parameters = self._checked(
+            lambda: parameters_of({name: self._document.get(name) for name in _TABLES}), "the file"
+        )
         common = self._table(self._document.get("run", {}), "[run]")
         self._check_options(common, "[run]")
         axes = [
@@ -169,9 +171,6 @@ class _Reader:
             points.append(self._point(_merged(common, *settings, own), cells, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document))
 
-    def _find_parameters(self) -> None:
-        self._parameters = parameters_of({name: self._document.get(name) for name in _TABLES})
-
     @property
     def _names(self) -> tuple[str, ...]:
         """What can be given a value."""
@@ -179,8 +178,8 @@ class _Reader:
 
     def _point(self, given: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
         values = {name: given[name] for name in self._parameters if name in given}
-        options: dict[str, Any] = {name: value for name, value in given.items() if name not in values}
-        self._checked(lambda: options.update(filled(options, values)), row)
+        options = {name: value for name, value in given.items() if name not in values}
+        options = self._checked(lambda: filled(options, values), row)
         made = RunOptions.from_mapping(
             options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
         )
@@ -304,9 +303,9 @@ class _Reader:
             )
         return given
 
-    def _checked(self, check: Any, row: str) -> None:
+    def _checked(self, check: Callable[[], _Found], row: str) -> _Found:
         try:
-            check()
+            return check()
         except InputError as error:
             raise error if self._file is None else located(error, self._file, row) from error
 

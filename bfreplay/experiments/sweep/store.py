@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from traceback import format_exception
 
 from filelock import FileLock, Timeout
 
 from bfreplay.documents import parse_json
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.outputs import write_whole
+from bfreplay.registry import one_line
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject
-from bfreplay.result_folders.writing import check_target, record_json
+from bfreplay.result_folders.writing import check_target, existing, record_json, unwritable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,7 @@ class Store:
             for each in (store._claims, store.runs, store._failures):
                 each.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(
-                f"the folder of the sweep cannot be written: {error.strerror or error}", file=store.folder,
-                expected="a folder in which you may write", fix="choose another --out",
-            ) from error  # fmt: skip
+            raise unwritable(store.folder, error, "the folder of the sweep") from error
         return store
 
     @contextmanager
@@ -84,10 +83,8 @@ class Store:
         try:
             lock.acquire()
         except Timeout as error:
-            raise OutputExistsError(
-                f"another sweep is at work in this folder\n  file:     {self.folder}\n"
-                "  fix:      wait until it has ended, or choose another --out"
-            ) from error
+            fix = "wait until it has ended, or choose another --out"
+            raise existing("another sweep is at work in this folder", self.folder, fix) from error
         try:
             yield
         finally:
@@ -156,11 +153,6 @@ class Store:
 
 def failure_of(error: BaseException) -> Failure:
     """What the table and the note say of an error."""
-    from traceback import format_exception
-
-    from bfreplay.errors import BfreplayError
-    from bfreplay.registry import one_line
-
     if isinstance(error, BfreplayError):
         return Failure(type(error).__name__, str(error).splitlines()[0], str(error))
     # the text of an OSError has the path in it

@@ -6,28 +6,27 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
 
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
-from bfreplay.datasets import NodeEvents
-from bfreplay.defaults import BUNDLED
-from bfreplay.errors import BfreplayError, InputError
-from bfreplay.experiments.prepared_run import load_jobs_of, load_log, prepared
+from bfreplay.errors import BfreplayError
+from bfreplay.experiments.prepared_run import prepared
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import digest_of_module, file_of_module
+from bfreplay.experiments.sweep.inputs import Inputs, input_changed, key_of, known_jobs
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.result_folders.records import JsonObject
 
 _AT_WORK = Lock()
 """One run at a time in a process: a worker of several threads gains nothing from more."""
 
-Digests = tuple[str, ...]
 Stamp = tuple[int, int, int] | None
 """Inode, size in bytes and time of change in ns of a file; ``None`` where there is none."""
+
+_INPUTS = Inputs(n_logs=3, n_jobs=4)
 
 _LOADED: dict[Path | None, str | None] = {}
 """Digest of each file of a module when this process first used it: what is loaded does not follow the file."""
@@ -43,29 +42,22 @@ class RunTask:
         Of its content.
     options
         What to do, with absolute paths.
-    events_sha256, jobs_sha256
-        Digests of the files that the id stands for.
+    content
+        What the id stands for: ``identity.content_of``.
     jobs_are_a_set
         Else they are a source, which is made anew for each run.
     folder
         Of the sweep.
     search_path
         Where code that the user names may lie.
-    version
-        Of bfreplay, for which the id stands.
-    code
-        Modules that the user names, with the digests of their files; ``None`` for one without a file.
     """
 
     id: str
     options: RunOptions
-    events_sha256: Digests
-    jobs_sha256: Digests
+    content: JsonObject
     jobs_are_a_set: bool
     folder: str
     search_path: tuple[str, ...]
-    version: str
-    code: tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +125,17 @@ def worker_name() -> str:
 
 
 def _check_version(task: RunTask) -> None:
-    if task.version != __version__:
+    if task.content["bfreplay"] != __version__:
         raise OtherCodeError(
             f"the worker {worker_name()} has another version of bfreplay\n"
-            f"  value:    {__version__}\n  expected: {task.version}\n"
+            f"  value:    {__version__}\n  expected: {task.content['bfreplay']}\n"
             "  fix:      update bfreplay on the workers: the ids of runs depend on it"
         )
 
 
 def _check_code(task: RunTask) -> None:
-    for module, expected in task.code:
+    for place, expected in task.content["code"].items():
+        module = place.partition(":")[0]
         found = digest_of_module(module)
         if found != expected:
             raise OtherCodeError(
@@ -161,24 +154,16 @@ def _check_code(task: RunTask) -> None:
 
 
 def _replay(task: RunTask, store: Store) -> None:
-    options = task.options
-    before = _stamps(options)
-    nodes = RunOptions(
-        events=options.events, cluster=options.cluster, node_type=options.node_type, window=options.window, jobs=BUNDLED
-    )  # fmt: skip
-    log = _log(nodes, task.events_sha256, before.get("events"))
-    if task.jobs_are_a_set:
-        curves = None if options.curves is None else str(options.curves)
-        stamps = (before.get("jobs"), before.get("curves"))
-        jobs = _jobs(str(options.jobs), curves, options.allow_code, task.jobs_sha256, stamps)
-    else:
-        jobs = _checked_jobs(options, task.jobs_sha256)
+    options, before = task.options, _stamps(task.options)
+    log = _INPUTS.log(options, (tuple(task.content["events"]), before.get("events")))
+    of_jobs = (tuple(task.content["jobs"]), (before.get("jobs"), before.get("curves")))
+    jobs = _INPUTS.jobs(options, of_jobs) if task.jobs_are_a_set else known_jobs(key_of(options, "jobs"), of_jobs)
     prepared(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
     after = _stamps(options)
     for what, stamp in before.items():
         if after[what] != stamp:  # a log is read again and again while it is replayed
             store.discard(task.id)
-            raise _changed(what, str(after[what]), str(stamp))
+            raise input_changed(what, str(after[what]), str(stamp))
 
 
 def _stamps(options: RunOptions) -> dict[str, Stamp]:
@@ -194,36 +179,3 @@ def _stamp(file: Path) -> Stamp:
     except OSError:  # who loads it says so better
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-# a stamp is there for the key alone: a file that was replaced is loaded, and checked, again
-@lru_cache(maxsize=3)
-def _log(options: RunOptions, digests: Digests, _stamp: Stamp) -> NodeEvents:
-    log = load_log(options)
-    _check_same("events", [source.sha256 for source in log.sources], digests)
-    return log
-
-
-@lru_cache(maxsize=4)
-def _jobs(
-    jobs: str, curves: str | None, allow_code: bool, digests: Digests, _stamps: tuple[Stamp, Stamp]
-) -> JobSet | JobSource:
-    return _checked_jobs(RunOptions(events=BUNDLED, jobs=jobs, curves=curves, allow_code=allow_code), digests)
-
-
-def _checked_jobs(options: RunOptions, digests: Digests) -> JobSet | JobSource:
-    jobs = load_jobs_of(options)
-    _check_same("jobs", [digest for _, digest in jobs.sources], digests)
-    return jobs
-
-
-def _check_same(what: str, found: list[str], expected: Digests) -> None:
-    if tuple(found) != expected:
-        raise _changed(what, str(found), str(list(expected)))
-
-
-def _changed(what: str, found: str, expected: str) -> InputError:
-    return InputError(
-        f"the file of the {what} has changed since the sweep began", value=found, expected=expected,
-        fix="sweep again: its runs then have other ids",
-    )  # fmt: skip

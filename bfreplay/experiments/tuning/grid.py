@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import AUTO, OPTIONS
+from bfreplay.experiments.option_checks import AUTO
+from bfreplay.experiments.run_options import OPTIONS
 from bfreplay.options import option_name
 
 ForwardTime = float | str
@@ -117,11 +118,6 @@ def percent(share: float) -> str:
     if value == 0:
         return "0"
     return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}" if abs(value) >= 0.005 else f"{value:.1g}"
-
-
-def said(words: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 _SECOND_US = 1_000_000

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, percent, said, seconds
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, percent, seconds
 from bfreplay.result_folders.tuning import Column, Validation
 from bfreplay.wording import amount, count
 
@@ -190,6 +190,6 @@ def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> list
     if not unlike:
         return []
     return [
-        f"The two parts are unlike ({said(unlike)}; the border is at {iso_utc(parts[0].end_us)}): what is best may "
-        "change with time here, and the validation tells that, too."
+        f"The two parts are unlike ({' and '.join(unlike)}; the border is at {iso_utc(parts[0].end_us)}): what is best "
+        "may change with time here, and the validation tells that, too."
     ]

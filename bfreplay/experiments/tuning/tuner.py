@@ -19,7 +19,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validated
-from bfreplay.experiments.tuning.text import answer_of
+from bfreplay.experiments.tuning.tuning_text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
@@ -33,7 +33,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
-from bfreplay.result_folders.writing import check_target, record_json
+from bfreplay.result_folders.writing import check_target, record_json, unwritable
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
@@ -186,10 +186,7 @@ def _place(out: str | Path | None) -> Iterator[Path]:
             for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
                 (folder / stale).unlink(missing_ok=True)
         except OSError as error:
-            raise InputError(
-                f"the folder of the tuning cannot be written: {error.strerror or error}", file=folder,
-                expected="a folder in which you may write", fix="choose another --out",
-            ) from error  # fmt: skip
+            raise unwritable(folder, error, "the folder of the tuning") from error
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix=scratch_prefix("tune")) as temporary:

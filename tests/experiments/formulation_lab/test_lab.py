@@ -14,9 +14,9 @@ from bfreplay.errors import InputError, OutputExistsError, SolverUnavailableErro
 from bfreplay.experiments import LabResult, LabSettings, compare_formulations
 from bfreplay.experiments.formulation_lab import lab as lab_module
 from bfreplay.experiments.formulation_lab import trials as trials_module
+from bfreplay.experiments.formulation_lab.lab_text import milliseconds, render
 from bfreplay.experiments.formulation_lab.sampling import sample_decisions
 from bfreplay.experiments.formulation_lab.summary import ROWS
-from bfreplay.experiments.formulation_lab.text import milliseconds, render
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.formulations.choices import Choices
@@ -370,7 +370,7 @@ def test_optima_are_told_with_and_without_the_limit():
 
 
 def test_the_table_of_decisions_tells_their_sizes():
-    sample = sample_decisions(EVENTS, JOBS, sample=100, **OPTIONS)
+    sample = sample_decisions(EVENTS, JOBS, LabSettings(sample=100, **OPTIONS))
     result = _tiny(settings=LabSettings(sample=100), backends=["cbc"])
     sizes = result.decisions[["n_idle", "n_jobs", "n_held"]].to_numpy().tolist()
     assert sizes == [[d.problem.capacity, d.problem.n_jobs, d.problem.current.sum()] for d in sample.decisions]

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 import bfreplay
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.formulation_lab import sampling
-from bfreplay.experiments.formulation_lab.sampling import choose, quantile_class, sample_decisions, spread
+from bfreplay.experiments.formulation_lab.sampling import (
+    LabSettings,
+    choose,
+    quantile_class,
+    sample_decisions,
+    spread,
+)
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet
@@ -85,8 +91,8 @@ def test_the_sample_holds_the_decisions_of_the_replay(bundled):
             return super().decide(state)
 
     bfreplay.replay_log(*bundled, Notes(120.0), with_efficiency=False, with_bound=False)
-    sample = sample_decisions(*bundled, sample=12, seed=3, **OPTIONS)
-    assert sample.available == len(seen)
+    sample = sample_decisions(*bundled, LabSettings(sample=12, seed=3, **OPTIONS))
+    assert sample.sampling.available == len(seen)
     assert len(sample.decisions) == 12
     for each in sample.decisions:
         time_us, fields = seen[each.index]
@@ -98,28 +104,31 @@ def test_the_sample_holds_the_decisions_of_the_replay(bundled):
 
 
 def test_the_same_seed_takes_the_same_decisions_twice(bundled):
-    first, again, other = (sample_decisions(*bundled, sample=9, seed=seed, **OPTIONS) for seed in (5, 5, 6))
+    first, again, other = (
+        sample_decisions(*bundled, LabSettings(sample=9, seed=seed, **OPTIONS)) for seed in (5, 5, 6)
+    )
     assert [d.index for d in first.decisions] == [d.index for d in again.decisions]
     assert [_fields(d.problem) for d in first.decisions] == [_fields(d.problem) for d in again.decisions]
     assert [d.index for d in first.decisions] != [d.index for d in other.decisions]
 
 
 def test_fewer_than_asked_are_all_taken():
-    sample = sample_decisions(EVENTS, JOBS, sample=1000, **OPTIONS)
-    assert len(sample.decisions) == sample.available == sum(stratum.taken for stratum in sample.strata)
-    assert [each.index for each in sample.decisions] == list(range(sample.available))
-    assert sample.asked == 1000
+    sample = sample_decisions(EVENTS, JOBS, LabSettings(sample=1000, **OPTIONS))
+    sampling = sample.sampling
+    assert len(sample.decisions) == sampling.available == sum(stratum.taken for stratum in sampling.strata)
+    assert [each.index for each in sample.decisions] == list(range(sampling.available))
+    assert sampling.asked == 1000
 
 
 def test_sampled_problems_are_not_touched_by_the_replay_that_goes_on():
-    early, *_ = sample_decisions(EVENTS, JOBS, sample=1000, **OPTIONS).decisions
+    early, *_ = sample_decisions(EVENTS, JOBS, LabSettings(sample=1000, **OPTIONS)).decisions
     assert early.problem.current.tolist() == [0, 0]  # later both hold nodes
     assert ExactSolver().solve(early.problem).counts is not None
 
 
 def test_both_passes_report_their_progress():
     calls = []
-    sample_decisions(EVENTS, JOBS, sample=2, **OPTIONS, progress=lambda *call: calls.append(call))
+    sample_decisions(EVENTS, JOBS, LabSettings(sample=2, **OPTIONS), progress=lambda *call: calls.append(call))
     assert {number for number, _, _ in calls} == {1, 2}
     assert all(0 <= done <= total == 60_000_000 for _, done, total in calls)
 
@@ -134,30 +143,30 @@ def test_a_log_that_changes_between_the_passes_is_noticed(monkeypatch):
 
     monkeypatch.setattr(sampling, "replay_log", changing)
     with pytest.raises(BfreplayError, match="two replays of the same log differ"):
-        sample_decisions(EVENTS, JOBS, sample=1, **OPTIONS)
+        sample_decisions(EVENTS, JOBS, LabSettings(sample=1, **OPTIONS))
 
 
 def test_a_replay_without_decisions_is_refused():
     with pytest.raises(InputError, match="no decision of this replay needs a solver"):
-        sample_decisions(log(1, [], 60), JOBS, sample=1, **OPTIONS)
+        sample_decisions(log(1, [], 60), JOBS, LabSettings(sample=1, **OPTIONS))
 
 
 def test_unlimited_work_reaches_the_replay():
     short = JobSet([job("a", work=50.0), job("b", work=50.0)])
     limited, endless = (
-        sample_decisions(EVENTS, short, sample=1, unlimited_work=unlimited, **OPTIONS).available
+        sample_decisions(EVENTS, short, LabSettings(sample=1, unlimited_work=unlimited, **OPTIONS)).sampling.available
         for unlimited in (False, True)
     )
     assert limited < endless
 
 
 def test_decisions_are_taken_from_a_campaign_as_well():
-    sample = sample_decisions(EVENTS, LittleHalving(), sample=3, **OPTIONS)
+    sample = sample_decisions(EVENTS, LittleHalving(), LabSettings(sample=3, **OPTIONS))
     assert len(sample.decisions) == 3
     assert sample.record["inputs"]["jobs"]["source"]["name"] == "little halving"
 
 
 def test_a_campaign_without_a_decision_is_told_by_its_name():
     with pytest.raises(InputError, match="no decision of this replay needs a solver") as caught:
-        sample_decisions(log(1, [], 60), LittleHalving(), sample=3, **OPTIONS)
+        sample_decisions(log(1, [], 60), LittleHalving(), LabSettings(sample=3, **OPTIONS))
     assert caught.value.value == "little halving, 1 nodes"

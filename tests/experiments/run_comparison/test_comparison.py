@@ -17,16 +17,15 @@ from bfreplay import load_events
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.experiments import RunComparison, compare_runs
 from bfreplay.experiments.run_comparison.answer import answer_of
-from bfreplay.experiments.run_comparison.text import render
+from bfreplay.experiments.run_comparison.comparison_text import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
 from bfreplay.replay import Semantics
 from bfreplay.report import draw_comparison
 from bfreplay.result_folders.comparison import (
+    Both,
     Causes,
     DifferingOption,
     Estimate,
-    FinishedTrials,
-    LastFinish,
     SamplesDifference,
 )
 from bfreplay.runs import RunResult
@@ -137,7 +136,7 @@ def test_where_both_did_all_the_work_times_make_the_difference():
     assert pair["samples"]["equal_by_construction"]
     assert pair["samples"]["relative"]["low"] is None
     assert "all jobs were done in both" in pair["samples"]["relative"]["why_no_interval"]
-    assert pair["over"] == LastFinish(baseline=3 * HOUR, other=6 * HOUR)
+    assert pair["over"] == Both(baseline=3 * HOUR, other=6 * HOUR)
     assert {row["mean"]["n"] for row in pair["hours"]} == {6}  # the hour that begins when all have left is none of them
     assert "all jobs were done in both. B was done 3 h later, after 6 h instead of 3 h; half of its" in pair["answer"]
     (back,) = compare_runs([one, both], **FEW).pairs
@@ -153,7 +152,7 @@ def test_runs_whose_jobs_are_given_up_when_they_arrive_have_one_bin_with_jobs():
 
     runs = [run(log(2, [], 5 * HOUR, [0, 1]), JobSet([job(name)]), GivesUp()) for name in "aa"]
     (pair,) = compare_runs(runs, **FEW).pairs
-    assert pair["over"] == LastFinish(baseline=0.0, other=0.0)
+    assert pair["over"] == Both(baseline=0.0, other=0.0)
     assert {row["mean"]["n"] for row in pair["hours"]} == {1}
 
 
@@ -172,7 +171,7 @@ def test_unlimited_work_pairs_the_jobs_that_both_have():
     runs = [run(busy_days(), endless_jobs(), unlimited_work=True, max_parallel=n) for n in (3, 2)]
     (pair,) = compare_runs(runs, **FEW).pairs
     assert (pair["jobs"]["n_jobs"], pair["jobs"]["only_in_baseline"]) == (2, 1)
-    assert pair["over"] == LastFinish(baseline=None, other=None)
+    assert pair["over"] == Both(baseline=None, other=None)
     assert pair["samples"]["relative"]["low"] is not None
 
 
@@ -333,7 +332,7 @@ def test_trials_of_a_campaign_that_is_not_over_are_counted():
     one, three = (run(events, LittleHalving(), EqualSharePolicy(), max_parallel=n) for n in (1, 3))
     found = compare_runs([one, three], **FEW).pairs[0]["campaign"]
     assert found["over"]["difference"] is None
-    done = FinishedTrials(baseline=one.summary["jobs"]["finished"], other=three.summary["jobs"]["finished"])
+    done = Both(baseline=one.summary["jobs"]["finished"], other=three.summary["jobs"]["finished"])
     assert found["n_finished"] == done
     none = run(log(3, [], 30.0), LittleHalving(), EqualSharePolicy())
     campaign = compare_runs([none, none], **FEW).pairs[0]["campaign"]

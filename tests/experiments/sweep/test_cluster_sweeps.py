@@ -13,7 +13,7 @@ from bfreplay.experiments.sweep.plan import planned
 from bfreplay.experiments.sweep.run_sweep import plan_of
 from bfreplay.experiments.sweep.spec import spec_of_options
 from bfreplay.experiments.sweep.store import Store
-from bfreplay.experiments.sweep.text import render
+from bfreplay.experiments.sweep.sweep_text import render
 from bfreplay.experiments.sweep.worker import work_on
 from tests.experiments.small_cluster import CLUSTER, THROUGHPUTS, options, write_files
 from tests.experiments.sweep.small_sweeps import Inline

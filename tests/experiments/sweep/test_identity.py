@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions, option_name
+from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.plan import planned
 from bfreplay.experiments.sweep.spec import spec_of_options
+from bfreplay.options import option_name
 from tests.experiments.sweep.small_sweeps import options, write_files
 
 CAMPAIGN = """
@@ -81,7 +82,7 @@ def test_no_option_without_effect_is_part_of_the_identity(files):
     ):  # fmt: skip
         prepared = run.prepare()
         counted = content_of(run, prepared.log, prepared.jobs)["options"]
-        prepared.close()
+        prepared.policy.close()
         left_out = {*FILE_OPTIONS, "window", *map(option_name, run.without_effect())}
         given = {*run.to_json(), "objective", "formulation", "max-parallel"}
         assert set(counted) == given - left_out
@@ -182,7 +183,7 @@ def test_the_content_has_no_path(files):
     run = options(files, policy="bftrainer", solver="cbc")
     prepared = run.prepare()
     content = content_of(run, prepared.log, prepared.jobs)
-    prepared.close()
+    prepared.policy.close()
     assert str(files) not in str(content)
     assert "events.csv" not in str(content)
     assert len(id_of(content)) == 16

@@ -73,12 +73,12 @@ def test_a_file_that_was_only_touched_is_read_again_and_found_the_same(files):
 def test_a_worker_with_another_version_takes_no_run(files):
     (task,) = _tasks(files, 10)
     with pytest.raises(OtherCodeError, match="update bfreplay on the workers"):
-        work_on(replace(task, version="0.0.1"))
+        work_on(replace(task, content={**task.content, "bfreplay": "0.0.1"}))
 
 
 def test_a_worker_that_finds_another_file_of_a_module_takes_no_run(files):
     (task,) = _tasks(files, 10)
-    assert [module for module, _ in task.code] == ["noting"]
+    assert list(task.content["code"]) == ["noting:Noting"]
     (files / "noting.py").write_text((files / "noting.py").read_text() + "\n# mended\n")
     with pytest.raises(OtherCodeError, match="another file of the module 'noting'"):
         work_on(task)

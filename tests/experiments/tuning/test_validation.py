@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, Part, Surface, percent, said, seconds
+from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, Part, Surface, percent, seconds
 from bfreplay.experiments.tuning.recommendation import cautions, recommend, validated
-from bfreplay.experiments.tuning.text import answer_of
+from bfreplay.experiments.tuning.tuning_text import answer_of
 
 GRID = Grid((60.0, 300.0, 600.0), (10, 70))
 HOUR = 3_600_000_000
@@ -135,5 +135,4 @@ def test_numbers_are_words():
     assert [percent(each) for each in (0.976, 0.01, 0.005, 0.0012, 0.0004, 0.00001, 0)] == [
         "97.6", "1.0", "0.5", "0.12", "0.04", "0.001", "0",
     ]  # fmt: skip
-    assert [said("a"), said("ab"), said("abc")] == ["a", "a and b", "a, b and c"]
     assert [seconds("auto"), seconds(2.5)] == ["auto", "2.5 s"]

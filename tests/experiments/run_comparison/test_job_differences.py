@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bfreplay.experiments.run_comparison.jobs import job_differences, jobs_table, pair_jobs, run_jobs
+from bfreplay.experiments.run_comparison.job_differences import job_differences, jobs_table, pair_jobs, run_jobs
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, run

@@ -13,12 +13,12 @@ import pyarrow as pa
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S
+from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
 from bfreplay.experiments.run_comparison.intervals import median_over_jobs
 from bfreplay.result_folders.comparison import (
+    Both,
     CampaignDifference,
     FinishedTrial,
-    FinishedTrials,
     JobDifferences,
     JobMeasure,
     JobShares,
@@ -27,6 +27,7 @@ from bfreplay.result_folders.comparison import (
     ReachedScore,
     StatusChange,
 )
+from bfreplay.result_folders.records import table_by
 from bfreplay.runs.run_result import RunResult
 
 MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hours")
@@ -60,7 +61,7 @@ class RunJobs:
     model: list[str | None]
     status: list[str]
     params: list[str | None]
-    values: dict[str, NDArray[np.float64]]
+    values: dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +85,8 @@ class PairedJobs:
     names: list[str]
     models: list[str | None]
     status: list[tuple[str, str]]
-    baseline: dict[str, NDArray[np.float64]]
-    other: dict[str, NDArray[np.float64]]
+    baseline: dict[str, Floats]
+    other: dict[str, Floats]
     only_in_baseline: int
     only_in_other: int
     n_other_params: int
@@ -96,7 +97,7 @@ def run_jobs(run: RunResult) -> RunJobs:
     table = run.table("jobs")
     start_us = run.record.config.window_start_us
 
-    def time_us(name: str) -> NDArray[np.float64]:
+    def time_us(name: str) -> Floats:
         column = table[name].cast("int64")
         known = np.asarray(column.is_valid(), dtype=bool)
         whole = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
@@ -158,7 +159,7 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
     )
 
 
-def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> Floats:
     """Of jobs that have the measure in both runs; what is equal is exactly 0."""
     a, b = pairs.baseline[name][which], pairs.other[name][which]
     both = np.isfinite(a) & np.isfinite(b)
@@ -226,15 +227,7 @@ def jobs_table(paired: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
         for name in MEASURES:
             a, b = pairs.baseline[name], pairs.other[name]
             columns += [a, b, b - a]
-        tables.append(
-            pa.Table.from_arrays(
-                [
-                    pa.array(column, type=field.type, from_pandas=True)
-                    for column, field in zip(columns, JOBS, strict=True)
-                ],
-                schema=JOBS,
-            )
-        )
+        tables.append(table_by(JOBS, columns))
     return pa.concat_tables(tables)
 
 
@@ -269,7 +262,7 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return CampaignDifference(
         higher_is_better=higher,
-        n_finished=FinishedTrials(baseline=len(finished[0]), other=len(finished[1])),
+        n_finished=Both(baseline=len(finished[0]), other=len(finished[1])),
         finished=finish_rows,
         over=_both(*over),
         reached=reached,
@@ -283,15 +276,14 @@ def _both(baseline: float | None, other: float | None) -> Pair:
 
 
 def _finished_s(run: RunResult) -> list[float]:
-    times = run.table("jobs")["finished"].cast("int64").drop_null().to_pylist()
-    start_us = run.record.config.window_start_us
-    return sorted((time_us - start_us) / 1e6 for time_us in times)
+    finished_us = times_us(run.table("jobs")["finished"].drop_null())
+    return sorted(((finished_us - run.record.config.window_start_us) / 1e6).tolist())
 
 
-def _scores(run: RunResult) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _scores(run: RunResult) -> tuple[Floats, Floats]:
     """Times (S,) in seconds and scores (S,) of the reports that have one, in order of time."""
     table = run.table("reports")
     score = np.asarray(table["score"].fill_null(math.nan), dtype=np.float64)
-    time_s = (np.asarray(table["time"].cast("int64"), dtype=np.int64) - run.record.config.window_start_us) / 1e6
+    time_s = (times_us(table["time"]) - run.record.config.window_start_us) / 1e6
     known = np.isfinite(score)
     return time_s[known], score[known]

@@ -18,7 +18,7 @@ from bfreplay.result_folders.comparison import (
 )
 from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration, paragraphs
 
 _SHORT = {
     "useful_node_hours": "  useful",
@@ -47,7 +47,7 @@ def render(comparison: RunComparison) -> str:
         parts += [_hours(pair, bins), _causes(pair), _totals(pair), _jobs(pair), _models(pair), _campaign(pair)]
     if comparison.folder is not None:
         parts.append([f"Comparison folder  {comparison.folder}"])
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return paragraphs(parts)
 
 
 def _runs(record: ComparisonRecord) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, percent, seconds
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
-from bfreplay.wording import aligned, amount, count, duration
+from bfreplay.wording import aligned, amount, count, duration, paragraphs
 
 _TITLES = {TUNED_ON: "tuned on", VALIDATED_ON: "validated on"}
 
@@ -23,7 +23,7 @@ def render(tuning: Tuning) -> str:
     ]
     if tuning.folder is not None:
         blocks.append([f"Folder       {tuning.folder}"])
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return paragraphs(blocks)
 
 
 def _parts(record: TuningRecord) -> list[str]:
@@ -50,10 +50,9 @@ def _shares(record: TuningRecord) -> list[str]:
             both = " / ".join(f"{100 * share[name][t][m]:.2f}" for name in PARTS)
             row.append(f"{both} {'*' if here else ' '}")
         cells.append(row)
-    lines = aligned(cells)
     return [
         "Share of the best of the grid, %: in the part tuned on / in the part validated on (* recommended)",
-        *lines,
+        *aligned(cells),
     ]
 
 
@@ -73,12 +72,11 @@ def _regret(record: TuningRecord) -> list[str]:
     if found is None:
         return []
     t_fwd, number = found.best_pair
-    lines = [
+    return [
         f"In the part validated on it loses {percent(found.loss)} % against the best T_fwd there "
         f"({seconds(found.best_t_fwd)}), and {percent(found.loss_of_grid)} % against the best pair of the grid "
         f"({seconds(t_fwd)}, {count(number, 'job')})."
     ]
-    return lines
 
 
 def _range(flat: tuple[float, float] | None) -> str:

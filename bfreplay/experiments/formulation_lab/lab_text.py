@@ -7,7 +7,7 @@ from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, count, duration
+from bfreplay.wording import aligned, count, duration, paragraphs
 
 _OUTCOMES = (
     ("wrong", "wrong"),
@@ -30,7 +30,7 @@ def render(result: LabResult) -> str:
         _left_out(record),
         _files(result),
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return paragraphs(parts)
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -1,0 +1,73 @@
+"""Logs and jobs of a sweep, loaded once for all runs that name the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.defaults import BUNDLED
+from bfreplay.errors import InputError
+from bfreplay.experiments.prepared_run import load_jobs_of, load_log
+from bfreplay.experiments.run_options import OPTIONS, RunOptions
+from bfreplay.workload import JobSet, JobSource
+
+Key = tuple[tuple[str, Any], ...]
+"""Options on which loading depends, with their values."""
+
+Known = tuple[tuple[str, ...], Any]
+"""Digests of the files that are expected, and a stamp of each: where a stamp changes, they are loaded again."""
+
+
+class Inputs:
+    """What was loaded last.
+
+    Parameters
+    ----------
+    n_logs, n_jobs
+        How many logs, and how many sets of jobs, are kept; ``None``: all.
+    """
+
+    def __init__(self, n_logs: int | None, n_jobs: int | None) -> None:
+        self._log, self._jobs = lru_cache(n_logs)(known_log), lru_cache(n_jobs)(known_jobs)
+
+    def log(self, options: RunOptions, known: Known | None = None) -> NodeEvents:
+        """The cluster, or the part of the log, of a run; errors as those of ``known_log``."""
+        return self._log(key_of(options, "log"), known)
+
+    def jobs(self, options: RunOptions, known: Known | None = None) -> JobSet | JobSource:
+        """The jobs of a run; errors as those of ``known_jobs``."""
+        return self._jobs(key_of(options, "jobs"), known)
+
+
+def key_of(options: RunOptions, what: str) -> Key:
+    """Options on which loading the ``"log"`` or the ``"jobs"`` depends: those that say so where they are declared."""
+    return tuple((name, getattr(options, name)) for name, each in OPTIONS.items() if each.loads == what)
+
+
+def known_log(key: Key, known: Known | None) -> NodeEvents:
+    """Load a log; ``InputError`` where that cannot be done, or its files are not those that are ``known``."""
+    log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
+    _check_same("events", [source.sha256 for source in log.sources], known)
+    return log
+
+
+def known_jobs(key: Key, known: Known | None) -> JobSet | JobSource:
+    """Load jobs; ``InputError`` where that cannot be done, or their files are not those that are ``known``."""
+    jobs = load_jobs_of(RunOptions(**{"events": BUNDLED, **dict(key)}))
+    _check_same("jobs", [digest for _, digest in jobs.sources], known)
+    return jobs
+
+
+def _check_same(what: str, found: Sequence[str], known: Known | None) -> None:
+    if known is not None and tuple(found) != known[0]:
+        raise input_changed(what, str(found), str(list(known[0])))
+
+
+def input_changed(what: str, found: str, expected: str) -> InputError:
+    """Return the error for an input that is not the one that the sweep began with."""
+    return InputError(
+        f"the file of the {what} has changed since the sweep began", value=found, expected=expected,
+        fix="sweep again: its runs then have other ids",
+    )  # fmt: skip
