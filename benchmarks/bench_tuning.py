@@ -69,7 +69,7 @@ def _tuned(log: str, folder: Path, pictures: Path | None) -> str:
     )  # fmt: skip
     if pictures is not None:
         from bfreplay.report import tuning_figure
-        from bfreplay.report.picture_file import save_picture
+        from bfreplay.report.figures.picture_file import save_picture
 
         save_picture(tuning_figure(found.record), pictures / f"tuning-{log.lower()}.png", overwrite=True)
     return f"```text\n{render(found)}\n```"

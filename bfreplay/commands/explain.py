@@ -163,9 +163,9 @@ def _json(run: RunResult, document: dict[str, Any]) -> str:
 
 
 def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
-    from bfreplay.report.figures_campaign import draw_campaign, title_of
-    from bfreplay.report.picture_file import save_picture
-    from bfreplay.report.time_part import Part
+    from bfreplay.report.figures.campaign import draw_campaign, title_of
+    from bfreplay.report.figures.picture_file import save_picture
+    from bfreplay.report.figures.time_part import Part
     from bfreplay.runs.explain.nodes_over_time import nodes_over_time_by_model
 
     by_model, span = nodes_over_time_by_model(run), Part.of_record(run.record)
@@ -173,9 +173,9 @@ def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
 
 
 def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
-    from bfreplay.report.figures_campaign import draw_job, title_of
-    from bfreplay.report.picture_file import save_picture
-    from bfreplay.report.time_part import Part
+    from bfreplay.report.figures.campaign import draw_job, title_of
+    from bfreplay.report.figures.picture_file import save_picture
+    from bfreplay.report.figures.time_part import Part
     from bfreplay.runs.explain.nodes_over_time import nodes_over_time
 
     nodes, span = nodes_over_time(run, job), Part.of_record(run.record)

@@ -84,7 +84,7 @@ def tune(
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
     if picture is not None:
         from bfreplay.report import tuning_figure
-        from bfreplay.report.picture_file import save_picture
+        from bfreplay.report.figures.picture_file import save_picture
 
         save_picture(tuning_figure(found.record), picture, overwrite=force)
     draw = None if out is None else drawing("draw_tuning", quiet=quiet)

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.report.run_figures.figure import FIGURES, figure_named
-from bfreplay.report.tables import written
+from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.shown_values import written
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
 

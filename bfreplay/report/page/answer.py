@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from bfreplay.datasets.log.log_warnings import Verdict
-from bfreplay.report.tables import counted, is_one, number, shown
+from bfreplay.report.shown_values import counted, is_one, number, shown
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from bfreplay import __version__
-from bfreplay.report.tables import counted, is_one, number, number_of, shown
+from bfreplay.report.shown_values import counted, is_one, number, number_of, shown
 from bfreplay.runs.explain.saved_tables import allocations_of, jobs_frame
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult

@@ -7,16 +7,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bfreplay.report.figures_runs import differences_over_time, waterfalls
-from bfreplay.report.page.comparison_figures import (
+from bfreplay.report.figures.comparison_on_page import (
     bin_words,
     causes_page,
     causes_words,
     over_time_page,
     over_time_words,
 )
+from bfreplay.report.figures.run_comparison import differences_over_time, waterfalls
 from bfreplay.report.page.sections import PageTable, Section, page_table
-from bfreplay.report.tables import Column, ShownTable
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.wording import count

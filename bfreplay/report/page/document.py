@@ -13,7 +13,7 @@ from markupsafe import Markup
 from bfreplay import __version__
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
-from bfreplay.report.look import DARK, LIGHT
+from bfreplay.report.figures.look import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.report.page.sections import (
@@ -25,7 +25,7 @@ from bfreplay.report.page.sections import (
     job_sections,
     packed_steps,
 )
-from bfreplay.report.tables import Column, exact, written
+from bfreplay.report.shown_values import Column, exact, written
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.metrics import KeyFigure, key_figures
 from bfreplay.runs.run_record import RunRecord

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
+from bfreplay.report.figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
+from bfreplay.report.figures.marks import named, said_of
+from bfreplay.report.figures.step_series import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
-from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
-from bfreplay.report.run_figures.marks import named, said_of
-from bfreplay.report.step_series import StepSeries
-from bfreplay.report.tables import Column, ShownTable, exact, written
+from bfreplay.report.shown_values import Column, ShownTable, exact, written
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.run_result import RunResult
 

@@ -11,8 +11,9 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures_runs import differences_over_time, waterfalls
-from bfreplay.report.page.comparison_figures import causes_page, over_time_page
+from bfreplay.report.figures.comparison_on_page import causes_page, over_time_page
+from bfreplay.report.figures.marks import page_line, run_number
+from bfreplay.report.figures.run_comparison import differences_over_time, waterfalls
 from bfreplay.report.page.comparison_sections import (
     campaign_table,
     cause_table,
@@ -23,11 +24,10 @@ from bfreplay.report.page.comparison_sections import (
     option_table,
     total_table,
 )
-from bfreplay.report.run_figures.marks import page_line, run_number
-from bfreplay.report.tables import written
+from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
-from tests.report.run_figures.drawn import check_page
+from tests.report.figures.drawn import check_page
 
 
 @pytest.fixture(scope="module")

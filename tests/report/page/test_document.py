@@ -14,9 +14,9 @@ import pytest
 
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
+from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.report.page.document import html_of, one_run_page, provenance_of, write_report
-from bfreplay.report.run_figures.figure import FIGURES, figure_named
-from bfreplay.report.tables import written
+from bfreplay.report.shown_values import written
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet

@@ -1,0 +1,298 @@
+"""Pictures of the idle nodes of a log: when, how wide, in holes of what length, in bursts of what size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bfreplay.datasets.idleness import Idleness
+from bfreplay.datasets.idleness.week import WEEKDAYS
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.outputs import make_folder, remove_empty, written_whole
+from bfreplay.report.figures.axes import (
+    dress,
+    log_tick,
+    new_figure,
+    number,
+    percent_tick,
+    plain_tick,
+    powers_of_two,
+    right_scale,
+    span_ticks,
+)
+from bfreplay.report.figures.idleness_curves import (
+    bursts_per_day,
+    colour_range,
+    hole_curves,
+    hour_table,
+    timeline_band,
+    width_curves,
+)
+from bfreplay.report.figures.look import OKABE_ITO
+from bfreplay.report.figures.picture_file import FORMATS, write_figure
+from bfreplay.report.figures.time_part import Part, draw_time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BLUE, _RED = OKABE_ITO[:2]
+_PALE_BLUE = "#9CC9E8"
+_GREY = "#C8C8C8"
+
+
+def draw_idle_over_time(idleness: Idleness) -> Figure:
+    """Fewest, mean and most idle nodes in each column of the picture; the mean of the window as a dashed line."""
+    band = timeline_band(idleness)
+    figure = new_figure(9.0, 3.8)
+    axes = figure.add_subplot()
+    axes.stairs(band.most, band.edge_days, baseline=band.least, fill=True, color=_PALE_BLUE, label="fewest to most")
+    axes.stairs(band.mean, band.edge_days, baseline=None, color=_BLUE, linewidth=1.0, label="mean")
+    axes.axhline(
+        idleness.mean_idle_nodes, color=_RED, linestyle=(0, (6, 2)), linewidth=1.4,
+        label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
+    )  # fmt: skip
+    axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
+    right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
+    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
+    dress(axes, y="idle nodes", y_ticks=plain_tick)
+    _title(axes, "Idle nodes over time", idleness)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    return figure
+
+
+def draw_hour_and_weekday(idleness: Idleness) -> Figure:
+    """Heat map of the mean idle nodes by hour and weekday, with the means by hour above and by weekday beside it."""
+    from matplotlib import colormaps
+
+    table, week = hour_table(idleness), idleness.week
+    figure = new_figure(9.0, 4.2)
+    if table is None or week is None:
+        return _only_words(figure, "no hour of the day: the times of the log are relative", idleness)
+    grid = figure.add_gridspec(2, 2, width_ratios=(24, 5), height_ratios=(3, 7))
+    above, middle = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
+    beside = figure.add_subplot(grid[1, 1], sharey=middle)
+    colours = colormaps["cividis"].with_extremes(bad="none")
+    middle.set_facecolor("white")
+    middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
+    bottom, top = colour_range(table)
+    mesh = middle.pcolormesh(
+        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=bottom, vmax=top
+    )
+    middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
+    middle.invert_yaxis()
+    middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
+    hatched = "; hatched: not in the log" if np.isnan(table).any() else ""
+    middle.set_xlabel(f"hour of the day ({week.time_zone}){hatched}", fontsize=10)
+    by_hour, by_day = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
+    above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=_BLUE)
+    above.set_xlim(0, 24)
+    above.set_xticks(np.arange(0, 25, 3), labels=[])
+    above.set_ylabel("all days", fontsize=9)
+    above.yaxis.set_major_formatter(plain_tick)
+    beside.barh(np.arange(7) + 0.5, by_day, height=0.84, color=_BLUE)
+    beside.tick_params(axis="y", left=False, labelleft=False)
+    beside.xaxis.set_major_formatter(plain_tick)
+    beside.locator_params(axis="x", nbins=3)
+    beside.set_xlabel("all hours", fontsize=9)
+    for axes in (above, beside):
+        dress(axes)
+    for side in middle.spines.values():
+        side.set_visible(False)
+    bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
+    bar.set_label(f"mean idle nodes (from {number(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
+    bar.ax.tick_params(labelsize=9)
+    _title(above, "Mean idle nodes by hour and weekday", idleness)
+    return figure
+
+
+def draw_hole_lengths(idleness: Idleness) -> Figure:
+    """Above, how holes and their node-hours spread over lengths; below, the share in holes longer than a length."""
+    curves = hole_curves(idleness)
+    figure = new_figure(9.0, 5.4)
+    if not len(curves.of_holes):
+        return _only_words(figure, "no hole: no node is idle at any time", idleness)
+    spread, longer = figure.subplots(2, 1, sharex=True)
+    spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=_PALE_BLUE, label="of the idle node-hours")
+    spread.stairs(curves.of_holes, curves.edge_s, color=_RED, linewidth=1.8, label="of the holes")
+    spread.set_ylim(bottom=0.0)
+    longer.plot(curves.over_s, curves.longer, color=_BLUE, linewidth=1.8)
+    marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
+    longer.plot(
+        [each.over_s for each in marked], [each.share for each in marked], linestyle="", marker="o", markersize=5,
+        color=_BLUE,
+    )  # fmt: skip
+    longer.set_ylim(0.0, 1.04)
+    right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
+    longer.set_xscale("log")
+    longer.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
+    for axes in (spread, longer):
+        span_ticks(axes, "x")
+    dress(spread, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
+    below = "length of a hole (one node idle without a break)"
+    dress(longer, below, "idle node-hours\nin longer holes", y_ticks=percent_tick)
+    simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
+    _title(spread, f"Holes by length{simulated}", idleness)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
+    return figure
+
+
+def draw_widths(idleness: Idleness) -> Figure:
+    """Above, the share of time with at least so many nodes idle; below, how long that lasts without a break."""
+    curves = width_curves(idleness)
+    figure = new_figure(9.0, 5.0)
+    share, lasts = figure.subplots(2, 1, sharex=True)
+    share.plot(curves.nodes, curves.share, color=_BLUE, linewidth=1.8, marker="o", markersize=5)
+    share.set_ylim(0.0, 1.04)
+    if np.isfinite(curves.mean_s).any():
+        look = {"linewidth": 1.8, "markersize": 5}
+        lasts.plot(curves.nodes, curves.mean_s, color=_BLUE, marker="o", label="mean", **look)
+        lasts.plot(curves.nodes, curves.median_s, color=_RED, marker="s", linestyle=(0, (6, 2)), label="median", **look)
+        lasts.set_yscale("log")
+        low, high = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
+        lasts.set_ylim(low / 2, high * 2)
+        span_ticks(lasts, "y")
+        lasts.legend(fontsize=9, frameon=False, loc="best")
+    else:
+        lasts.set_yticks([])
+        lasts.text(0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=lasts.transAxes)
+    powers_of_two(lasts, int(curves.nodes[-1]), room_for=13)
+    dress(share, y="share of time", y_ticks=percent_tick)
+    dress(lasts, "at least so many nodes idle at once", "length of a stretch")
+    _title(share, "How many nodes are idle at once, and for how long without a break", idleness)
+    return figure
+
+
+def draw_bursts(idleness: Idleness) -> Figure:
+    """At left, bursts a day by the nodes in them; at right, by their share of the idle nodes."""
+    figure = new_figure(9.0, 4.0)
+    sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
+    # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
+    open_marker = {"marker": "s", "markersize": 9, "markerfacecolor": "none", "linestyle": (0, (4, 4)), "zorder": 3}
+    kinds = (
+        ("reclaimed at once", idleness.reclaim_bursts, _RED, "//", open_marker),
+        ("joining at once", idleness.join_bursts, _BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
+    )
+    if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
+        figure.delaxes(sizes)
+        figure.delaxes(shares)
+        return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
+    largest = 1
+    for k, (label, of, colour, hatch, look) in enumerate(kinds):
+        nodes, per_day = bursts_per_day(of, idleness)
+        largest = max(largest, *nodes.tolist(), 1)
+        sizes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
+        places = np.arange(len(of.large)) + (k - 0.5) * 0.4
+        bars = shares.bar(
+            places, [large.per_day for large in of.large], width=0.36, color=colour, hatch=hatch, edgecolor="white",
+            linewidth=0.5,
+        )  # fmt: skip
+        shares.bar_label(bars, labels=[number(large.per_day) for large in of.large], fontsize=8, padding=2)
+    sizes.set_yscale("log")
+    powers_of_two(sizes, largest, room_for=9)
+    shares.set_xticks(
+        np.arange(len(idleness.join_bursts.large)),
+        labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
+    )
+    highest = max(large.per_day for _, of, *_ in kinds for large in of.large)
+    shares.set_ylim(0.0, highest * 1.12 or 1.0)
+    dress(sizes, "at least so many nodes at once", "changes a day", y_ticks=log_tick)
+    dress(shares, "share of the idle nodes at once", "changes a day", y_ticks=plain_tick)
+    _title(sizes, "Bursts", idleness)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, handlelength=3.6)
+    return figure
+
+
+PICTURES: dict[str, Callable[[Idleness], Figure]] = {
+    "idle-over-time": draw_idle_over_time,
+    "hour-and-weekday": draw_hour_and_weekday,
+    "hole-lengths": draw_hole_lengths,
+    "widths": draw_widths,
+    "bursts": draw_bursts,
+}
+"""File name without ending, and what draws it."""
+
+
+def draw_idleness(
+    idleness: Idleness, folder: Path, formats: Sequence[str] = ("png",), *, overwrite: bool = False
+) -> list[Path]:
+    """Draw all `PICTURES` into ``folder``, which is made where it is not there: all of them, or none.
+
+    The same ``idleness`` gives the same bytes, with the same release of matplotlib.
+
+    Parameters
+    ----------
+    idleness
+        What to draw.
+    folder
+        Where to.
+    formats
+        ``"png"``, ``"svg"``, or both.
+    overwrite
+        Replace pictures that are there.
+
+    Raises
+    ------
+    OutputExistsError
+        A picture is there and ``overwrite`` is false.
+    InputError
+        The folder cannot be made, or may not be written to; or another format.
+    """
+    files = _files(folder, formats)
+    try:
+        fresh = make_folder(folder)
+    except OSError as error:
+        raise _no_folder(folder, error.strerror or str(error)) from error
+    try:
+        with written_whole(files, overwrite) as temporary:
+            parts = iter(temporary)
+            for draw in PICTURES.values():
+                figure = draw(idleness)
+                for ending in formats:
+                    write_figure(figure, next(parts), ending)
+    except BaseException:
+        remove_empty(fresh)
+        raise
+    return files
+
+
+def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, overwrite: bool = False) -> None:
+    """Raise what `draw_idleness` would raise of the pictures that are there already, before anything is measured."""
+    if folder.exists() and not folder.is_dir():
+        raise _no_folder(folder, "it is a file")
+    for file in _files(folder, formats):
+        if file.exists() and not overwrite:
+            raise OutputExistsError(
+                f"{file} is there already; choose another folder, or replace it with --force (Python: overwrite=True)"
+            )
+
+
+def _files(folder: Path, formats: Sequence[str]) -> list[Path]:
+    for ending in formats:
+        if ending not in FORMATS:
+            raise InputError("pictures have another format", value=ending, expected="'png' or 'svg'")
+    return [folder / f"{name}.{ending}" for name in PICTURES for ending in formats]
+
+
+def _no_folder(folder: Path, why: str) -> InputError:
+    return InputError(
+        f"the folder of the pictures cannot be made: {why}", file=folder, expected="a folder in which you may write",
+        fix="choose another folder",
+    )  # fmt: skip
+
+
+def _only_words(figure: Figure, words: str, idleness: Idleness) -> Figure:
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
+    _title(axes, "", idleness)
+    return figure
+
+
+def _title(axes: Axes, title: str, idleness: Idleness) -> None:
+    words = [word for word in (title, idleness.origin.cluster) if word]
+    axes.set_title(", ".join(words), fontsize=11, loc="left", parse_math=False)
