@@ -78,7 +78,7 @@ def plot(
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
     from bfreplay.report.figures.figure import FIGURES, figure_named
-    from bfreplay.report.figures.picture_file import check_picture
+    from bfreplay.report.figures.picture_files import check_picture
 
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
@@ -113,7 +113,7 @@ def _draw(
     figure: RunFigure[Any], runs: Mapping[str, RunResult], file: Path, window: tuple[str, str] | None, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
-    from bfreplay.report.figures.picture_file import save_picture
+    from bfreplay.report.figures.picture_files import save_picture
 
     found = _data(figure, runs, window, quiet)
     save_picture(figure.draw(found), file, overwrite=force)
@@ -155,7 +155,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
-    from bfreplay.report.figures.time_part import OverTime
+    from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,10 @@ class Column:
     key: str
     words: str
     kind: Kind = "text"
+
+    def of_run(self, label: str) -> Column:
+        """The same of one of several runs."""
+        return replace(self, key=f"{self.key}.{label}", words=f"{label}: {self.words}") if label else self
 
     @property
     def is_number(self) -> bool:

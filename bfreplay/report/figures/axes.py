@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from math import log10
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from bfreplay.report.figures.calendar_ticks import calendar_ticks
-from bfreplay.report.figures.look import Trace
+from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -38,6 +38,14 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure  # a second to import, and an own figure leaves pyplot's state alone
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def panels_below(figure: Figure, heights: Sequence[float]) -> list[Axes]:
+    """Panels one below the other that share their horizontal axis, of these relative heights."""
+    panels: list[Axes] = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[
+        :, 0
+    ].tolist()
+    return panels
 
 
 def settled(figure: Figure) -> Figure:

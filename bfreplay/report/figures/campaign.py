@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, new_figure, plain_tick
-from bfreplay.report.figures.look import OKABE_ITO
-from bfreplay.report.figures.time_part import Part, draw_time_axis
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
+from bfreplay.report.figures.over_time import Part, draw_time_axis
+from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
     from bfreplay.runs.explain.campaign import CampaignAnswer
     from bfreplay.runs.explain.job_story import Step
-    from bfreplay.runs.explain.nodes_over_time import NodesOverTime
+    from bfreplay.runs.run_result import RunResult
 
-_BLUE, _RED = OKABE_ITO[:2]
-_PALE_BLUE = "#9CC9E8"
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "++", "oo")
 _COLUMNS = 480
 """Of a picture: steps finer than that cannot be seen."""
@@ -89,55 +89,83 @@ def busy_span(campaign: CampaignAnswer, span: Part) -> Part:
     return replace(span, end_us=min(span.end_us, over_us)) if over_us > span.start_us else span
 
 
-def draw_campaign(
-    campaign: CampaignAnswer, by_model: Mapping[str, NodesOverTime], span: Part, title: str = ""
-) -> Figure:
+@dataclass(frozen=True, slots=True, eq=False)
+class CampaignOverTime:
+    """What a campaign got, the nodes that its models held over time in ``span``, and the title of its picture."""
+
+    campaign: CampaignAnswer
+    by_model: Mapping[str, NodesOverTime]
+    span: Part
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobOverTime:
+    """Nodes of one job over time, what became of it step by step in ``span``, and the title of its picture."""
+
+    nodes: NodesOverTime
+    steps: Sequence[Step]
+    span: Part
+    title: str = ""
+
+
+def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
+    """Of the run that ``campaign`` is of."""
+    return CampaignOverTime(campaign, nodes_over_time_by_model(run), Part.of_record(run.record), title_of(run.record))
+
+
+def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
+    """Of a job of the run, with the steps of its story."""
+    return JobOverTime(nodes_over_time(run, job), steps, Part.of_record(run.record), title_of(run.record, job))
+
+
+def draw_campaign(found: CampaignOverTime) -> Drawing:
     """Finished trials over time, the best score so far where there are scores, and the nodes held by each model.
 
     Up to a little after the last job has left.
     """
-    span = busy_span(campaign, span)
+    campaign, span = found.campaign, busy_span(found.campaign, found.span)
     has_scores = len(campaign.best_score) > 0
     figure = new_figure(9.0, 7.6 if has_scores else 5.6)
     panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)
     _draw_finished(panels[0], campaign, span)
     if has_scores:
         _draw_best(panels[1], campaign, span)
-    handles = _draw_stack(panels[-1], stacked_nodes(by_model, span), span)
+    handles = _draw_stack(panels[-1], stacked_nodes(found.by_model, span), span)
     draw_time_axis(panels[-1], span)
-    panels[0].set_title(title, fontsize=11, loc="left", parse_math=False)
+    panels[0].set_title(found.title, fontsize=11, loc="left", parse_math=False)
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return figure
 
 
-def draw_job(nodes: NodesOverTime, steps: Sequence[Step], span: Part, title: str = "") -> Figure:
+def draw_job(found: JobOverTime) -> Drawing:
     """Nodes of one job over time, as long as it was there, with a mark where nodes were reclaimed."""
-    span = life_span(steps, span)
+    nodes, span = found.nodes, life_span(found.steps, found.span)
     figure = new_figure(9.0, 3.6)
     axes = figure.add_subplot()
     edges = span.days(nodes.edge_us)
-    axes.stairs(nodes.count, edges, fill=True, color=_PALE_BLUE)
-    axes.stairs(nodes.count, edges, baseline=None, color=_BLUE, linewidth=1.0, label="nodes held")
-    lost = [step for step in steps if step.reason == "preempted"]
+    axes.stairs(nodes.count, edges, fill=True, color=PALE_BLUE)
+    axes.stairs(nodes.count, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
+    lost = [step for step in found.steps if step.reason == "preempted"]
     if lost:
         axes.plot(
             span.days(np.array([step.time_us for step in lost])), [step.before for step in lost], linestyle="",
-            marker="v", markersize=5, color=_RED, label="reclaimed by the batch scheduler",
+            marker="v", markersize=5, color=RED, label="reclaimed by the batch scheduler",
         )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(nodes.count.max())) * 1.1)
     draw_time_axis(axes, span)
-    dress(axes, y="nodes", title=title, y_ticks=plain_tick)
+    dress(axes, y="nodes", title=found.title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
 def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     edges, finished = counting_steps(campaign.finished_s, span)
-    axes.stairs(finished, edges, baseline=None, color=_BLUE, linewidth=1.8, label="finished")
+    axes.stairs(finished, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
         edges, ended = counting_steps(campaign.ended_s, span)
         axes.stairs(
-            ended, edges, baseline=None, color=_RED, linestyle=(0, (6, 2)), linewidth=1.4,
+            ended, edges, baseline=None, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
             label="finished or ended early",
         )  # fmt: skip
         axes.legend(fontsize=9, frameon=False, loc="best")
@@ -147,7 +175,7 @@ def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
 
 def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     edges, best = best_steps(campaign, span)
-    axes.stairs(best, edges, baseline=None, color=_BLUE, linewidth=1.8)
+    axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
     dress(axes, y=f"best score so far\n({better} is better)")
 
@@ -167,3 +195,9 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
     axes.set_ylim(0.0, max(1.0, float(below.max(initial=0.0))) * 1.05)
     dress(axes, y="nodes held", y_ticks=plain_tick)
     return handles
+
+
+CAMPAIGN: Figure[CampaignOverTime] = Figure(
+    "campaign", "Finished trials, the best score and the nodes held, over time", campaign_over_time, draw_campaign
+)
+JOB: Figure[JobOverTime] = Figure("job", "Nodes of one job over time", job_over_time, draw_job)

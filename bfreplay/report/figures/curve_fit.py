@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, log_tick, new_figure, powers_of_two
-from bfreplay.report.figures.look import LINES, OKABE_ITO
-from bfreplay.report.figures.picture_file import check_picture, save_picture
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import LINES, OKABE_ITO
 from bfreplay.scalability import Choice, name_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
 _BAND_COUNTS = 33
 _LINE_COUNTS = 200
@@ -56,6 +55,8 @@ class FitCurves:
 
     Parameters
     ----------
+    name
+        Of the curve.
     counts, rates, residuals
         Of each measurement: node count, samples/s, and that over the rate of the curve that is used, minus 1: ``(N,)``.
     nodes
@@ -70,6 +71,7 @@ class FitCurves:
         Largest measured count: beyond it the law is extrapolated.
     """
 
+    name: str
     counts: Floats
     rates: Floats
     residuals: Floats
@@ -83,8 +85,8 @@ class FitCurves:
     last_measured: int
 
 
-def fit_curves(choice: Choice) -> FitCurves:
-    """Take from a fit what its picture shows."""
+def fit_curves(name: str, choice: Choice) -> FitCurves:
+    """Take from the fit of the curve of that name what its picture shows."""
     measured, best = choice.measurements, choice.best
     counts = np.asarray(measured.nodes, dtype=np.float64)
     first, last = float(counts[0]), float(counts[-1])
@@ -100,22 +102,22 @@ def fit_curves(choice: Choice) -> FitCurves:
         low, high = best.band(band_nodes)
     laws: list[LawLine] = []
     for fitted in sorted(choice.fits, key=lambda each: each is not best):
-        name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
+        law_name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
         for k, law in enumerate(laws):
             if np.abs(rates / law.rates - 1.0).max() <= _ONE_LINE:
-                laws[k] = replace(law, label=f"{law.label} = {name}")
+                laws[k] = replace(law, label=f"{law.label} = {law_name}")
                 break
         else:
-            laws.append(LawLine(name, fitted is best, rates, rates / used - 1.0))
+            laws.append(LawLine(law_name, fitted is best, rates, rates / used - 1.0))
     rates = np.asarray(measured.rates)
     return FitCurves(
-        counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high, int(last)
+        name, counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high,
+        int(last),
     )  # fmt: skip
 
 
-def fit_figure(name: str, choice: Choice) -> Figure:
+def draw_fit(curves: FitCurves) -> Drawing:
     """Above, rates over nodes, both logarithmic; below, residuals in %, and how far the other laws are off."""
-    curves = fit_curves(choice)
     used = next((law.label for law in curves.laws if law.is_best), "no law fits")
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
@@ -148,7 +150,7 @@ def fit_figure(name: str, choice: Choice) -> Figure:
             axes.axvline(curves.last_measured, color=_GREY, linestyle=(0, (1, 1)), linewidth=1.2)
     above.set_yscale("log")
     above.set_ylim(0.8 * curves.rates.min(), 1.3 * max(curves.rates.max(), float(curves.used.max())))
-    dress(above, y="samples/s", title=f"{name}: {used}", y_ticks=log_tick)
+    dress(above, y="samples/s", title=f"{curves.name}: {used}", y_ticks=log_tick)
     powers_of_two(below, int(curves.nodes[-1]), room_for=13)
     below.set_xlim(curves.nodes[0] / 1.08, curves.nodes[-1] * 1.08)
     # scaled to the measurements: a law that is far off leaves the picture, unless all are
@@ -164,7 +166,4 @@ def fit_figure(name: str, choice: Choice) -> Figure:
     return figure
 
 
-def draw_fit(name: str, choice: Choice, file: Path, *, overwrite: bool = False) -> None:
-    """Draw the fit of one curve into ``file``; raises as ``save_picture``."""
-    check_picture(file, overwrite=overwrite)
-    save_picture(fit_figure(name, choice), file, overwrite=overwrite)
+FIT: Figure[FitCurves] = Figure("fit", "Measured rates and fitted laws", fit_curves, draw_fit)

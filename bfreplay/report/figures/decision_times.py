@@ -13,8 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import Trace
-from bfreplay.report.figures.marks import named, numbered, page_line, paper_line, run_role, said_of
+from bfreplay.report.figures.marks import Trace, line_on_page, named, numbered, said_of
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import count
@@ -96,8 +95,8 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for k, label, mine in numbered(found):
-        line = paper_line(run_role(k), k)
+    for mark, label, mine in numbered(found):
+        line = mark.paper_line
         share = 100 * np.arange(1, mine.decide_s.size + 1) / mine.decide_s.size
         x, y = np.append(mine.decide_s[:1], mine.decide_s), np.append(0.0, share)
         axes.plot(x, y, drawstyle="steps-post", label=label or None, **line)
@@ -115,28 +114,20 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(found)
     traces: list[Trace] = []
-    for k, label, mine in numbered(found):
+    for mark, label, mine in numbered(found):
         seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
         seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below
-        role = run_role(k)
-        curve = {
-            "type": "scatter",
-            "mode": "lines",
-            "name": named(label, "decisions"),
-            "x": seconds.tolist(),
-            "y": (100 * mine.within(seconds)).tolist(),
-            "line": page_line(role, k),
-            "customdata": [_milliseconds(each) for each in seconds.tolist()],
-            "hovertemplate": f"{named(label, '%{y:.2f} %')} within %{{customdata}}<extra></extra>",
-            "showlegend": bool(label),
-        }
+        x, y = seconds.tolist(), 100 * mine.within(seconds)
+        hover = f"{named(label, '%{y:.2f} %')} within %{{customdata}}"
+        times = [*map(_milliseconds, x)]
+        curve = line_on_page(named(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
         points = {
             "type": "scatter",
             "mode": "markers",
             "name": named(label, "quantiles"),
             "x": _quantiles(mine.decide_s),
             "y": [100 * share for share in QUANTILES],
-            "marker": {"color": f"@{role}", "size": 8, "line": {"color": "@paper", "width": 1}},
+            "marker": {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
             "customdata": [
                 f"{word} {_milliseconds(each)}"
                 for word, each in zip(_QUANTILE_WORDS, _quantiles(mine.decide_s), strict=True)
@@ -144,7 +135,7 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
             "hovertemplate": f"{named(label, '%{customdata}')}<extra></extra>",
             "showlegend": False,
         }
-        traces += [curve, points]
+        traces += [curve | {"showlegend": bool(label)}, points]
     layout = {
         "xaxis": {**page_axis(low_s, high_s), "title": {"text": _X_TITLE}},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 104]},

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING
 
 from bfreplay.report.figures.axes import dress, new_figure, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import Trace
-from bfreplay.report.figures.marks import (
-    ROWS,
-    amount_of,
-    in_lines,
-    numbered,
-    page_fill,
-    paper_fill,
-    run_role,
-    said_of,
-    told,
-)
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, in_lines, numbered, said_of, told
 from bfreplay.report.shown_values import Column, ShownTable, written
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import duration
@@ -128,7 +117,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
     for row, bar in enumerate(bars):
-        axes.barh(row, bar.value, height=0.62, **paper_fill(bar.role, bar.pattern))
+        axes.barh(row, bar.value, height=0.62, **bar.mark.paper_fill)
         axes.annotate(
             bar.text + bar.more, (bar.value, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9
         )
@@ -155,7 +144,7 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
             "cliponaxis": False,
             "hovertemplate": f"{bar.words}: {bar.text}{bar.more}<extra></extra>",
             "showlegend": False,
-            "marker": page_fill(bar.role, bar.pattern),
+            "marker": bar.mark.page_fill,
         }
         for bar in bars
     ]
@@ -215,8 +204,7 @@ class _Bar:
     words: str
     value: float
     text: str
-    role: str
-    pattern: int
+    mark: Mark
     more: str = ""
 
 
@@ -224,11 +212,11 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     """Bars, and the title of their axis: hours until all was done where that tells the runs apart, else samples."""
     by_time = all(mine.is_done for mine in found.values())
     bars = []
-    for k, label, mine in numbered(found):
+    for mark, label, mine in numbered(found):
         value = (mine.done_s or 0.0) / 3_600 if by_time else mine.samples
         text = duration(mine.done_s or 0.0) if by_time else f"{mine.samples:.4g}"
         more = "" if by_time else _shares(mine)
-        bars.append(_Bar(label or "this run", value, text, run_role(k) if label else "useful", k, more))
+        bars.append(_Bar(label or "this run", value, text, mark if label else Mark("useful"), more))
     yardsticks = (
         ("dedicated", "dedicated_done_s", "dedicated_samples", 4),
         ("bound", "earliest_s", "bound_samples", 5),
@@ -249,7 +237,7 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
                 if by_time
                 else "upper bound"
             )
-            bars.append(_Bar(f"{what}{who}", value / 3_600 if by_time else value, text, role, pattern))
+            bars.append(_Bar(f"{what}{who}", value / 3_600 if by_time else value, text, Mark(role, pattern)))
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 

@@ -1,4 +1,4 @@
-"""What a figure of runs is: its numbers, its picture as a file, its picture on the page, and its words."""
+"""What a figure is: its numbers, its picture as a file, its picture on the page, and its words; and which there are."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, unknown_name
-from bfreplay.report.figures.look import Trace
+from bfreplay.registry import Registry, built_in, unknown_name
+from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
-    from bfreplay.report.figures.step_series import StepSeries
+    from bfreplay.report.figures.over_time import StepSeries
     from bfreplay.report.shown_values import ShownTable
-    from bfreplay.runs.run_result import RunResult
 
 D = TypeVar("D")
+F = TypeVar("F")
 
 
 class NothingToShowError(InputError):
@@ -54,26 +54,21 @@ class PageFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigure(Generic[D]):
-    """One figure of a run, or of several runs side by side.
-
-    Functions but ``data`` take what ``data`` found in each run, by the run's label. A single run is labelled ``""``.
-    Several are labelled by letters in their order, ``"A"``, ``"B"``, ..., ``"Z"``, ``"AA"``, perhaps with a name:
-    ``"B (run-600)"``. A run looks as its letter says, and keeps it where another run has nothing to show and is left
-    out. ``marks.numbered`` refuses other labels.
+class Figure(Generic[F]):
+    """One figure, of whatever it shows.
 
     Parameters
     ----------
     name
-        In ``bfreplay plot NAME RUN``: ``"timeline"``.
+        Its own among the figures of one thing: what a user types, the name of its files, its place on the page.
     title
         Heading on the page, and of the picture.
     data
-        Numbers of one run; raises ``NothingToShowError``.
+        Numbers of a saved result, or of a log; raises ``NothingToShowError``.
     draw
         Matplotlib's figure of them.
     page
-        The same for the page.
+        The same for the page; ``None`` where it is not on the page.
     words
         One or two sentences that tell what there is to see, numbers included, for those who do not see it.
     table
@@ -82,28 +77,54 @@ class RunFigure(Generic[D]):
 
     name: str
     title: str
-    data: Callable[[RunResult], D]
-    draw: Callable[[Mapping[str, D]], Figure]
-    page: Callable[[Mapping[str, D]], PageFigure]
-    words: Callable[[Mapping[str, D]], str]
-    table: Callable[[Mapping[str, D]], ShownTable] | None = None
+    data: Callable[..., Any]
+    draw: Callable[[F], Drawing]
+    page: Callable[[F], PageFigure] | None = None
+    words: Callable[[F], str] | None = None
+    table: Callable[[F], ShownTable] | None = None
+
+    def drawn(self, *source: object) -> Drawing:
+        """Draw what ``data`` takes from a source."""
+        return self.draw(self.data(*source))
 
 
+@dataclass(frozen=True, slots=True)
+class RunFigure(Figure[Mapping[str, D]], Generic[D]):
+    """A figure of one run, or of several runs side by side.
+
+    Functions but ``data``, which takes a ``RunResult``, take what ``data`` found in each run, by the run's label. A
+    single run is labelled ``""``. Several are labelled by letters in their order, ``"A"``, ``"B"``, ..., ``"Z"``,
+    ``"AA"``, perhaps with a name: ``"B (run-600)"``. A run looks as its letter says, and keeps it where another run has
+    nothing to show and is left out. ``marks.numbered`` refuses other labels.
+    """
+
+
+_HERE = "bfreplay.report.figures"
 FIGURES = Registry(
     kind="figure",
     group="bfreplay.run_figures",
     needs=(),
     built_in={
-        "timeline": "bfreplay.report.figures.timeline:TIMELINE",
-        "node-hours": "bfreplay.report.figures.node_hours:NODE_HOURS",
-        "jobs": "bfreplay.report.figures.job_timeline:JOBS",
-        "holes": "bfreplay.report.figures.idle_intervals:HOLES",
-        "widths": "bfreplay.report.figures.widths:WIDTHS",
-        "rescales": "bfreplay.report.figures.rescales:RESCALES",
-        "decision-times": "bfreplay.report.figures.decision_times:DECISION_TIMES",
-        "efficiency": "bfreplay.report.figures.efficiency:EFFICIENCY",
+        "timeline": f"{_HERE}.timeline:TIMELINE",
+        "node-hours": f"{_HERE}.node_hours:NODE_HOURS",
+        "jobs": f"{_HERE}.job_timeline:JOBS",
+        "holes": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
+        "widths": f"{_HERE}.widths:WIDTHS",
+        "rescales": f"{_HERE}.rescales:RESCALES",
+        "decision-times": f"{_HERE}.decision_times:DECISION_TIMES",
+        "efficiency": f"{_HERE}.efficiency:EFFICIENCY",
     },
 )
+"""Figures of runs, by the names in ``bfreplay plot NAME RUN``; in the order of the page."""
+OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
+    "log": tuple(
+        f"{_HERE}.idleness:{name}" for name in ("IDLE_OVER_TIME", "HOUR_AND_WEEKDAY", "LENGTHS", "WIDTHS", "BURSTS")
+    ),
+    "comparison": (f"{_HERE}.run_comparison:DIFFERENCES_OVER_TIME", f"{_HERE}.run_comparison:CAUSES"),
+    "lab": tuple(f"{_HERE}.formulation_lab:{name}" for name in ("PROFILE", "TIME_BY_SIZE", "OUTCOME_BARS")),
+    "tuning": (f"{_HERE}.tuning:TUNING",),
+}
+"""Figures of all else that commands make, which draw them all, by what they are of."""
 _FORM = "package.module:FIGURE"
 
 
@@ -124,3 +145,13 @@ def figure_named(name: str) -> RunFigure[Any]:
             expected="a bfreplay.report.figures.figure.RunFigure",
         )  # fmt: skip
     return found
+
+
+def figures_of(what: str) -> list[Figure[Any]]:
+    """Figures of a ``"log"``, or of another of ``OTHER_FIGURES``."""
+    return [built_in(location) for location in OTHER_FIGURES[what]]
+
+
+def as_they_are(source: F) -> F:
+    """``data`` of a figure of numbers that need nothing done to them."""
+    return source

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, log_tick, new_figure
-from bfreplay.report.figures.look import Trace, looks
-from bfreplay.report.figures.picture_file import save_both
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace
 from bfreplay.result_folders.lab import LabResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
     from matplotlib.lines import Line2D
 
 OUTCOMES = ("proven", "feasible", "wrong", "crashed", "timed_out", "refused", "error", "no_answer")
@@ -40,6 +39,8 @@ _OUTCOME_FILL = {
     "no_answer": ("#D5D5D5", "--"),
 }
 _GREY = "#C8C8C8"
+
+OutcomeShares = tuple[list[str], NDArray[np.float64], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,15 +84,16 @@ def time_by_size_curves(lab: LabResult) -> list[Curve]:
     return curves
 
 
-def outcome_shares(lab: LabResult) -> tuple[list[str], NDArray[np.float64]]:
-    """Pairs (P), most proven first, and ``(P, len(OUTCOMES))`` shares of their answers; a row sums to 1."""
+def outcome_shares(lab: LabResult) -> OutcomeShares:
+    """Pairs (P), most proven first, ``(P, len(OUTCOMES))`` shares of their answers, and the number of decisions."""
     rows = sorted(lab.table("summary").to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
     counts = np.array([[row[outcome] for outcome in OUTCOMES] for row in rows], dtype=np.float64)
-    return [row["pair"] for row in rows], counts / counts.sum(axis=1, keepdims=True)
+    return [row["pair"] for row in rows], counts / counts.sum(axis=1, keepdims=True), lab.record.sampling.taken
 
 
-def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
+def draw_profile(found: tuple[list[Curve], int]) -> Drawing:
     """Draw ``profile_curves``: the share of decisions within tau times the fastest pair's time, log tau from 1."""
+    curves, n_decisions = found
     right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
 
     def draw(axes: Axes, curve: Curve, style: Trace) -> None:
@@ -111,7 +113,7 @@ def draw_profile(curves: Sequence[Curve], n_decisions: int) -> Figure:
     return figure
 
 
-def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
+def draw_time_by_size(curves: list[Curve]) -> Drawing:
     """Draw ``time_by_size_curves``, both axes logarithmic."""
 
     def draw(axes: Axes, curve: Curve, style: Trace) -> None:
@@ -128,8 +130,9 @@ def draw_time_by_size(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def draw_outcomes(pairs: Sequence[str], shares: NDArray[np.float64], n_decisions: int) -> Figure:
+def draw_outcomes(found: OutcomeShares) -> Drawing:
     """Draw ``outcome_shares``: one stacked bar a pair; only outcomes that occur are in the legend."""
+    pairs, shares, n_decisions = found
     figure = new_figure(9.0, 1.6 + 0.27 * len(pairs))
     axes = figure.add_subplot()
     places = np.arange(len(pairs))
@@ -156,21 +159,16 @@ def draw_outcomes(pairs: Sequence[str], shares: NDArray[np.float64], n_decisions
     return figure
 
 
-def draw_lab(folder: Path) -> list[Path]:
-    """Draw ``performance-profile``, ``time-by-size`` and ``outcomes`` into a lab folder, as PNG and SVG each.
-
-    Raises
-    ------
-    InputError
-        It is no lab folder, or lacks a table.
-    """
-    lab = LabResult.load(folder)
-    n_decisions = lab.record.sampling.taken
-    return save_both(folder, {
-        "performance-profile": draw_profile(profile_curves(lab), n_decisions),
-        "time-by-size": draw_time_by_size(time_by_size_curves(lab)),
-        "outcomes": draw_outcomes(*outcome_shares(lab), n_decisions),
-    })  # fmt: skip
+def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[str, str], Trace]:
+    """Matplotlib's look of every (formulation, back end): the latter gives colour and dashes, the former the marker."""
+    return {
+        (formulation, backend): {
+            "color": OKABE_ITO[b % len(OKABE_ITO)], "linestyle": LINES[b % len(LINES)], "linewidth": 1.6,
+            "marker": MARKERS[f % len(MARKERS)], "markersize": 5, "zorder": 2,
+        }
+        for f, formulation in enumerate(formulations)
+        for b, backend in enumerate(backends)
+    }  # fmt: skip
 
 
 def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
@@ -184,7 +182,7 @@ def _area(curve: Curve, last: float) -> float:
     return float((np.diff(edges) * curve.y[:-1]).sum())
 
 
-def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Figure, list[Axes]]:
+def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, list[Axes]]:
     """One panel with a legend of pairs; with many pairs a panel a formulation, the other pairs in grey behind."""
     formulations = sorted({curve.formulation for curve in curves if curve.pair != EXACT})
     backends = sorted({curve.backend for curve in curves if curve.pair != EXACT})
@@ -239,3 +237,14 @@ def _style(curve: Curve, look: dict[tuple[str, str], Trace]) -> Trace:
     if curve.pair == EXACT:
         return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
     return look[curve.formulation, curve.backend]
+
+
+def _profile(lab: LabResult) -> tuple[list[Curve], int]:
+    return profile_curves(lab), lab.record.sampling.taken
+
+
+PROFILE: Figure[tuple[list[Curve], int]] = Figure("performance-profile", "Performance profile", _profile, draw_profile)
+TIME_BY_SIZE: Figure[list[Curve]] = Figure(
+    "time-by-size", "Median time of a proven decision, by size", time_by_size_curves, draw_time_by_size
+)
+OUTCOME_BARS: Figure[OutcomeShares] = Figure("outcomes", "What became of the answers", outcome_shares, draw_outcomes)

@@ -12,19 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import Trace
-from bfreplay.report.figures.marks import (
-    all_are_alike,
-    named,
-    numbered,
-    page_fill,
-    page_line,
-    paper_fill,
-    paper_line,
-    run_role,
-    said_of,
-    told,
-)
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
 from bfreplay.report.shown_values import Column, ShownTable, percent
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration
@@ -60,15 +48,15 @@ _Edges = tuple[float, float | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Holes:
-    """Holes of one run by length, in B bins; what lies in a bin is longer than its lower edge.
+class IdleIntervals:
+    """Idle intervals of one run by length, in B bins; what lies in a bin is longer than its lower edge.
 
     Parameters
     ----------
     over_s, up_to_s : (B,) float64
         Edges of the bins in seconds; the last ``up_to_s`` is inf where the last bin is open.
     n_holes, n_cut, n_held : (B,) int64
-        Holes; of them those cut by an edge of the window, and those held by a job at some time.
+        Intervals; of them those cut by an edge of the window, and those held by a job at some time.
     idle_node_us, held_node_us : (B,) float64
         Node time in them, and of it held by jobs.
     """
@@ -103,14 +91,14 @@ class Holes:
         above: NDArray[np.float64] = np.cumsum(values[::-1])[::-1] / total
         return above
 
-    def has_the_holes_of(self, other: Holes) -> bool:
+    def is_of_the_log_of(self, other: IdleIntervals) -> bool:
         """Whether both are of one log, as far as one can see."""
         return all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("over_s", "n_holes", "idle_node_us")
         )
 
 
-def holes(run: RunResult) -> Holes:
+def idle_intervals(run: RunResult) -> IdleIntervals:
     """Table ``holes`` of a run.
 
     Raises
@@ -133,10 +121,10 @@ def holes(run: RunResult) -> Holes:
     sums = {name: np.zeros(over_s.size, dtype=kind) for name, kind in _SUMS.items()}
     for name, of_bin in sums.items():
         np.add.at(of_bin, bins, np.asarray(table[name]))
-    return Holes(over_s, up_to_s, **sums)
+    return IdleIntervals(over_s, up_to_s, **sums)
 
 
-def draw(found: Mapping[str, Holes]) -> Figure:
+def draw(found: Mapping[str, IdleIntervals]) -> Figure:
     """Above the node-hours by length of hole, or the share held run by run; below what lies in longer holes."""
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
@@ -144,13 +132,12 @@ def draw(found: Mapping[str, Holes]) -> Figure:
     if len(found) == 1:
         _draw_node_hours(above, *found.values())
     else:
-        for k, label, mine in numbered(found):
+        for mark, label, mine in numbered(found):
             heights = 100 * np.append(mine.held_share, mine.held_share[-1])
-            above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **paper_line(run_role(k), k))
+            above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **mark.paper_line)
         above.set_ylim(-2, 102)
-    for words, role, dashes, mine, values in _curves(found):
-        x, y = _curve(mine, values)
-        below.plot(x, y, label=words, **paper_line(role, dashes))
+    for words, mark, x, y in _curves(found):
+        below.plot(x, y, label=words, **mark.paper_line)
     below.set_ylim(-2, 102)
     paper_axis(below, low_s, high_s)
     dress(above, y="node-hours" if len(found) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick)
@@ -163,42 +150,24 @@ def draw(found: Mapping[str, Holes]) -> Figure:
     return settled(figure)
 
 
-def page(found: Mapping[str, Holes]) -> PageFigure:
+def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     """The same two panels."""
     low_s, high_s = _range(found)
     traces: list[Trace] = []
     if len(found) == 1:
         traces += _page_node_hours(*found.values())
     else:
-        for k, label, mine in numbered(found):
-            shares = np.append(mine.held_share, mine.held_share[-1])
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": named(label, _HELD),
-                    "x": mine.edge_s.tolist(),
-                    "y": [None if math.isnan(share) else 100 * share for share in shares.tolist()],
-                    "line": {**page_line(run_role(k), k), "shape": "hv"},
-                    "customdata": [*_bins(mine), _bins(mine)[-1]],
-                    "hovertemplate": f"{label}: %{{y:.1f}} % held<br>%{{customdata}}<extra></extra>",
-                }
-            )
-    for words, role, dashes, mine, values in _curves(found):
-        x, y = _curve(mine, values)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": words,
-                "x": x,
-                "y": y,
-                "yaxis": "y2",
-                "line": page_line(role, dashes),
-                "customdata": [duration(edge) for edge in x],
-                "hovertemplate": f"{words}, longer than %{{customdata}}: %{{y:.1f}} %<extra></extra>",
-            }
-        )
+        for mark, label, mine in numbered(found):
+            held = [None if math.isnan(share) else 100 * share for share in mine.held_share.tolist()]
+            where, hover = _bins(mine), f"{label}: %{{y:.1f}} % held<br>%{{customdata}}"
+            line = {**mark.page_line, "shape": "hv"}
+            name, steps = named(label, _HELD), [*held, held[-1]]
+            x = mine.edge_s.tolist()
+            traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
+    for words, mark, x, longer in _curves(found):
+        hover = f"{words}, longer than %{{customdata}}: %{{y:.1f}} %"
+        lengths = [*map(duration, x)]
+        traces.append(line_on_page(words, x, longer, hover, yaxis="y2", line=mark.page_line, customdata=lengths))
     above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     if len(found) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
@@ -214,7 +183,7 @@ def page(found: Mapping[str, Holes]) -> PageFigure:
     return PageFigure(traces, layout, height=560)
 
 
-def words(found: Mapping[str, Holes]) -> str:
+def words(found: Mapping[str, IdleIntervals]) -> str:
     """Where half of the node-hours are, and how much of those in short and in long holes jobs held."""
     sentences = []
     for k, (label, mine) in enumerate(found.items()):
@@ -224,14 +193,14 @@ def words(found: Mapping[str, Holes]) -> str:
     return said_of(found, sentences)
 
 
-def table(found: Mapping[str, Holes]) -> ShownTable:
+def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs of other logs are put side by side."""
     is_one_log = _is_one_log(found)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
     for k, label in enumerate(found):
         if k == 0 or not is_one_log:
-            columns += _columns(_OF_LOG, "" if is_one_log else label)
-        columns += _columns(_OF_JOBS, label)
+            columns += [each.of_run("" if is_one_log else label) for each in _OF_LOG]
+        columns += [each.of_run(label) for each in _OF_JOBS]
     parts = []
     for k, mine in enumerate(found.values()):
         of_log, of_jobs = _cells(mine)
@@ -247,44 +216,42 @@ def table(found: Mapping[str, Holes]) -> ShownTable:
     return ShownTable(caption, tuple(columns), rows)
 
 
-def _is_one_log(found: Mapping[str, Holes]) -> bool:
-    return all_are_alike(found.values(), Holes.has_the_holes_of)
+def _is_one_log(found: Mapping[str, IdleIntervals]) -> bool:
+    return all_are_alike(found.values(), IdleIntervals.is_of_the_log_of)
 
 
-def _range(found: Mapping[str, Holes]) -> tuple[float, float]:
+def _range(found: Mapping[str, IdleIntervals]) -> tuple[float, float]:
     edges = [mine.edge_s for mine in found.values()]
     return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
 
 
-def _curves(
-    found: Mapping[str, Holes],
-) -> Iterable[tuple[str, str, int, Holes, NDArray[np.int64] | NDArray[np.float64]]]:
-    """Words, colour, dashes and numbers of the curves below: those of the log once where all runs are of one log."""
+def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, list[float], list[float]]]:
+    """Words, mark and points of the curves below: those of the log once where all runs are of one log."""
     first = next(iter(found.values()))
     if _is_one_log(found):
-        yield "of the node-hours", "idle", 0, first, first.idle_node_us
-        yield "of the holes", "idle", 1, first, first.n_holes
+        yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
+        yield "of the holes", Mark("idle", 1), *_curve(first, first.n_holes)
     else:
-        for k, label, mine in numbered(found):
-            yield named(label, "of the node-hours"), run_role(k), k, mine, mine.idle_node_us
+        for mark, label, mine in numbered(found):
+            yield named(label, "of the node-hours"), mark, *_curve(mine, mine.idle_node_us)
 
 
-def _curve(mine: Holes, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
+def _curve(mine: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Points at the edges, in percent; nothing is longer than the last edge, if there is one."""
     y = (100 * mine.longer(values)).tolist()
     edge = mine.edge_s.tolist()
     return (edge, [*y, 0.0]) if math.isfinite(mine.up_to_s[-1]) else (edge[:-1], y)
 
 
-def _draw_node_hours(axes: Axes, mine: Holes) -> None:
+def _draw_node_hours(axes: Axes, mine: IdleIntervals) -> None:
     edge = mine.edge_s
     held, rest = (part / NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
     of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
-    axes.bar(edge[:-1], held, label=_HELD, **of_bars, **paper_fill("useful", 0))
-    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **paper_fill("unused", 1))
+    axes.bar(edge[:-1], held, label=_HELD, **of_bars, **Mark("useful").paper_fill)
+    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unused", 1).paper_fill)
 
 
-def _page_node_hours(mine: Holes) -> list[Trace]:
+def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
     edge = mine.edge_s
     held, rest = mine.held_node_us, mine.idle_node_us - mine.held_node_us
     return [
@@ -294,7 +261,7 @@ def _page_node_hours(mine: Holes) -> list[Trace]:
             "x": ((edge[:-1] + edge[1:]) / 2).tolist(),
             "width": np.diff(edge).tolist(),
             "y": (values / NODE_US_PER_HOUR).tolist(),
-            "marker": page_fill(role, pattern),
+            "marker": mark.page_fill,
             "customdata": [
                 [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'hole')}, {n_held:,} of them held"]
                 for where, hours, n, n_held in zip(
@@ -304,11 +271,11 @@ def _page_node_hours(mine: Holes) -> list[Trace]:
             ],
             "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
         }
-        for name, values, role, pattern in ((_HELD, held, "useful", 0), (_NOT_HELD, rest, "unused", 1))
+        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unused", 1)))
     ]  # fmt: skip
 
 
-def _bins(mine: Holes) -> list[str]:
+def _bins(mine: IdleIntervals) -> list[str]:
     """``holes of 4.27 min to 6.03 min``."""
     return [
         f"holes of {duration(low)} to {duration(high)}"
@@ -318,13 +285,7 @@ def _bins(mine: Holes) -> list[str]:
     ]
 
 
-def _columns(of: tuple[Column, ...], label: str) -> list[Column]:
-    """Columns of one run."""
-    dot = f".{label}" if label else ""
-    return [Column(f"{each.key}{dot}", named(label, each.words), each.kind) for each in of]
-
-
-def _cells(mine: Holes) -> tuple[dict[_Edges, list[Any]], dict[_Edges, list[Any]]]:
+def _cells(mine: IdleIntervals) -> tuple[dict[_Edges, list[Any]], dict[_Edges, list[Any]]]:
     """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by bin."""
     highs = [high if math.isfinite(high) else None for high in mine.up_to_s.tolist()]
     edges = list(zip(mine.over_s.tolist(), highs, strict=True))
@@ -340,7 +301,7 @@ def _cells(mine: Holes) -> tuple[dict[_Edges, list[Any]], dict[_Edges, list[Any]
     return first, second
 
 
-def _told_of_log(label: str, mine: Holes) -> str:
+def _told_of_log(label: str, mine: IdleIntervals) -> str:
     longer = mine.longer(mine.idle_node_us)
     k = int(np.flatnonzero(longer >= 0.5)[-1])
     n, cut = int(mine.n_holes.sum()), int(mine.n_cut.sum())
@@ -357,7 +318,7 @@ def _told_of_log(label: str, mine: Holes) -> str:
     return f"{named(label, text)}."
 
 
-def _told_of_jobs(label: str, mine: Holes) -> str:
+def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
     held, idle = int(mine.held_node_us.sum()), int(mine.idle_node_us.sum())
     text = f"jobs held {percent(held / idle)} of the idle node-hours"
     parts = []
@@ -384,4 +345,6 @@ def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:
     return float(known[int(ratio.argmin())])
 
 
-HOLES: RunFigure[Holes] = RunFigure("holes", "How long nodes stay idle", holes, draw, page, words, table)
+IDLE_INTERVALS: RunFigure[IdleIntervals] = RunFigure(
+    "holes", "How long nodes stay idle", idle_intervals, draw, page, words, table
+)

@@ -1,18 +1,18 @@
-"""Pictures of the idle nodes of a log: when, how wide, in holes of what length, in bursts of what size."""
+"""Figures of the idle nodes of a log: when, how wide, in intervals of what length, in bursts of what size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness import Idleness
+from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
-from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.outputs import make_folder, remove_empty, written_whole
 from bfreplay.report.figures.axes import (
+    DAY_US,
     dress,
     log_tick,
     new_figure,
@@ -23,36 +23,121 @@ from bfreplay.report.figures.axes import (
     right_scale,
     span_ticks,
 )
-from bfreplay.report.figures.idleness_curves import (
-    bursts_per_day,
-    colour_range,
-    hole_curves,
-    hour_table,
-    timeline_band,
-    width_curves,
-)
-from bfreplay.report.figures.look import OKABE_ITO
-from bfreplay.report.figures.picture_file import FORMATS, write_figure
-from bfreplay.report.figures.time_part import Part, draw_time_axis
+from bfreplay.report.figures.figure import Figure, as_they_are
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
+from bfreplay.report.figures.over_time import Part, draw_time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
-_BLUE, _RED = OKABE_ITO[:2]
-_PALE_BLUE = "#9CC9E8"
 _GREY = "#C8C8C8"
+_US = 1_000_000
 
 
-def draw_idle_over_time(idleness: Idleness) -> Figure:
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineBand:
+    """C columns: ``edge_days`` (C+1,), and ``least``, ``mean``, ``most`` idle nodes (C,)."""
+
+    edge_days: NDArray[np.float64]
+    least: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    most: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HoleCurves:
+    """Holes by length.
+
+    ``edge_s`` (B+1,), and of each bin between two of them ``of_holes`` and ``of_node_hours`` (B,), shares that sum to 1
+    each; and ``longer`` (L,), the share of idle node-hours in holes longer than ``over_s`` (L,), which ascends.
+    """
+
+    edge_s: NDArray[np.float64]
+    of_holes: NDArray[np.float64]
+    of_node_hours: NDArray[np.float64]
+    over_s: NDArray[np.float64]
+    longer: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WidthCurves:
+    """By ``nodes`` (W,) idle at once: ``share`` of time, ``mean_s`` and ``median_s`` of a stretch (NaN: none)."""
+
+    nodes: NDArray[np.int64]
+    share: NDArray[np.float64]
+    mean_s: NDArray[np.float64]
+    median_s: NDArray[np.float64]
+
+
+def timeline_band(idleness: Idleness) -> TimelineBand:
+    """Idle nodes over time; days since 1970-01-01 UTC, since the start of the window where times are relative."""
+    line = idleness.timeline
+    since_us = 0 if idleness.week is not None else line.edges_us[0]
+    edges = np.array([edge - since_us for edge in line.edges_us], dtype=np.float64) / DAY_US
+    return TimelineBand(edges, np.array(line.least), np.array(line.mean), np.array(line.most))
+
+
+def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
+    """Mean idle nodes by weekday and hour, (7, 24), NaN where nothing is covered; ``None`` without a calendar."""
+    return None if idleness.week is None else np.array(idleness.week.mean, dtype=np.float64)
+
+
+def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
+    """Lowest and highest number of nodes that colours tell apart.
+
+    The lowest is 0 where the least cell is near it, at most a quarter of the greatest; else that cell. It stays a tenth
+    below the greatest, so that small differences do not look large.
+    """
+    least, most = float(np.nanmin(table)), max(1e-9, float(np.nanmax(table)))
+    return (0.0 if least <= most / 4 else min(least, 0.9 * most)), most
+
+
+def hole_curves(idleness: Idleness) -> HoleCurves:
+    """Fine bins of the lengths of all holes, and the share of node-hours in longer ones at their edges and more."""
+    bins = idleness.hole_spectrum
+    count, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
+    edges = np.array(bins.edges_us, dtype=np.float64) / _US
+    if not len(count):
+        return HoleCurves(edges, count, node_us, edges, edges)
+    if edges[0] == 0.0:  # lengths up to the first edge: as wide as the others on a logarithmic axis
+        edges[0] = edges[1] / np.sqrt(2)
+    above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
+    points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
+    points |= {float(each.over_s): each.share for each in idleness.longer_holes if edges[0] < each.over_s < edges[-1]}
+    over = sorted(points)
+    return HoleCurves(
+        edges, count / count.sum(), node_us / node_us.sum(), np.array(over), np.array([points[s] for s in over])
+    )
+
+
+def width_curves(idleness: Idleness) -> WidthCurves:
+    """Of each power of two up to the machine."""
+    rows = idleness.widths
+    return WidthCurves(
+        nodes=np.array([each.nodes for each in rows]),
+        share=np.array([each.share_of_time for each in rows]),
+        mean_s=np.array([each.mean_s for each in rows], dtype=np.float64),
+        median_s=np.array([each.median_s for each in rows], dtype=np.float64),
+    )
+
+
+def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Nodes at once (1, 2, 4, ...), and how many bursts a day have at least so many."""
+    per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
+    nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
+    return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)
+
+
+def draw_idle_over_time(idleness: Idleness) -> Drawing:
     """Fewest, mean and most idle nodes in each column of the picture; the mean of the window as a dashed line."""
     band = timeline_band(idleness)
     figure = new_figure(9.0, 3.8)
     axes = figure.add_subplot()
-    axes.stairs(band.most, band.edge_days, baseline=band.least, fill=True, color=_PALE_BLUE, label="fewest to most")
-    axes.stairs(band.mean, band.edge_days, baseline=None, color=_BLUE, linewidth=1.0, label="mean")
+    axes.stairs(band.most, band.edge_days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
+    axes.stairs(band.mean, band.edge_days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
     axes.axhline(
-        idleness.mean_idle_nodes, color=_RED, linestyle=(0, (6, 2)), linewidth=1.4,
+        idleness.mean_idle_nodes, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
         label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
     )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
@@ -65,7 +150,7 @@ def draw_idle_over_time(idleness: Idleness) -> Figure:
     return figure
 
 
-def draw_hour_and_weekday(idleness: Idleness) -> Figure:
+def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     """Heat map of the mean idle nodes by hour and weekday, with the means by hour above and by weekday beside it."""
     from matplotlib import colormaps
 
@@ -89,12 +174,12 @@ def draw_hour_and_weekday(idleness: Idleness) -> Figure:
     hatched = "; hatched: not in the log" if np.isnan(table).any() else ""
     middle.set_xlabel(f"hour of the day ({week.time_zone}){hatched}", fontsize=10)
     by_hour, by_day = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
-    above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=_BLUE)
+    above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=BLUE)
     above.set_xlim(0, 24)
     above.set_xticks(np.arange(0, 25, 3), labels=[])
     above.set_ylabel("all days", fontsize=9)
     above.yaxis.set_major_formatter(plain_tick)
-    beside.barh(np.arange(7) + 0.5, by_day, height=0.84, color=_BLUE)
+    beside.barh(np.arange(7) + 0.5, by_day, height=0.84, color=BLUE)
     beside.tick_params(axis="y", left=False, labelleft=False)
     beside.xaxis.set_major_formatter(plain_tick)
     beside.locator_params(axis="x", nbins=3)
@@ -110,21 +195,21 @@ def draw_hour_and_weekday(idleness: Idleness) -> Figure:
     return figure
 
 
-def draw_hole_lengths(idleness: Idleness) -> Figure:
+def draw_hole_lengths(idleness: Idleness) -> Drawing:
     """Above, how holes and their node-hours spread over lengths; below, the share in holes longer than a length."""
     curves = hole_curves(idleness)
     figure = new_figure(9.0, 5.4)
     if not len(curves.of_holes):
         return _only_words(figure, "no hole: no node is idle at any time", idleness)
     spread, longer = figure.subplots(2, 1, sharex=True)
-    spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=_PALE_BLUE, label="of the idle node-hours")
-    spread.stairs(curves.of_holes, curves.edge_s, color=_RED, linewidth=1.8, label="of the holes")
+    spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
+    spread.stairs(curves.of_holes, curves.edge_s, color=RED, linewidth=1.8, label="of the holes")
     spread.set_ylim(bottom=0.0)
-    longer.plot(curves.over_s, curves.longer, color=_BLUE, linewidth=1.8)
+    longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
     marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
     longer.plot(
         [each.over_s for each in marked], [each.share for each in marked], linestyle="", marker="o", markersize=5,
-        color=_BLUE,
+        color=BLUE,
     )  # fmt: skip
     longer.set_ylim(0.0, 1.04)
     right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
@@ -141,17 +226,17 @@ def draw_hole_lengths(idleness: Idleness) -> Figure:
     return figure
 
 
-def draw_widths(idleness: Idleness) -> Figure:
+def draw_widths(idleness: Idleness) -> Drawing:
     """Above, the share of time with at least so many nodes idle; below, how long that lasts without a break."""
     curves = width_curves(idleness)
     figure = new_figure(9.0, 5.0)
     share, lasts = figure.subplots(2, 1, sharex=True)
-    share.plot(curves.nodes, curves.share, color=_BLUE, linewidth=1.8, marker="o", markersize=5)
+    share.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
     share.set_ylim(0.0, 1.04)
     if np.isfinite(curves.mean_s).any():
         look = {"linewidth": 1.8, "markersize": 5}
-        lasts.plot(curves.nodes, curves.mean_s, color=_BLUE, marker="o", label="mean", **look)
-        lasts.plot(curves.nodes, curves.median_s, color=_RED, marker="s", linestyle=(0, (6, 2)), label="median", **look)
+        lasts.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **look)
+        lasts.plot(curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **look)
         lasts.set_yscale("log")
         low, high = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
         lasts.set_ylim(low / 2, high * 2)
@@ -167,15 +252,15 @@ def draw_widths(idleness: Idleness) -> Figure:
     return figure
 
 
-def draw_bursts(idleness: Idleness) -> Figure:
+def draw_bursts(idleness: Idleness) -> Drawing:
     """At left, bursts a day by the nodes in them; at right, by their share of the idle nodes."""
     figure = new_figure(9.0, 4.0)
     sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
     # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
     open_marker = {"marker": "s", "markersize": 9, "markerfacecolor": "none", "linestyle": (0, (4, 4)), "zorder": 3}
     kinds = (
-        ("reclaimed at once", idleness.reclaim_bursts, _RED, "//", open_marker),
-        ("joining at once", idleness.join_bursts, _BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
+        ("reclaimed at once", idleness.reclaim_bursts, RED, "//", open_marker),
+        ("joining at once", idleness.join_bursts, BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
     )
     if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
         figure.delaxes(sizes)
@@ -207,85 +292,7 @@ def draw_bursts(idleness: Idleness) -> Figure:
     return figure
 
 
-PICTURES: dict[str, Callable[[Idleness], Figure]] = {
-    "idle-over-time": draw_idle_over_time,
-    "hour-and-weekday": draw_hour_and_weekday,
-    "hole-lengths": draw_hole_lengths,
-    "widths": draw_widths,
-    "bursts": draw_bursts,
-}
-"""File name without ending, and what draws it."""
-
-
-def draw_idleness(
-    idleness: Idleness, folder: Path, formats: Sequence[str] = ("png",), *, overwrite: bool = False
-) -> list[Path]:
-    """Draw all `PICTURES` into ``folder``, which is made where it is not there: all of them, or none.
-
-    The same ``idleness`` gives the same bytes, with the same release of matplotlib.
-
-    Parameters
-    ----------
-    idleness
-        What to draw.
-    folder
-        Where to.
-    formats
-        ``"png"``, ``"svg"``, or both.
-    overwrite
-        Replace pictures that are there.
-
-    Raises
-    ------
-    OutputExistsError
-        A picture is there and ``overwrite`` is false.
-    InputError
-        The folder cannot be made, or may not be written to; or another format.
-    """
-    files = _files(folder, formats)
-    try:
-        fresh = make_folder(folder)
-    except OSError as error:
-        raise _no_folder(folder, error.strerror or str(error)) from error
-    try:
-        with written_whole(files, overwrite) as temporary:
-            parts = iter(temporary)
-            for draw in PICTURES.values():
-                figure = draw(idleness)
-                for ending in formats:
-                    write_figure(figure, next(parts), ending)
-    except BaseException:
-        remove_empty(fresh)
-        raise
-    return files
-
-
-def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, overwrite: bool = False) -> None:
-    """Raise what `draw_idleness` would raise of the pictures that are there already, before anything is measured."""
-    if folder.exists() and not folder.is_dir():
-        raise _no_folder(folder, "it is a file")
-    for file in _files(folder, formats):
-        if file.exists() and not overwrite:
-            raise OutputExistsError(
-                f"{file} is there already; choose another folder, or replace it with --force (Python: overwrite=True)"
-            )
-
-
-def _files(folder: Path, formats: Sequence[str]) -> list[Path]:
-    for ending in formats:
-        if ending not in FORMATS:
-            raise InputError("pictures have another format", value=ending, expected="'png' or 'svg'")
-    return [folder / f"{name}.{ending}" for name in PICTURES for ending in formats]
-
-
-def _no_folder(folder: Path, why: str) -> InputError:
-    return InputError(
-        f"the folder of the pictures cannot be made: {why}", file=folder, expected="a folder in which you may write",
-        fix="choose another folder",
-    )  # fmt: skip
-
-
-def _only_words(figure: Figure, words: str, idleness: Idleness) -> Figure:
+def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
     axes = figure.add_subplot()
     axes.set_axis_off()
     axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
@@ -296,3 +303,10 @@ def _only_words(figure: Figure, words: str, idleness: Idleness) -> Figure:
 def _title(axes: Axes, title: str, idleness: Idleness) -> None:
     words = [word for word in (title, idleness.origin.cluster) if word]
     axes.set_title(", ".join(words), fontsize=11, loc="left", parse_math=False)
+
+
+IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)
+HOUR_AND_WEEKDAY = Figure("hour-and-weekday", "Mean idle nodes by hour and weekday", as_they_are, draw_hour_and_weekday)
+LENGTHS = Figure("hole-lengths", "Holes by length", as_they_are, draw_hole_lengths)
+WIDTHS = Figure("widths", "How many nodes are idle at once, and for how long without a break", as_they_are, draw_widths)
+BURSTS = Figure("bursts", "Bursts", as_they_are, draw_bursts)

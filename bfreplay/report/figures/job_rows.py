@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.report.figures.step_series import StepSeries
+from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.runs.explain.nodes_over_time import nodes_held
 from bfreplay.runs.explain.saved_tables import Allocations
 

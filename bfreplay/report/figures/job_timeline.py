@@ -12,10 +12,8 @@ import numpy as np
 from bfreplay.report.figures.axes import new_figure, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.figures.look import LIGHT, Trace
-from bfreplay.report.figures.marks import ROWS, axis, layout_axis, named, said_of
-from bfreplay.report.figures.step_series import StepSeries, even_columns
-from bfreplay.report.figures.time_part import Part, draw_time_axis, outer_part
+from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, named, said_of
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, even_columns, outer_part
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
 

@@ -4,38 +4,132 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bfreplay.errors import InputError
-from bfreplay.report.figures.look import LIGHT, LINES, OKABE_ITO, Trace
 from bfreplay.wording import amount
 
 D = TypeVar("D")
+Trace = dict[str, Any]
+"""A trace, an axis or a style, as Plotly and matplotlib take it."""
+
+Dashes = str | tuple[int, tuple[int, ...]]
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00", "#5B3FA0")
+"""Colours that the colour-blind can tell apart (Okabe and Ito, 2008; yellow, unreadable as a line, is replaced)."""
+
+LINES: tuple[Dashes, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 2, 1, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+BLUE, RED = OKABE_ITO[:2]
+PALE_BLUE = "#9CC9E8"
+
+_ON_DARK = ("#4FA8E8", "#FF8A47", "#2FC79A", "#E79AC6", "#F2B63C", "#9AD4F5", "#C9C94A", "#A48DE8")
+
+LIGHT: Mapping[str, str] = {
+    "paper": "#FFFFFF",
+    "panel": "#F6F7F9",
+    "ink": "#1C2126",
+    "muted": "#56606B",
+    "rule": "#D5DAE0",
+    "grid": "#E4E7EB",
+    "accent": "#005A9C",
+    "warning": "#8A4B00",
+    "warning-panel": "#FFF4E0",
+    # where idle node-hours go
+    "useful": "#0072B2",
+    "rescaling": "#E69F00",
+    "lost": "#D55E00",
+    "unused": "#B9C0C8",
+    # nodes over time
+    "idle": "#6B7580",
+    "idle-range": "#C9D0D7",
+    # baselines
+    "bound": "#009E73",
+    "dedicated": "#CC79A7",
+    # few to many, of a heat map
+    **{f"heat-{k}": colour for k, colour in enumerate(("#F1F5F9", "#BBD9EE", "#72B2DD", "#2A7FBA", "#0B3F66"))},
+    **{f"run-{k}": colour for k, colour in enumerate(OKABE_ITO)},
+}
+"""Colour by what it stands for, on a light ground and on paper."""
+
+DARK: Mapping[str, str] = {
+    "paper": "#14181D",
+    "panel": "#1D232A",
+    "ink": "#E8ECF0",
+    "muted": "#A7B1BC",
+    "rule": "#3A434D",
+    "grid": "#2B323A",
+    "accent": "#7CC0F5",
+    "warning": "#FFC670",
+    "warning-panel": "#3A2C12",
+    "useful": "#4FA8E8",
+    "rescaling": "#F2B63C",
+    "lost": "#FF8A47",
+    "unused": "#5B6672",
+    "idle": "#A7B1BC",
+    "idle-range": "#3F4954",
+    "bound": "#2FC79A",
+    "dedicated": "#E79AC6",
+    **{f"heat-{k}": colour for k, colour in enumerate(("#1D232A", "#1F4A6B", "#2A7FBA", "#72B2DD", "#DCEFFB"))},
+    **{f"run-{k}": colour for k, colour in enumerate(_ON_DARK)},
+}
+"""The same names on a dark ground."""
 
 ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False}
 """Plotly's vertical axis of bars or jobs one below the other."""
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-"""Of Plotly, as ``look.LINES`` of matplotlib."""
+"""Of Plotly, as ``LINES`` of matplotlib."""
 
 _HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...")
 _PATTERNS = ("", "/", "\\", "x", "-", ".")
 _LABEL = re.compile(r"([A-Z]+)(?: \(.*\))?", re.DOTALL)
 
 
-def paper_fill(role: str, k: int) -> Trace:
-    """Matplotlib's arguments of a bar of this colour with the ``k``-th hatch; the first has none."""
-    return {"facecolor": LIGHT[role], "hatch": _HATCHES[k % len(_HATCHES)], "edgecolor": "white", "linewidth": 0.0}
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A colour by what it stands for, a name of ``LIGHT``, with the ``k``-th dashes, hatch or pattern; 0 has none."""
 
+    role: str
+    k: int = 0
 
-def page_fill(role: str, k: int) -> Trace:
-    """Plotly's marker of a bar of this colour with the ``k``-th pattern."""
-    marker: Trace = {"color": f"@{role}", "line": {"color": "@paper", "width": 0.5}}
-    shape = _PATTERNS[k % len(_PATTERNS)]
-    if shape:
-        marker["pattern"] = {"shape": shape, "fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
-    return marker
+    @classmethod
+    def of_run(cls, k: int) -> Mark:
+        """Of the ``k``-th run."""
+        return cls(f"run-{k % len(OKABE_ITO)}", k)
+
+    @property
+    def paper_line(self) -> Trace:
+        """Matplotlib's arguments of a line."""
+        return {"color": LIGHT[self.role], "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
+
+    @property
+    def page_line(self) -> Trace:
+        """Plotly's line."""
+        return {"color": f"@{self.role}", "dash": DASHES[self.k % len(DASHES)], "width": 2}
+
+    @property
+    def paper_fill(self) -> Trace:
+        """Matplotlib's arguments of a bar."""
+        hatch = _HATCHES[self.k % len(_HATCHES)]
+        return {"facecolor": LIGHT[self.role], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+
+    @property
+    def page_fill(self) -> Trace:
+        """Plotly's marker of a bar."""
+        marker: Trace = {"color": f"@{self.role}", "line": {"color": "@paper", "width": 0.5}}
+        shape = _PATTERNS[self.k % len(_PATTERNS)]
+        if shape:
+            marker["pattern"] = {
+                "shape": shape,
+                "fillmode": "overlay",
+                "fgcolor": "@paper",
+                "size": 7,
+                "solidity": 0.25,
+            }
+        return marker
 
 
 def run_number(label: str) -> int:
@@ -59,10 +153,10 @@ def run_number(label: str) -> int:
     return number - 1
 
 
-def numbered(found: Mapping[str, D]) -> list[tuple[int, str, D]]:
-    """Number, label and data of each run.
+def numbered(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
+    """Mark, label and data of each run.
 
-    The number is that of the label, not of the place: a run looks the same in all figures, also in those in which
+    The mark is that of the label, not of the place: a run looks the same in all figures, also in those in which
     another one has nothing to show.
 
     Raises
@@ -73,28 +167,13 @@ def numbered(found: Mapping[str, D]) -> list[tuple[int, str, D]]:
     runs = [(run_number(label), label, data) for label, data in found.items()]
     if len({k for k, *_ in runs}) < len(runs):
         raise InputError("two runs have the same letter", value=", ".join(found), expected="a letter a run")
-    return runs
+    return [(Mark.of_run(k), label, data) for k, label, data in runs]
 
 
 def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
     """Whether each of them is like the first, so that what they share is shown once."""
     first, *others = runs
     return all(are_alike(first, other) for other in others)
-
-
-def run_role(k: int) -> str:
-    """Colour of the ``k``-th run."""
-    return f"run-{k % len(OKABE_ITO)}"
-
-
-def paper_line(role: str, k: int = 0) -> Trace:
-    """Matplotlib's arguments of a line of this colour with the ``k``-th dashes."""
-    return {"color": LIGHT[role], "linestyle": LINES[k % len(LINES)], "linewidth": 1.8}
-
-
-def page_line(role: str, k: int = 0) -> Trace:
-    """Plotly's line of this colour with the ``k``-th dashes."""
-    return {"color": f"@{role}", "dash": DASHES[k % len(DASHES)], "width": 2}
 
 
 def named(label: str, words: str) -> str:
@@ -131,3 +210,9 @@ def axis(k: int, letter: str = "y") -> str:
 def layout_axis(k: int, letter: str = "y") -> str:
     """What the layout calls it: ``yaxis``, ``yaxis2``, ``yaxis3``."""
     return axis(k, f"{letter}axis")
+
+
+def line_on_page(name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
+    """Plotly's line through points; ``hover`` is what it says of one of them."""
+    points = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
+    return {**points, **more, "hovertemplate": f"{hover}<extra></extra>"}

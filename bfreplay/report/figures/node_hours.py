@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.report.figures.axes import dress, new_figure, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import LIGHT, Trace
-from bfreplay.report.figures.marks import ROWS, named, page_fill, paper_fill, said_of
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, named, said_of
 from bfreplay.report.shown_values import Column, ShownTable, percent
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
@@ -23,20 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A label of the ledger: ``key`` of its node time there, words, a colour of ``look``, and which pattern."""
+    """A label of the ledger: ``key`` of its node time there, words, and its mark."""
 
     key: str
     words: str
-    role: str
-    pattern: int
+    mark: Mark
 
 
 PARTS = (
-    _Part("useful_node_us", "useful", "useful", 0),
-    _Part("rescaling_node_us", "rescaling", "rescaling", 1),
-    _Part("preempted_node_us", "lost to preemption", "lost", 3),
-    _Part("stalled_node_us", f"unused: {HELD_NOTHING_MADE}", "unused", 5),
-    _Part("free_node_us", "unused: held by no job", "unused", 0),
+    _Part("useful_node_us", "useful", Mark("useful")),
+    _Part("rescaling_node_us", "rescaling", Mark("rescaling", 1)),
+    _Part("preempted_node_us", "lost to preemption", Mark("lost", 3)),
+    _Part("stalled_node_us", f"unused: {HELD_NOTHING_MADE}", Mark("unused", 5)),
+    _Part("free_node_us", "unused: held by no job", Mark("unused")),
 )
 """Every idle node-microsecond is in exactly one, from left to right."""
 _ROOM_FOR_TEXT = 0.06
@@ -81,12 +79,12 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
         shares = [mine.share(part.key) for mine in found.values()]
         lefts = [_left(mine, part) for mine in found.values()]
         axes.barh(range(len(found)), [100 * share for share in shares], left=lefts, height=0.62, label=part.words,
-                  **paper_fill(part.role, part.pattern))  # fmt: skip
+                  **part.mark.paper_fill)  # fmt: skip
         for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
             if share >= _ROOM_FOR_TEXT:
                 axes.text(left + 50 * share, row, percent(share), ha="center", va="center", fontsize=9,
-                          color="black" if part.role in _PALE else "white",
-                          bbox={"facecolor": LIGHT[part.role], "edgecolor": "none", "pad": 1.5})  # fmt: skip
+                          color="black" if part.mark.role in _PALE else "white",
+                          bbox={"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5})  # fmt: skip
     axes.set_yticks(range(len(found)), labels=list(found))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -109,7 +107,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
                 "name": part.words,
                 "y": list(found),
                 "x": [100 * share for share in shares],
-                "text": [percent(share) if share >= _ROOM_FOR_TEXT and not part.pattern else "" for share in shares],
+                "text": [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares],
                 "textposition": "inside",
                 "insidetextanchor": "middle",
                 "textangle": 0,
@@ -118,7 +116,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
                     for (label, mine), share in zip(found.items(), shares, strict=True)
                 ],
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})<extra></extra>",
-                "marker": page_fill(part.role, part.pattern),
+                "marker": part.mark.page_fill,
             }
         )
     layout = {
@@ -141,8 +139,8 @@ def table(found: Mapping[str, NodeHours]) -> ShownTable:
     columns = [Column("part", "Idle node-hours")]
     for label in found:
         columns += [
-            Column(f"node_hours{label and '.'}{label}", named(label, "node-hours"), "amount"),
-            Column(f"share{label and '.'}{label}", named(label, "share"), "percent"),
+            Column("node_hours", "node-hours", "amount").of_run(label),
+            Column("share", "share", "percent").of_run(label),
         ]
     rows: list[list[Any]] = []
     for part in PARTS:

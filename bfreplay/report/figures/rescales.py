@@ -11,18 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import Trace
-from bfreplay.report.figures.marks import (
-    axis,
-    in_lines,
-    layout_axis,
-    named,
-    numbered,
-    page_fill,
-    paper_fill,
-    run_role,
-    said_of,
-)
+from bfreplay.report.figures.marks import Mark, Trace, axis, in_lines, layout_axis, named, numbered, said_of
 from bfreplay.report.shown_values import Column, ShownTable, percent
 from bfreplay.wording import count
 
@@ -55,8 +44,13 @@ _COLUMNS = {
 _WORDS = {"grown": "rescales up", "shrunk": "rescales down", "preempted": "preemptions"}
 _NOUNS = {"grown": ("rescale", " up"), "shrunk": ("rescale", " down"), "preempted": ("preemption", "")}
 _COSTS = {"rescale_cost": "for rescaling", "preempt_cost": "for preemption"}
-_ROLES = {"grown": ("useful", 0), "shrunk": ("rescaling", 1), "preempted": ("lost", 3)}
-_COST_ROLES = {"rescale_cost": ("rescaling", 1), "preempt_cost": ("lost", 3)}
+_MARKS = {
+    "grown": Mark("useful"),
+    "shrunk": Mark("rescaling", 1),
+    "preempted": Mark("lost", 3),
+    "rescale_cost": Mark("rescaling", 1),
+    "preempt_cost": Mark("lost", 3),
+}
 _COST_TITLE = "charged, % of the samples made"
 
 
@@ -126,17 +120,10 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
     figure = new_figure(9.0, 0.9 + (2.6 if len(found) == 1 else 1.75) * len(panels))
     for axes, panel in zip(figure.subplots(len(panels), 1, sharex=True).tolist(), panels, strict=True):
         for bar in panel.bars:
-            heights = bar.heights[causes]
             below = 0.0 if bar.below is None else bar.below[causes]
+            label = bar.words if len(found) == 1 or panel is panels[0] else None
             places = np.arange(len(causes)) + bar.place
-            axes.bar(
-                places,
-                heights,
-                bottom=below,
-                width=bar.width,
-                label=bar.words if len(found) == 1 or panel is panels[0] else None,
-                **paper_fill(bar.role, bar.pattern),
-            )
+            axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
         dress(axes, y=panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, y_ticks=plain_tick)
         axes.grid(visible=False, axis="x")
@@ -185,7 +172,7 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
                 "width": bar.width,
                 "y": bar.heights[causes].tolist(),
                 "yaxis": axis(k),
-                "marker": page_fill(bar.role, bar.pattern),
+                "marker": bar.mark.page_fill,
                 "customdata": [[CAUSES[cause], bar.texts[cause]] for cause in causes],
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
                 "legendgroup": bar.words,
@@ -205,14 +192,13 @@ def words(found: Mapping[str, Rescales]) -> str:
 def table(found: Mapping[str, Rescales]) -> ShownTable:
     """A row a cause that occurred, and one for all of them."""
     with_samples = len(found) == 1  # of several runs there are columns enough
+    of_run = [Column(name, word, "count") for name, word in _WORDS.items()]
+    for name, word in _COSTS.items():
+        if with_samples:
+            of_run.append(Column(f"{name}_samples", f"charged {word}, samples", "samples"))
+        of_run.append(Column(f"{name}_share", f"charged {word}, share of the samples made", "percent"))
     columns = [Column("cause", "A decision followed because")]
-    for label in found:
-        dot = f".{label}" if label else ""
-        columns += [Column(f"{name}{dot}", named(label, word), "count") for name, word in _WORDS.items()]
-        for name, word in _COSTS.items():
-            share = Column(f"{name}_share{dot}", named(label, f"charged {word}, share of the samples made"), "percent")
-            samples = Column(f"{name}_samples{dot}", named(label, f"charged {word}, samples"), "samples")
-            columns += [samples, share] if with_samples else [share]
+    columns += [column.of_run(label) for label in found for column in of_run]
     rows: list[list[Any]] = []
     for cause in [*_causes(found), None]:
         cells = (cell for mine in found.values() for cell in _cells(mine, cause, with_samples=with_samples))
@@ -230,8 +216,7 @@ class _Bar:
     texts: list[str]
     place: float
     width: float
-    role: str
-    pattern: int
+    mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,41 +246,32 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
     if len(found) == 1:
         (mine,) = found.values()
         counts = [
-            _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, *_ROLES[name])
+            _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, _MARKS[name])
             for k, name in enumerate(_WORDS)
         ]
         return [_Panel("jobs", tuple(counts)), _Panel(_COST_TITLE, tuple(_cost_bars(mine)))]
     width = 0.8 / len(found)
-    places = [width * (k - (len(found) - 1) / 2) for k in range(len(found))]
-    panels = []
-    for name, word in _WORDS.items():
-        bars = [
-            _Bar(
-                label,
-                mine.by_cause[name],
-                None,
-                _texts(label, mine, name),
-                place,
-                0.92 * width,
-                run_role(k),
-                k,
-            )
-            for (k, label, mine), place in zip(numbered(found), places, strict=True)
-        ]
-        panels.append(_Panel(word, tuple(bars)))
-    costs = []
-    for (k, label, mine), place in zip(numbered(found), places, strict=True):
-        heights = 100 * (mine.share("rescale_cost") + mine.share("preempt_cost"))
-        texts = ["<br>".join(pair) for pair in zip(*(_texts(label, mine, name) for name in _COSTS), strict=True)]
-        costs.append(_Bar(label, heights, None, texts, place, 0.92 * width, run_role(k), k))
-    return [*panels, _Panel(_COST_TITLE, tuple(costs))]
+    panels: list[_Panel] = []
+    for name in (*_WORDS, None):
+        bars = []
+        for k, (mark, label, mine) in enumerate(numbered(found)):
+            if name is None:
+                heights: NDArray[Any] = 100 * (mine.share("rescale_cost") + mine.share("preempt_cost"))
+                both = zip(*(_texts(label, mine, cost) for cost in _COSTS), strict=True)
+                texts = ["<br>".join(pair) for pair in both]
+            else:
+                heights, texts = mine.by_cause[name], _texts(label, mine, name)
+            place = width * (k - (len(found) - 1) / 2)
+            bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
+        panels.append(_Panel(_COST_TITLE if name is None else _WORDS[name], tuple(bars)))
+    return panels
 
 
 def _cost_bars(mine: Rescales) -> Iterable[_Bar]:
     below = np.zeros(len(CAUSES))
     for name, word in _COSTS.items():
         heights = 100 * mine.share(name)
-        yield _Bar(f"charged {word}", heights, below, _texts("", mine, name), 0.0, 0.5, *_COST_ROLES[name])
+        yield _Bar(f"charged {word}", heights, below, _texts("", mine, name), 0.0, 0.5, _MARKS[name])
         below = below + heights
 
 

@@ -1,23 +1,35 @@
-"""Pictures of a comparison of runs: data functions, and functions that draw what these return."""
+"""Figures of a comparison of runs: differences over time, and what made them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, new_figure, settled
-from bfreplay.report.figures.look import LINES, OKABE_ITO
-from bfreplay.report.figures.picture_file import save_both
-from bfreplay.report.figures.time_part import Part, draw_time_axis
+from bfreplay.report.figures.axes import dress, new_figure, panels_below, settled
+from bfreplay.report.figures.figure import Figure, PageFigure
+from bfreplay.report.figures.marks import (
+    BLUE,
+    LINES,
+    PALE_BLUE,
+    RED,
+    ROWS,
+    Mark,
+    Trace,
+    axis,
+    in_lines,
+    layout_axis,
+    run_number,
+)
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
+from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
 PARTS = {
     "node_hours": "used node-hours",
@@ -28,11 +40,16 @@ PARTS = {
 }
 """Of a difference in samples, in the order of the bars, with their words."""
 
-_BLUE, _RED = OKABE_ITO[:2]
 _GREY = "#5F5F5F"
 _PANEL = 3.0
 _MOST_BARS = 400
-NEXT_TO_NOTHING = 1e-6
+_NEXT_TO_NOTHING = 1e-6
+_SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
+_ROW_HEIGHT, _PANEL_FOOT = 40, 70
+_BANDS = ("/", "\\", "|", "-", "x", ".")
+"""Patterns of the bands, which lie upon each other."""
+_OF_TIME = {"zeroline": True, "fixedrange": True}
+"""Of axes beside one of time, which alone is zoomed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +58,10 @@ class Differences:
 
     Parameters
     ----------
-    run
-        Its label.
+    run, names
+        Its label; and ``B (run-600) against A (run-120)``.
+    window, bin_s
+        Of the comparison.
     edge_us : (T + 1,) int64
         Bins of the bars, in microseconds since the epoch.
     difference : (T,) float64
@@ -54,6 +73,9 @@ class Differences:
     """
 
     run: str
+    names: str
+    window: Part
+    bin_s: float
     edge_us: NDArray[np.int64]
     difference: NDArray[np.float64]
     time_us: NDArray[np.int64]
@@ -68,8 +90,8 @@ class Steps:
 
     Parameters
     ----------
-    run
-        Label of the run.
+    run, names
+        Label of the run; and ``B (run-600) against A (run-120)``.
     words
         Of N parts, those that are something.
     sizes
@@ -79,6 +101,7 @@ class Steps:
     """
 
     run: str
+    names: str
     words: tuple[str, ...]
     sizes: tuple[float, ...]
     total: float
@@ -91,9 +114,10 @@ class Steps:
 
 def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
-    hours = comparison.table("hours")
-    cumulative = comparison.table("cumulative")
-    base = _of_run(hours, comparison.record.runs[0].run)
+    record = comparison.record
+    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
+    hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
+    base = _of_run(hours, record.runs[0].run)
     edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
     first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
     found = []
@@ -104,6 +128,9 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
         found.append(
             Differences(
                 pair.run,
+                _names(record, pair.run),
+                window,
+                record.config.bin_s,
                 np.append(edges[first], edges[-1]),
                 np.add.reduceat(change, first) * share,
                 _times(line["time"]),
@@ -113,15 +140,101 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     return found
 
 
+def draw_over_time(found: list[Differences]) -> Drawing:
+    """Two panels a run: the bars of the bins, and below them the cumulative difference."""
+    figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
+    panels = panels_below(figure, [1.0, 1.4] * len(found))
+    for k, mine in enumerate(found):
+        above, below = panels[2 * k], panels[2 * k + 1]
+        above.stairs(mine.difference, mine.window.days(mine.edge_us), fill=True, color=BLUE, linewidth=0.0)
+        above.set_title(f"{mine.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left",
+                        parse_math=False)  # fmt: skip
+        _draw_cumulative(below, mine)
+        for axes, title in ((above, "each bar"), (below, "summed up")):
+            axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
+            dress(axes, y=title, y_ticks=_signed_tick)
+    draw_time_axis(panels[-1], found[0].window)
+    return settled(figure)
+
+
+def over_time_page(found: list[Differences]) -> PageFigure:
+    """The same for the page.
+
+    Above is a line a run with its 95 % band: at any time the sum of all bins up to and with that one. Below is a panel
+    a run with the difference of each bin.
+    """
+    room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
+    layout: Trace = {
+        "xaxis": {"time": True, "anchor": axis(len(found))},
+        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
+        "hovermode": "closest",
+        "legend": {"traceorder": "normal"},
+    }
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for k, mine in enumerate(found):
+        mark = Mark.of_run(run_number(mine.run))
+        role = mark.role
+        edge = np.append(mine.edge_us[:1], mine.time_us)
+        names = {name: f"{name}-{mine.run}" for name in ("sum", "low", "high", "bin")}
+        if np.isfinite(mine.low).all():
+            series |= {names["low"]: StepSeries.exact(edge, mine.low), names["high"]: StepSeries.exact(edge, mine.high)}
+            pattern = {
+                "shape": _BANDS[mark.k % len(_BANDS)],
+                "fgcolor": f"@{role}",
+                "bgcolor": "rgba(0,0,0,0)",
+                "size": 6,
+                "solidity": 0.2,
+            }
+            of_edge = {"color": f"@{role}", "width": 0.5}
+            low = _steps(names["low"], f"{mine.run}: lower end", of_edge, "least", showlegend=False)
+            high = _steps(names["high"], f"{mine.run}: 95 % interval of the sum", of_edge, "most", showlegend=True)
+            down_to_it = {"fill": "tonexty", "fillpattern": pattern}
+            traces += [low | {"hoverinfo": "skip"}, high | {"hoverinfo": "skip"} | down_to_it]
+        series[names["sum"]] = StepSeries.exact(edge, mine.cumulative)
+        series[names["bin"]] = StepSeries.exact(mine.edge_us, mine.difference)
+        line = _steps(names["sum"], f"{mine.run}: sum up to then", mark.page_line)
+        line["hovertemplate"] = f"{mine.run}, up to then: %{{y:+.3f}} % of A's samples<extra></extra>"
+        bars = {
+            **_steps(names["bin"], f"{mine.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
+            "fill": "tozeroy",
+            "yaxis": axis(k + 1),
+            "hovertemplate": f"{mine.run}, this bin: %{{y:+.4f}} % of A's samples<extra></extra>",
+        }
+        traces += [line, bars]
+        top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
+        layout[layout_axis(k + 1)] = {
+            "title": {"text": f"{mine.run}: each bin, %"},
+            "domain": [max(0.0, top - _BARS_HEIGHT / room), top],
+            **_OF_TIME,
+        }
+    return PageFigure(traces, layout, series, height=room + 110)
+
+
+def over_time_words(found: list[Differences]) -> str:
+    """Run by run the difference at the end, and in how many bins the run was ahead."""
+    told = []
+    for mine in found:
+        ahead, behind = (int((sign * mine.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
+        text = f"In all {mine.run} - A is {_signed(float(mine.cumulative[-1]))} % of A's samples"
+        if np.isfinite(mine.low[-1]):
+            low, high = (_signed(float(end[-1])) for end in (mine.low, mine.high))
+            text += f" (95 % interval of the sum {low} to {high} %)"
+        bins = f"{count(mine.difference.size, 'bin')} of {bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)}"
+        told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
+    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(found[0].bin_s)}."
+
+
 def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
     pairs = comparison.pairs
     kept = [
-        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > NEXT_TO_NOTHING for pair in pairs)
+        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
     ]
     return [
         Steps(
             pair.run,
+            _names(comparison.record, pair.run),
             tuple(PARTS[name] for name in kept),
             tuple(pair.causes[name] * _percent_of(pair) for name in kept),
             pair.samples.difference * _percent_of(pair),
@@ -130,36 +243,14 @@ def waterfalls(comparison: RunComparison) -> list[Steps]:
     ]
 
 
-def draw_over_time(found: list[Differences], record: ComparisonRecord) -> Figure:
-    """Draw ``differences_over_time``: two panels a run, the bars of the bins and below them the cumulative difference.
-
-    ``record`` says whether times are those of a calendar, and what the runs are called.
-    """
-    figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
-    grid = figure.subplots(2 * len(found), 1, sharex=True, height_ratios=[1.0, 1.4] * len(found))
-    panels = np.atleast_1d(grid).tolist()
-    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
-    for k, mine in enumerate(found):
-        above, below = panels[2 * k], panels[2 * k + 1]
-        above.stairs(mine.difference, window.days(mine.edge_us), fill=True, color=_BLUE, linewidth=0.0)
-        above.set_title(f"{_names(record, mine.run)}: difference of samples, % of A's in the window", fontsize=10.5,
-                        loc="left", parse_math=False)  # fmt: skip
-        _draw_cumulative(below, mine, window)
-        for axes, title in ((above, "each bar"), (below, "summed up")):
-            axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
-            dress(axes, y=title, y_ticks=_signed_tick)
-    draw_time_axis(panels[-1], window)
-    return settled(figure)
-
-
-def draw_causes(found: list[Steps], record: ComparisonRecord) -> Figure:
+def draw_causes(found: list[Steps]) -> Drawing:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
     figure = new_figure(9.0, 0.6 + _PANEL * len(found))
-    for axes, steps in zip(np.atleast_1d(figure.subplots(len(found), 1, sharex=True)).tolist(), found, strict=True):
+    for axes, steps in zip(panels_below(figure, [1.0] * len(found)), found, strict=True):
         places = np.arange(len(steps.sizes) + 1)
         ends = [start + size for start, size in zip(steps.starts, steps.sizes, strict=True)]
         for place, (start, size, end) in enumerate(zip(steps.starts, steps.sizes, ends, strict=True)):
-            axes.bar(place, size, bottom=start, width=0.62, color=_BLUE if size >= 0 else _RED,
+            axes.bar(place, size, bottom=start, width=0.62, color=BLUE if size >= 0 else RED,
                      hatch="" if size >= 0 else "///", edgecolor="white", linewidth=0.0)  # fmt: skip
             axes.plot([place + 0.31, place + 0.69], [end, end], color=_GREY, linewidth=0.9)
             _say(axes, place, start, end, size)
@@ -171,34 +262,95 @@ def draw_causes(found: list[Steps], record: ComparisonRecord) -> Figure:
         heights = (0.0, steps.total, *ends)
         room = 0.16 * (max(heights) - min(heights)) or 1.0  # for the numbers
         axes.set_ylim(min(heights) - room, max(heights) + room)
-        axes.set_title(f"{_names(record, steps.run)}: what made the difference", fontsize=10.5, loc="left",
-                       parse_math=False)  # fmt: skip
+        axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
         dress(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
     return settled(figure)
 
 
-def draw_comparison(folder: Path) -> list[Path]:
-    """Draw ``differences-over-time`` and ``causes`` into a comparison folder, as PNG and SVG each.
+def causes_page(found: list[Steps]) -> PageFigure:
+    """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
+    layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
+    traces: list[Trace] = []
+    n_rows = [len(steps.sizes) + 1 for steps in found]
+    room = sum(n_rows) * _ROW_HEIGHT + len(found) * _PANEL_FOOT
+    above = 0
+    for k, steps in enumerate(found):
+        parts = [*(word.replace("\n", " ") for word in steps.words), "all"]
+        bases, sizes = [*steps.starts, 0.0], [*steps.sizes, steps.total]
+        for part, base, size in zip(parts, bases, sizes, strict=True):
+            mark = Mark("idle") if part == "all" else Mark("useful") if size >= 0 else Mark("lost", 1)
+            text = f"{_signed(size)} %"
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "y": [in_lines(part, 16)],
+                    "x": [size],
+                    "base": [base],
+                    "width": 0.6,
+                    "marker": mark.page_fill,
+                    "text": [text],
+                    "textposition": "outside",
+                    "textangle": 0,
+                    "cliponaxis": False,
+                    "constraintext": "none",
+                    "xaxis": axis(k, "x"),
+                    "yaxis": axis(k),
+                    "hovertemplate": f"{steps.run}: {part}<br>{text} of A's samples<extra></extra>",
+                }
+            )
+        top = 1 - above / room
+        above += n_rows[k] * _ROW_HEIGHT
+        ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
+        beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
+        layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
+        layout[layout_axis(k, "x")] = {
+            "title": {"text": f"{steps.run} - A, % of A's samples"},
+            "anchor": axis(k),
+            "range": [min(ends) - beside, max(ends) + beside],
+            "zeroline": True,
+        }
+        above += _PANEL_FOOT
+    return PageFigure(traces, layout, height=room + 40)
 
-    Raises
-    ------
-    InputError
-        It is no comparison folder, or lacks a table.
-    """
-    comparison = RunComparison.load(folder)
-    return save_both(folder, {
-        "differences-over-time": draw_over_time(differences_over_time(comparison), comparison.record),
-        "causes": draw_causes(waterfalls(comparison), comparison.record),
-    })  # fmt: skip
+
+def causes_words(found: list[Steps]) -> str:
+    """The parts of each difference, and the whole."""
+    told = []
+    for steps in found:
+        parts = [
+            f"{word.replace(chr(10), ' ')} {_signed(size)} %"
+            for word, size in zip(steps.words, steps.sizes, strict=True)
+        ]
+        text = f"{', '.join(parts)}; all {_signed(steps.total)} %" if parts else "no difference"
+        told.append(f"{steps.run} against A, in percent of A's samples: {text}.")
+    return "\n".join(told)
 
 
-def _draw_cumulative(axes: Axes, mine: Differences, window: Part) -> None:
-    days = window.days(np.append(mine.edge_us[:1], mine.time_us))
+def _steps(series: str, words: str, line: Trace, statistic: str = "mean", **more: Any) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": words,
+        **more,
+        "steps": {"series": series, "statistic": statistic},
+        "line": {**line, "shape": "hv"},
+    }
+
+
+def bin_words(seconds: float) -> str:
+    """Length of a bin: ``1 h``, not ``60.0 min``."""
+    hours = seconds / 3_600
+    return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)
+
+
+def _draw_cumulative(axes: Axes, mine: Differences) -> None:
+    days = mine.window.days(np.append(mine.edge_us[:1], mine.time_us))
     line, low, high = (np.append(0.0, values) for values in (mine.cumulative, mine.low, mine.high))
     if np.isfinite(mine.low).all():
-        axes.fill_between(days, low, high, color="#9CC9E8", linewidth=0.0, label="95 % interval of the sum up to then")
-    axes.plot(days, line, color=_BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
+        axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
+    axes.plot(days, line, color=BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
@@ -206,13 +358,13 @@ def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
     """The size, above a bar that goes up and below one that goes down."""
     up = size >= 0
     place_of_text = (place, max(start, end) if up else min(start, end))
-    axes.annotate(f"{signed_number(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
+    axes.annotate(f"{_signed(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
                   ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
 
 
-def signed_number(value: float) -> str:
+def _signed(value: float) -> str:
     """``+12.34``, ``-0.012``; ``0`` for what is next to nothing."""
-    return "0" if abs(value) < NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+    return "0" if abs(value) < _NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
 
 
 def _signed_tick(value: float, _position: float) -> str:
@@ -244,3 +396,16 @@ def _times(column: Any) -> NDArray[np.int64]:
 
 def _floats(column: Any) -> NDArray[np.float64]:
     return np.asarray(column.fill_null(float("nan")), dtype=np.float64)
+
+
+DIFFERENCES_OVER_TIME: Figure[list[Differences]] = Figure(
+    "differences-over-time",
+    "Differences over time",
+    differences_over_time,
+    draw_over_time,
+    over_time_page,
+    over_time_words,
+)
+CAUSES: Figure[list[Steps]] = Figure(
+    "causes", "What made the differences", waterfalls, draw_causes, causes_page, causes_words
+)

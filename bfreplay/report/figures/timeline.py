@@ -10,19 +10,8 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import LIGHT, Trace
-from bfreplay.report.figures.marks import (
-    amount_of,
-    named,
-    numbered,
-    page_line,
-    paper_line,
-    run_role,
-    said_of,
-    told,
-)
-from bfreplay.report.figures.step_series import StepSeries, columns_of
-from bfreplay.report.figures.time_part import Part, draw_time_axis, outer_part
+from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
+from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
 from bfreplay.report.shown_values import percent
 from bfreplay.runs.explain.nodes_over_time import nodes_held
 from bfreplay.runs.explain.saved_tables import allocations_of
@@ -37,7 +26,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = 480
 _MOST_WIDTHS = 5
-_PALE_BLUE = "#9CC9E8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,18 +99,16 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
     axes = figure.subplots()
     span = outer_part([mine.span for mine in found.values()])
     is_alone = len(found) == 1
-    for k, label, mine in numbered(_with_own_idle(found)):
-        _draw_idle(axes, mine, k, label)
-    for k, label, mine in numbered(found):
+    for mark, label, mine in numbered(_with_own_idle(found)):
+        _draw_idle(axes, mine, Mark("idle", mark.k), label)
+    for mark, label, mine in numbered(found):
         shown = columns_of(mine.held, mine.span.start_us, mine.span.end_us, _COLUMNS)
-        days, role = span.days(shown.edge_us), run_role(k)
+        days = span.days(shown.edge_us)
         words = named(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
-        width = 1.2 + 0.5 * min(max(0, len(found) - 1 - k), _MOST_WIDTHS)  # lines that coincide are all to be seen
+        width = 1.2 + 0.5 * min(max(0, len(found) - 1 - mark.k), _MOST_WIDTHS)  # lines that coincide are all to be seen
         if is_alone:
-            axes.stairs(shown.mean, days, fill=True, color=_PALE_BLUE, linewidth=0.0, zorder=2.2)
-        axes.stairs(
-            shown.mean, days, baseline=None, label=words, zorder=3, **(paper_line(role, k) | {"linewidth": width})
-        )
+            axes.stairs(shown.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
+        axes.stairs(shown.mean, days, baseline=None, label=words, zorder=3, **(mark.paper_line | {"linewidth": width}))
     axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
     draw_time_axis(axes, span)
     dress(axes, y="nodes", y_ticks=plain_tick)
@@ -134,7 +120,7 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for k, label, mine in numbered(_with_own_idle(found)):
+    for mark, label, mine in numbered(_with_own_idle(found)):
         name = named(label, "idle")
         series[name] = mine.idle.coarse()
         group = {"legendgroup": name}
@@ -145,15 +131,15 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
                 "fill": "tonexty", "fillcolor": "@idle-range", "name": named(label, "idle, least to most"),
             }),
             _steps(name, "mean", "idle nodes, mean", {
-                "mode": "lines", "line": page_line("idle", k) | {"width": 1.2, "shape": "hv"},
+                "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
                 "name": named(label, "idle, mean"),
             }),
         ]  # fmt: skip
-    for k, label, mine in numbered(found):
+    for mark, label, mine in numbered(found):
         name = named(label, "held")
         series[name] = mine.held.coarse()
         own: Trace = {
-            "mode": "lines", "line": page_line(run_role(k), k) | {"width": 1.4, "shape": "hv"},
+            "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
             "name": named(label, "held by jobs, mean"),
         }  # fmt: skip
         if len(found) == 1:
@@ -193,7 +179,7 @@ def _told_held(mine: Timeline) -> str:
     return f"jobs held {amount_of(mine.held.mean_height, 'node')} on average{share}"
 
 
-def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
+def _draw_idle(axes: Axes, mine: Timeline, mark: Mark, label: str) -> None:
     start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
     shown = columns_of(mine.idle, start_us, end_us, _COLUMNS)
     days = mine.span.days(shown.edge_us)
@@ -202,7 +188,7 @@ def _draw_idle(axes: Axes, mine: Timeline, k: int, label: str) -> None:
             shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
             label=named(label, "idle, least to most"),
         )  # fmt: skip
-    line = paper_line("idle", k) | {"linewidth": 1.0}
+    line = mark.paper_line | {"linewidth": 1.0}
     words = named(label, "idle" if shown.is_exact else "idle, mean")
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, new_figure
-from bfreplay.report.figures.look import MARKERS, OKABE_ITO, Trace
-from bfreplay.report.figures.picture_file import save_both
-from bfreplay.result_folders.tuning import Tuning, TuningRecord
+from bfreplay.report.figures.figure import Figure, as_they_are
+from bfreplay.report.figures.marks import MARKERS, OKABE_ITO, Trace
+from bfreplay.result_folders.tuning import TuningRecord
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
 _GREY = "#5F5F5F"
 _SHADE = "#DCE9F2"
@@ -104,7 +103,7 @@ def flat_range(record: TuningRecord) -> tuple[float, float] | None:
     return None if flat is None else (float(flat[0]), float(flat[1]))
 
 
-def tuning_figure(record: TuningRecord) -> Figure:
+def tuning_figure(record: TuningRecord) -> Drawing:
     """Draw the record of a tuning.
 
     At left against t_fwd, a line for each max_parallel, as share of its best; solid where it was tuned and dashed where
@@ -123,17 +122,6 @@ def tuning_figure(record: TuningRecord) -> Figure:
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=8.5, frameon=False, loc="outside lower center", ncols=5)
     return figure
-
-
-def draw_tuning(folder: Path) -> list[Path]:
-    """Draw ``tuning`` into the folder of a tuning, as PNG and SVG.
-
-    Raises
-    ------
-    InputError
-        It is none.
-    """
-    return save_both(folder, {"tuning": tuning_figure(Tuning.load(folder).record)})
 
 
 def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
@@ -219,3 +207,6 @@ def _measure(record: TuningRecord) -> str:
     measures = {record.parts[part].measure for part in _PARTS}
     words = {"samples": "samples", "finish": "speed of doing all work"}
     return " or ".join(words[each] for each in sorted(measures, reverse=True))
+
+
+TUNING = Figure("tuning", "Forward-looking times and numbers of jobs", as_they_are, tuning_figure)

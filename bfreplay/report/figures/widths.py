@@ -19,17 +19,7 @@ from bfreplay.report.figures.axes import (
     settled,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.look import Trace
-from bfreplay.report.figures.marks import (
-    all_are_alike,
-    named,
-    numbered,
-    page_line,
-    paper_line,
-    run_role,
-    said_of,
-    told,
-)
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
 from bfreplay.report.shown_values import Column, ShownTable, percent
 from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import amount, count
@@ -133,9 +123,9 @@ def draw(found: Mapping[str, Widths]) -> Figure:
     """Shares of the time over the number of nodes."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
-    for words, role, dashes, mine in _curves(found):
+    for words, mark, mine in _curves(found):
         x, y = mine.steps()
-        look = {**paper_line(role, dashes), **({} if dashes else {"linewidth": 4.5, "alpha": 0.5})}
+        look = {**mark.paper_line, **({} if mark.k else {"linewidth": 4.5, "alpha": 0.5})}
         axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
     powers_of_two(axes, _largest(found), _TICKS)
     axes.set_ylim(-2, 102)
@@ -147,20 +137,12 @@ def draw(found: Mapping[str, Widths]) -> Figure:
 def page(found: Mapping[str, Widths]) -> PageFigure:
     """The same for the page."""
     traces = []
-    for words, role, dashes, mine in _curves(found):
+    for words, mark, mine in _curves(found):
         x, y = mine.steps()
-        trace = {
-            "type": "scatter",
-            "mode": "lines",
-            "name": words,
-            "x": x,
-            "y": y,
-            "line": {**page_line(role, dashes), "shape": "vh", "width": 2 if dashes else 5},
-            "opacity": 1.0 if dashes else 0.5,
-            "customdata": [count(nodes, "node") for nodes in x],
-            "hovertemplate": f"{words}: %{{y:.2f}} % of the time at least %{{customdata}}<extra></extra>",
-        }
-        traces.append(trace)
+        line = {**mark.page_line, "shape": "vh", "width": 2 if mark.k else 5}
+        hover = f"{words}: %{{y:.2f}} % of the time at least %{{customdata}}"
+        nodes = [count(n, "node") for n in x]
+        traces.append(line_on_page(words, x, y, hover, line=line, opacity=1.0 if mark.k else 0.5, customdata=nodes))
     powers = powers_up_to(_largest(found), _TICKS)
     layout: Trace = {
         "xaxis": {
@@ -216,18 +198,17 @@ def _held(run: RunResult, start_us: int, end_us: int) -> tuple[NDArray[np.int64]
     return np.cumsum(change)[:-1], np.diff(edge)
 
 
-def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, str, int, AtLeast]]:
-    """Words, colour, dashes and numbers: what was idle once where all runs are of one log, then what was held.
+def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:
+    """Words, mark and numbers: what was idle once where all runs are of one log, then what was held.
 
     What was idle has no dashes (0) and is drawn broad and pale: what was held often lies upon it.
     """
     if _is_one_log(found):
-        yield "idle", "idle", 0, next(iter(found.values())).idle
-    for k, label, mine in numbered(found):
+        yield "idle", Mark("idle"), next(iter(found.values())).idle
+    for mark, label, mine in numbered(found):
         if not _is_one_log(found):
-            yield named(label, "idle"), run_role(k), 0, mine.idle
-        role, dashes = (run_role(k), k + 1) if label else ("useful", 1)
-        yield named(label, "held by jobs"), role, dashes, mine.held
+            yield named(label, "idle"), Mark(mark.role), mine.idle
+        yield named(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), mine.held
 
 
 def _is_one_log(found: Mapping[str, Widths]) -> bool:

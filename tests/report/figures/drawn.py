@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bfreplay.report.figures.figure import PageFigure
-from bfreplay.report.figures.look import DARK, LIGHT
+from bfreplay.report.figures.marks import DARK, LIGHT
 
 _OF_THE_PAGE = ("steps", "rows", "time")
 

@@ -12,6 +12,8 @@ import pytest
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.campaign import (
+    CampaignOverTime,
+    JobOverTime,
     best_steps,
     busy_span,
     counting_steps,
@@ -21,8 +23,8 @@ from bfreplay.report.figures.campaign import (
     stacked_nodes,
     title_of,
 )
-from bfreplay.report.figures.picture_file import save_picture
-from bfreplay.report.figures.time_part import Part
+from bfreplay.report.figures.over_time import Part
+from bfreplay.report.figures.picture_files import save_picture
 from bfreplay.runs import replay_log
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story_from_tables
@@ -96,7 +98,9 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
     figures = {}
     for name, run in (("trials", trials), ("plain", plain)):
         campaign = campaign_answer(run, job_answers(run))
-        figures[name] = draw_campaign(campaign, nodes_over_time_by_model(run), SPAN, "equal-share, $x$")
+        figures[name] = draw_campaign(
+            CampaignOverTime(campaign, nodes_over_time_by_model(run), SPAN, "equal-share, $x$")
+        )
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["trials"].axes] == [
         "of 4 jobs finished", "best score so far (higher is better)", "nodes held",
     ]  # fmt: skip
@@ -115,13 +119,13 @@ def test_a_campaign_is_drawn_until_a_little_after_its_last_job_has_left(trials, 
     assert busy_span(over, SPAN) == Part(0, round(23.75 * 1.05 * SECOND))
     assert busy_span(over, Part(0, 24 * SECOND)) == Part(0, 24 * SECOND)
     assert busy_span(campaign_answer(plain, job_answers(plain)), SPAN) == SPAN  # b has not left
-    edges = draw_campaign(over, nodes_over_time_by_model(trials), SPAN).axes[0].get_xlim()
+    edges = draw_campaign(CampaignOverTime(over, nodes_over_time_by_model(trials), SPAN)).axes[0].get_xlim()
     assert [edge * DAY_S for edge in edges] == pytest.approx([0, 23.75 * 1.05])
 
 
 def test_reclaims_are_marked_where_the_job_lost_nodes(plain):
     story = job_story_from_tables(plain, "a")
-    figure = draw_job(nodes_over_time(plain, "a"), story.steps, SPAN, "a")
+    figure = draw_job(JobOverTime(nodes_over_time(plain, "a"), story.steps, SPAN, "a"))
     (axes,) = figure.axes
     (marks,) = axes.get_lines()
     assert (marks.get_xdata() * DAY_S).tolist() == pytest.approx([10.0])
@@ -150,9 +154,9 @@ def test_pictures_are_drawn_as_png_and_svg(trials, tmp_path, is_relative):
     campaign = campaign_answer(trials, job_answers(trials))
     for ending, start in (("png", b"\x89PNG"), ("svg", b"<?xml")):
         file = tmp_path / f"run.{ending}"
-        save_picture(draw_campaign(campaign, nodes_over_time_by_model(trials), span), file)
+        save_picture(draw_campaign(CampaignOverTime(campaign, nodes_over_time_by_model(trials), span)), file)
         assert file.read_bytes().startswith(start)
-        (axes, *_) = draw_campaign(campaign, nodes_over_time_by_model(trials), span).axes[-1:]
+        (axes, *_) = draw_campaign(CampaignOverTime(campaign, nodes_over_time_by_model(trials), span)).axes[-1:]
         assert axes.get_xlabel() == ("seconds since the start of the window" if is_relative else "time (UTC)")
 
 
@@ -173,9 +177,9 @@ def test_the_span_of_a_run_is_its_window(plain):
 CODE = """
 import sys
 from pathlib import Path
-from bfreplay.report.figures.campaign import draw_job
-from bfreplay.report.figures.time_part import Part
-from bfreplay.report.figures.picture_file import save_picture
+from bfreplay.report.figures.campaign import JobOverTime, draw_job
+from bfreplay.report.figures.over_time import Part
+from bfreplay.report.figures.picture_files import save_picture
 from bfreplay.runs.explain.nodes_over_time import NodesOverTime
 from bfreplay.runs.explain.job_story import Step
 assert "matplotlib" not in sys.modules
@@ -183,7 +187,7 @@ import numpy as np
 nodes = NodesOverTime(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))
 lost = [Step(0, "started", 0, 2), Step(10**7, "preempted", 2, 1), Step(6 * 10**7, "finished", 1, 0)]
 for file in sys.argv[1:]:
-    save_picture(draw_job(nodes, lost, Part(0, 60 * 10**6), "a"), Path(file))
+    save_picture(draw_job(JobOverTime(nodes, lost, Part(0, 60 * 10**6), "a")), Path(file))
 assert "matplotlib.pyplot" not in sys.modules
 """
 
@@ -192,6 +196,6 @@ def test_the_same_job_gives_the_same_bytes_in_another_process(tmp_path):
     files = {ending: [tmp_path / f"{k}.{ending}" for k in (1, 2)] for ending in ("png", "svg")}
     for k in (0, 1):
         outputs = [str(of_ending[k]) for of_ending in files.values()]
-        subprocess.run([sys.executable, "-c", CODE, *outputs], check=True, cwd=Path(__file__).parents[2])
+        subprocess.run([sys.executable, "-c", CODE, *outputs], check=True, cwd=Path(__file__).parents[3])
     for one, other in files.values():
         assert one.read_bytes() == other.read_bytes()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.report.figures.curve_fit import draw_fit, fit_curves, fit_figure
+from bfreplay.report.figures.curve_fit import FIT, fit_curves
+from bfreplay.report.figures.picture_files import save_picture
 from bfreplay.scalability import Amdahl, UniversalScalability, fit_all
 from tests.scalability.test_choice import STEPS
 from tests.scalability.test_fitting import DESIGN, noisy
@@ -26,7 +27,7 @@ def lawless():
 
 
 def test_the_best_law_its_band_and_the_residuals_are_those_of_the_fit(falling):
-    curves = fit_curves(falling)
+    curves = fit_curves("mine", falling)
     best = falling.best
     assert curves.laws[0].is_best
     assert curves.laws[0].label == "usl = communication-strong"
@@ -41,14 +42,14 @@ def test_the_best_law_its_band_and_the_residuals_are_those_of_the_fit(falling):
 
 def test_laws_that_are_one_line_are_drawn_once():
     rates = noisy(Amdahl(100.0, 0.05), DESIGN, 0.0, np.random.default_rng(0))
-    labels = [law.label for law in fit_curves(fit_all(DESIGN, rates)).laws]
+    labels = [law.label for law in fit_curves("mine", fit_all(DESIGN, rates)).laws]
     assert labels[0].startswith("amdahl = ")
     assert set(labels[0].split(" = ")) == {"amdahl", "communication-weak", "usl", "communication-strong"}
     assert sorted(labels[1:]) == ["gustafson", "power"]
 
 
 def test_without_a_law_the_means_are_drawn_up_to_the_last_count(lawless):
-    curves = fit_curves(lawless)
+    curves = fit_curves("mine", lawless)
     assert curves.nodes[-1] == 32
     assert len(curves.band_nodes) == 0
     assert curves.used[-1] == pytest.approx(90.0, rel=1e-3)
@@ -61,11 +62,11 @@ def texts(figure):
 
 
 def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawless):
-    said = texts(fit_figure("cost $1 or $2", falling))
+    said = texts(FIT.drawn("cost $1 or $2", falling))
     assert "cost $1 or $2: usl = communication-strong" in said
     assert "nodes; dotted: the last measured count" in said
     assert {"measured", "95 % band"} <= set(said)
-    said = texts(fit_figure("x", lawless))
+    said = texts(FIT.drawn("x", lawless))
     assert "x: no law fits" in said
     assert "means, as points" in said
     assert "nodes" in said
@@ -75,7 +76,7 @@ def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawles
 def test_the_same_fit_gives_the_same_picture(falling, tmp_path, ending):
     one, other = tmp_path / f"one.{ending}", tmp_path / f"other.{ending}"
     for file in (one, other):
-        draw_fit("mine", falling, file)
+        save_picture(FIT.drawn("mine", falling), file)
     assert one.read_bytes() == other.read_bytes()
     assert one.stat().st_size > 10_000
 
@@ -84,14 +85,14 @@ def test_a_picture_is_kept_unless_asked_and_other_formats_are_refused(falling, t
     file = tmp_path / "fit.png"
     file.write_text("mine")
     with pytest.raises(OutputExistsError):
-        draw_fit("x", falling, file)
+        save_picture(FIT.drawn("x", falling), file)
     assert file.read_text() == "mine"
-    draw_fit("x", falling, file, overwrite=True)
+    save_picture(FIT.drawn("x", falling), file, overwrite=True)
     with pytest.raises(InputError, match="another format"):
-        draw_fit("x", falling, tmp_path / "fit.pdf")
+        save_picture(FIT.drawn("x", falling), tmp_path / "fit.pdf")
 
 
 def test_the_figure_says_below_which_count_nothing_was_measured(falling):
-    assert "nothing was measured" not in fit_figure("x", falling).axes[1].get_xlabel()
+    assert "nothing was measured" not in FIT.drawn("x", falling).axes[1].get_xlabel()
     choice = fit_all([64, 128, 256], [20.8, 41.0, 80.9])
-    assert "nothing was measured below 64 nodes" in fit_figure("x", choice).axes[1].get_xlabel()
+    assert "nothing was measured below 64 nodes" in FIT.drawn("x", choice).axes[1].get_xlabel()

@@ -12,8 +12,8 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import labels_of
 from bfreplay.report.figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
-from bfreplay.report.figures.look import LIGHT
-from bfreplay.report.figures.picture_file import FORMATS, save_picture
+from bfreplay.report.figures.marks import LIGHT
+from bfreplay.report.figures.picture_files import FORMATS, save_picture
 from bfreplay.runs import RunResult
 
 RUNS = ("sample_run", "all_idle_run", "many_jobs_run", "never_idle_run", "no_jobs_run")
@@ -144,7 +144,7 @@ def test_figures_of_other_packages_join_by_entry_points(monkeypatch):
         _Point("mine", "bfreplay.report.figures.timeline:TIMELINE"),
         _Point("timeline", "nowhere:NOTHING"),  # a built-in name wins
         _Point("broken", "nowhere:NOTHING"),
-        _Point("other", "bfreplay.report.figures.look:LIGHT"),
+        _Point("other", "bfreplay.report.figures.marks:LIGHT"),
     ]
     monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: points if group == FIGURES.group else [])
     assert FIGURES.names() == [*FIGURES.built_in, "broken", "mine", "other"]

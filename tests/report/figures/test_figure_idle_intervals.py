@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.figures.idle_intervals import HOLES, holes
+from bfreplay.report.figures.idle_intervals import IDLE_INTERVALS, idle_intervals
 from bfreplay.runs import RunResult
 from tests.report.figures.drawn import check_page
 from tests.run_records import run_of
@@ -34,7 +34,7 @@ def holes_run(held=(0, 6, 32), up_to=(256.0, 4096.0, 8192.0)) -> RunResult:
 
 
 def test_shares_held_and_longer_are_worked_by_hand():
-    found = holes(holes_run())
+    found = idle_intervals(holes_run())
     assert found.held_share.tolist() == [0.0, 0.5, 0.8]
     assert found.longer(found.n_holes).tolist() == [1.0, 0.5, 0.3]
     assert found.longer(found.idle_node_us).tolist() == pytest.approx([1.0, 52 / 54, 40 / 54])
@@ -42,7 +42,7 @@ def test_shares_held_and_longer_are_worked_by_hand():
 
 
 def test_words_are_worked_by_hand():
-    assert HOLES.words({"": holes(holes_run())}) == (
+    assert IDLE_INTERVALS.words({"": idle_intervals(holes_run())}) == (
         "100 holes: those longer than 68.3 min make up 30.0 % of the number and 74.1 % of the idle node-hours (5 are "
         "cut by an edge of the window, and may have been longer than it shows). Jobs held 70.4 % of the idle "
         "node-hours, 0 % of those in holes of up to 4.27 min and 80.0 % of those in holes of over 68.3 min."
@@ -54,44 +54,44 @@ def test_rows_of_one_bin_are_one_bar():
     run = holes_run()
     table = run.tables["holes"]
     run.tables["holes"] = pa.concat_tables([table.slice(0, 1), table])
-    found = holes(run)
+    found = idle_intervals(run)
     assert found.over_s.tolist() == [128.0, 256.0, 4096.0]
     assert found.n_holes.tolist() == [100, 20, 30]
     assert found.idle_node_us.tolist() == [4 * HOUR_US, 12 * HOUR_US, 40 * HOUR_US]
 
 
 def test_runs_of_one_log_tell_of_its_holes_once():
-    found = {"A": holes(holes_run()), "B": holes(holes_run(held=(2, 12, 40)))}
-    assert HOLES.words(found).count("100 holes") == 1
-    columns = [column.key for column in HOLES.table(found).columns]
+    found = {"A": idle_intervals(holes_run()), "B": idle_intervals(holes_run(held=(2, 12, 40)))}
+    assert IDLE_INTERVALS.words(found).count("100 holes") == 1
+    columns = [column.key for column in IDLE_INTERVALS.table(found).columns]
     assert columns[2:5] == ["n_holes", "n_cut", "idle_node_hours"]
     assert [key for key in columns if key.startswith("held_share")] == ["held_share.A", "held_share.B"]
-    rows = HOLES.table(found).rows
+    rows = IDLE_INTERVALS.table(found).rows
     assert [row[:2] for row in rows] == [[128.0, 256.0], [256.0, 4096.0], [4096.0, 8192.0]]
     assert rows[2][5:] == [30, 32.0, 0.8, 30, 40.0, 1.0]
 
 
 def test_bins_of_other_logs_are_put_side_by_side():
     open_ended = holes_run(up_to=(256.0, 4096.0, None))
-    found = {"A": holes(holes_run()), "B": holes(open_ended)}
-    rows = HOLES.table(found).rows
+    found = {"A": idle_intervals(holes_run()), "B": idle_intervals(open_ended)}
+    rows = IDLE_INTERVALS.table(found).rows
     assert [row[:2] for row in rows] == [[128.0, 256.0], [256.0, 4096.0], [4096.0, 8192.0], [4096.0, None]]
     assert rows[3][2:8] == [None] * 6
     assert rows[3][8] == 30
 
 
 def test_the_table_of_a_run_adds_up_to_its_books(sample_run):
-    found = holes(sample_run)
+    found = idle_intervals(sample_run)
     ledger = sample_run.summary["ledger"]
     assert int(found.idle_node_us.sum()) == ledger["idle_node_us"]
     assert int(found.held_node_us.sum()) == ledger["allocated_node_us"]
-    rows = HOLES.table({"": found}).rows
+    rows = IDLE_INTERVALS.table({"": found}).rows
     assert sum(row[4] for row in rows) == pytest.approx(ledger["node_hours"]["idle"])
 
 
 def test_bars_are_as_wide_as_the_bins_and_stacked():
-    found = holes(holes_run())
-    above, below = HOLES.draw({"": found}).axes
+    found = idle_intervals(holes_run())
+    above, below = IDLE_INTERVALS.draw({"": found}).axes
     held, rest = (list(bars.patches) for bars in above.containers)
     assert [bar.get_x() for bar in held] == [128.0, 256.0, 4096.0]
     assert [bar.get_width() for bar in held] == [128.0, 3840.0, 4096.0]
@@ -103,7 +103,7 @@ def test_bars_are_as_wide_as_the_bins_and_stacked():
 
 
 def test_the_page_has_the_same_bars_and_curves():
-    figure = check_page(HOLES.page({"": holes(holes_run())}))
+    figure = check_page(IDLE_INTERVALS.page({"": idle_intervals(holes_run())}))
     bars = [trace for trace in figure.traces if trace["type"] == "bar"]
     assert [trace["y"] for trace in bars] == [[0, 6, 32], [2, 6, 8]]
     assert [x - width / 2 for x, width in zip(bars[0]["x"], bars[0]["width"], strict=True)] == [128.0, 256.0, 4096.0]
@@ -112,12 +112,12 @@ def test_the_page_has_the_same_bars_and_curves():
 
 
 def test_several_runs_are_a_line_each_of_the_share_held():
-    found = {"A": holes(holes_run()), "B": holes(holes_run(held=(2, 12, 40)))}
-    figure = check_page(HOLES.page(found))
+    found = {"A": idle_intervals(holes_run()), "B": idle_intervals(holes_run(held=(2, 12, 40)))}
+    figure = check_page(IDLE_INTERVALS.page(found))
     assert [trace["y"] for trace in figure.traces[:2]] == [[0.0, 50.0, 80.0, 80.0], [100.0] * 4]
     dashes = [trace["line"]["dash"] for trace in figure.traces[:2]]
     assert len(set(dashes)) == 2
-    above, _ = HOLES.draw(found).axes
+    above, _ = IDLE_INTERVALS.draw(found).axes
     assert [line.get_ydata().tolist() for line in above.lines] == [[0.0, 50.0, 80.0, 80.0], [100.0] * 4]
 
 
@@ -125,15 +125,15 @@ def test_an_open_last_bin_and_one_from_zero_are_drawn_as_wide_as_the_others():
     run = holes_run(up_to=(256.0, 4096.0, None))
     table = run.tables["holes"]
     run.tables["holes"] = table.set_column(0, "over_s", pa.array([0.0, 256.0, 4096.0]))
-    found = holes(run)
+    found = idle_intervals(run)
     assert found.up_to_s[-1] == math.inf
     assert found.edge_s.tolist() == pytest.approx([256 / math.sqrt(2), 256.0, 4096.0, 4096 * math.sqrt(2)])
-    check_page(HOLES.page({"": found}))
-    assert np.isfinite([bar.get_width() for bar in HOLES.draw({"": found}).axes[0].patches]).all()
+    check_page(IDLE_INTERVALS.page({"": found}))
+    assert np.isfinite([bar.get_width() for bar in IDLE_INTERVALS.draw({"": found}).axes[0].patches]).all()
 
 
 def test_a_log_without_holes_and_a_run_without_the_table_have_nothing_to_show(never_idle_run):
     with pytest.raises(NothingToShowError, match="there are no holes"):
-        holes(never_idle_run)
+        idle_intervals(never_idle_run)
     with pytest.raises(NothingToShowError, match="before the holes were recorded"):
-        holes(run_of())
+        idle_intervals(run_of())

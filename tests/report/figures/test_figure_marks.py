@@ -6,19 +6,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import labels_of
-from bfreplay.report.figures.look import DARK, LIGHT
-from bfreplay.report.figures.marks import (
-    all_are_alike,
-    amount_of,
-    in_lines,
-    numbered,
-    page_fill,
-    page_line,
-    paper_fill,
-    paper_line,
-    run_number,
-    run_role,
-)
+from bfreplay.report.figures.marks import DARK, LIGHT, Mark, all_are_alike, amount_of, in_lines, numbered, run_number
 
 
 def test_labels_number_the_runs():
@@ -37,7 +25,10 @@ def test_other_labels_are_refused(label):
 
 
 def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
-    assert numbered({"B (run)": "x", "AB": "y"}) == [(1, "B (run)", "x"), (27, "AB", "y")]
+    assert numbered({"B (run)": "x", "AB": "y"}) == [
+        (Mark.of_run(1), "B (run)", "x"),
+        (Mark.of_run(27), "AB", "y"),
+    ]
 
 
 def test_two_runs_with_one_letter_are_refused():
@@ -60,17 +51,15 @@ def test_one_is_told_as_one(value, text):
 
 
 def test_six_runs_differ_with_and_without_colour():
-    looks = [
-        (paper_line(run_role(k), k), page_line(run_role(k), k), paper_fill(run_role(k), k), page_fill(run_role(k), k))
-        for k in range(6)
-    ]
+    marks = [Mark.of_run(k) for k in range(6)]
+    looks = [(mark.paper_line, mark.page_line, mark.paper_fill, mark.page_fill) for mark in marks]
     for part, without_colour in ((0, "linestyle"), (1, "dash"), (2, "hatch"), (3, "pattern")):
         assert len({str(look[part].get("color", look[part].get("facecolor"))) for look in looks}) == 6
         assert len({str(look[part].get(without_colour)) for look in looks}) == 6
 
 
 def test_every_colour_of_a_run_is_in_both_themes():
-    assert {run_role(k) for k in range(20)} <= set(LIGHT) & set(DARK)
+    assert {Mark.of_run(k).role for k in range(20)} <= set(LIGHT) & set(DARK)
 
 
 @pytest.mark.parametrize(

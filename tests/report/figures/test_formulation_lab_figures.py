@@ -28,11 +28,11 @@ from bfreplay.report.figures.formulation_lab import (
     draw_outcomes,
     draw_profile,
     draw_time_by_size,
+    looks,
     outcome_shares,
     profile_curves,
     time_by_size_curves,
 )
-from bfreplay.report.figures.look import looks
 from bfreplay.result_folders.lab import LabResult, SummaryRow
 from bfreplay.result_folders.records import LAB, table_of
 from bfreplay.result_folders.writing import write_result
@@ -90,7 +90,8 @@ def test_times_lie_over_the_geometric_middle_of_their_bin(worked):
 def test_shares_of_outcomes_add_up_and_the_best_come_first(worked, tmp_path):
     backwards = _save(tmp_path / "backwards", ANSWERS, PAIRS[::-1])
     for folder in (worked, backwards):
-        pairs, shares = outcome_shares(LabResult.load(folder))
+        pairs, shares, n_decisions = outcome_shares(LabResult.load(folder))
+        assert n_decisions == 3
         assert pairs == ["exact", "a on x", "b on x"]
         counts = [
             {name: round(3 * share, 9) for name, share in zip(OUTCOMES, row, strict=True) if share} for row in shares
@@ -105,14 +106,14 @@ def test_pictures_know_every_outcome_and_the_exact_solver():
 
 def test_bars_are_stacked_to_the_whole_and_profiles_are_steps_to_the_edge(worked):
     lab = LabResult.load(worked)
-    (axes,) = draw_outcomes(*outcome_shares(lab), 3).axes
+    (axes,) = draw_outcomes(outcome_shares(lab)).axes
     ends: dict[int, float] = {}
     for bar in axes.patches:
         row = round(bar.get_y() + bar.get_height() / 2)
         assert bar.get_x() == pytest.approx(ends.get(row, 0.0))
         ends[row] = bar.get_x() + bar.get_width()
     assert list(ends.values()) == pytest.approx([1, 1, 1])
-    (axes,) = draw_profile(profile_curves(lab), 3).axes
+    (axes,) = draw_profile((profile_curves(lab), 3)).axes
     assert {line.get_drawstyle() for line in axes.get_lines()} == {"steps-post"}
     assert {line.get_xdata()[-1] for line in axes.get_lines()} == {axes.get_xlim()[1]}
 
@@ -129,9 +130,9 @@ def test_a_lab_is_drawn_as_png_and_svg(worked):
 
 def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
     lab = LabResult.load(many)
-    few = draw_profile(profile_curves(lab)[:ONE_PANEL], 4)
+    few = draw_profile((profile_curves(lab)[:ONE_PANEL], 4))
     assert len(few.axes) == 1
-    figure = draw_profile(profile_curves(lab), 4)
+    figure = draw_profile((profile_curves(lab), 4))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[:5] == [f"f{k}" for k in range(5)]
     for axes in figure.axes[:5]:
@@ -147,7 +148,7 @@ def test_few_pairs_share_a_panel_and_many_get_one_a_formulation(worked, many):
 
 
 def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_milliseconds(worked):
-    (axes,) = draw_profile(profile_curves(LabResult.load(worked)), 3).axes
+    (axes,) = draw_profile((profile_curves(LabResult.load(worked)), 3)).axes
     assert axes.get_xscale() == "log"
     assert axes.get_xlim()[0] == 1.0
     curves = time_by_size_curves(LabResult.load(worked))
@@ -158,7 +159,7 @@ def test_the_axis_of_a_profile_is_logarithmic_from_one_and_time_by_size_is_in_mi
 
 
 def test_only_outcomes_that_occur_are_in_the_legend(worked):
-    figure = draw_outcomes(*outcome_shares(LabResult.load(worked)), 3)
+    figure = draw_outcomes(outcome_shares(LabResult.load(worked)))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["proven", "feasible", "crashed"]
 
 

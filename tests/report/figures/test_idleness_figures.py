@@ -14,17 +14,15 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.report import check_idleness_pictures, draw_idleness
 from bfreplay.report.figures.axes import log_tick, number, percent_tick, plain_tick
+from bfreplay.report.figures.figure import Figure, as_they_are, figures_of
 from bfreplay.report.figures.idleness import (
-    PICTURES,
+    bursts_per_day,
+    colour_range,
     draw_bursts,
     draw_hole_lengths,
     draw_hour_and_weekday,
     draw_idle_over_time,
     draw_widths,
-)
-from bfreplay.report.figures.idleness_curves import (
-    bursts_per_day,
-    colour_range,
     hole_curves,
     hour_table,
     timeline_band,
@@ -33,6 +31,7 @@ from bfreplay.report.figures.idleness_curves import (
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 HOUR = 3_600
+PICTURES = [figure.name for figure in figures_of("log")]
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +315,7 @@ def test_nothing_is_left_when_a_picture_cannot_be_drawn(worked, tmp_path, monkey
     def fail(_):
         raise RuntimeError("no ink")
 
-    monkeypatch.setitem(PICTURES, "bursts", fail)
+    monkeypatch.setattr("bfreplay.report.figures.idleness.BURSTS", Figure("bursts", "Bursts", as_they_are, fail))
     with pytest.raises(RuntimeError, match="no ink"):
         draw_idleness(worked, tmp_path / "a" / "b")
     assert list(tmp_path.iterdir()) == []

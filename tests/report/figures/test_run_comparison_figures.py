@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -68,7 +69,7 @@ def test_a_waterfall_goes_from_nothing_to_the_whole_difference(folder):
 def test_bars_are_drawn_where_the_waterfall_has_them(folder):
     comparison = RunComparison.load(folder)
     found = waterfalls(comparison)
-    figure = draw_causes(found, comparison.record)
+    figure = draw_causes(found)
     for axes, steps in zip(figure.axes, found, strict=True):
         bars = axes.patches
         assert [bar.get_height() for bar in bars] == pytest.approx([*steps.sizes, steps.total])
@@ -85,7 +86,7 @@ def test_bars_are_drawn_where_the_waterfall_has_them(folder):
 
 def test_the_band_is_drawn_only_where_there_is_one(folder, tmp_path):
     comparison = RunComparison.load(folder)
-    figure = draw_over_time(differences_over_time(comparison), comparison.record)
+    figure = draw_over_time(differences_over_time(comparison))
     assert [len(axes.collections) for axes in figure.axes] == [0, 1, 0, 1]
     short = [run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
     compare_runs([*short, run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), max_parallel=1)], out=tmp_path / "short")
@@ -93,19 +94,19 @@ def test_the_band_is_drawn_only_where_there_is_one(folder, tmp_path):
     found = differences_over_time(comparison)
     assert np.isfinite(found[0].low).all()  # no difference at all
     assert np.isnan(found[1].low).all()
-    figure = draw_over_time(found, comparison.record)
+    figure = draw_over_time(found)
     assert [len(axes.collections) for axes in figure.axes] == [0, 1, 0, 0]
 
 
 def test_times_of_a_calendar_are_dates_and_others_count_from_the_start(folder, tmp_path):
     comparison = RunComparison.load(folder)
     found = differences_over_time(comparison)
-    axes = draw_over_time(found, comparison.record).axes[-1]
+    axes = draw_over_time(found).axes[-1]
     assert axes.get_xlabel().startswith("time (UTC)")
     metadata = comparison.record["inputs"]["events"]["metadata"]
     inputs = {"events": {"metadata": {**metadata, "time_origin": "relative"}}}
     relative = msgspec.structs.replace(comparison.record, inputs=inputs)
-    axes = draw_over_time(found, relative).axes[-1]
+    axes = draw_over_time(differences_over_time(replace(comparison, record=relative))).axes[-1]
     assert axes.get_xlabel() == "days since the start of the window"
     assert axes.get_xlim() == (0.0, 2.0)
 

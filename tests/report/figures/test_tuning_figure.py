@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from bfreplay.errors import InputError
+from bfreplay.report import draw_tuning
 from bfreplay.report.figures.tuning import (
-    draw_tuning,
     flat_range,
     forward_time_lines,
     number_lines,

@@ -11,9 +11,8 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures.comparison_on_page import causes_page, over_time_page
-from bfreplay.report.figures.marks import page_line, run_number
-from bfreplay.report.figures.run_comparison import differences_over_time, waterfalls
+from bfreplay.report.figures.marks import Mark, run_number
+from bfreplay.report.figures.run_comparison import causes_page, differences_over_time, over_time_page, waterfalls
 from bfreplay.report.page.comparison_sections import (
     campaign_table,
     cause_table,
@@ -126,7 +125,7 @@ def test_runs_over_time_are_told_apart_without_colour(comparison):
     sums = [trace for trace in figure.traces if trace["name"].endswith("sum up to then")]
     assert len({trace["line"]["dash"] for trace in sums}) == len({trace["line"]["color"] for trace in sums}) == 2
     # as in all other figures of the same page
-    assert [trace["line"]["dash"] for trace in sums] == [page_line("", run_number(run))["dash"] for run in "BC"]
+    assert [trace["line"]["dash"] for trace in sums] == [Mark("", run_number(run)).page_line["dash"] for run in "BC"]
     bands = [trace["fillpattern"]["shape"] for trace in figure.traces if "fillpattern" in trace]
     assert len(set(bands)) == 2
     assert figure.layout["xaxis"]["time"] is True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.step_series import StepSeries, columns_of
+from bfreplay.report.figures.over_time import StepSeries, columns_of
 from bfreplay.report.page.document import write_report
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet

@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.report.figures.axes import new_figure
-from bfreplay.report.figures.picture_file import check_picture, save_picture, write_figure
+from bfreplay.report.figures.picture_files import check_picture, save_picture, write_figure
 
 
 def figure():

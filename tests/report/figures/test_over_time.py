@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.report.figures.step_series import StepSeries, columns_of, even_columns
+from bfreplay.report.figures.over_time import StepSeries, columns_of, even_columns
 
 START = 1_612_918_128_000_000
 
