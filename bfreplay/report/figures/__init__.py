@@ -1,1 +1,1 @@
-"""Figures of one run or of several: for each what it shows as numbers, as a picture, and on the page."""
+"""Every figure: what one is and which there are (``figure``), a module a family, and what they share."""

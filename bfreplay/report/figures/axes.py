@@ -21,16 +21,6 @@ Ticks = Callable[[float, float], str] | str
 """How a number beside an axis is written."""
 _LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
 """At most so many columns, and inches of one row with what is around it."""
-_FEW_SPANS = (
-    ("1 s", 1), ("10 s", 10), ("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3_600), ("4 h", 14_400),
-    ("1 day", 86_400), ("1 week", 604_800), ("4 weeks", 2_419_200), ("1 year", 31_536_000),
-)  # fmt: skip
-_MORE_SPANS = (
-    ("1 s", 1), ("2 s", 2), ("5 s", 5), ("10 s", 10), ("20 s", 20), ("30 s", 30), ("1 min", 60), ("2 min", 120),
-    ("5 min", 300), ("10 min", 600), ("15 min", 900), ("30 min", 1_800), ("1 h", 3_600), ("2 h", 7_200),
-    ("4 h", 14_400), ("8 h", 28_800), ("12 h", 43_200), ("1 day", 86_400), ("2 days", 172_800), ("4 days", 345_600),
-    ("1 week", 604_800), ("2 weeks", 1_209_600), ("4 weeks", 2_419_200), ("8 weeks", 4_838_400),
-)  # fmt: skip
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -42,10 +32,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 def panels_below(figure: Figure, heights: Sequence[float]) -> list[Axes]:
     """Panels one below the other that share their horizontal axis, of these relative heights."""
-    panels: list[Axes] = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[
-        :, 0
-    ].tolist()
-    return panels
+    grid = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
+    return list(grid[:, 0])
 
 
 def settled(figure: Figure) -> Figure:
@@ -159,9 +147,7 @@ def span_ticks(axes: Axes, which: str) -> None:
     """Ticks of a logarithmic axis of seconds at lengths of time that people know."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    shown = [each for each in _FEW_SPANS if low <= each[1] <= high]
-    if len(shown) < 4:
-        shown = [each for each in _MORE_SPANS if low <= each[1] <= high]
+    shown = spans_between(low, high, _OF_IDLENESS, _MORE_OF_IDLENESS)
     axis.set_ticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
     axis.set_ticks([], minor=True)
 
@@ -217,13 +203,22 @@ _MORE = (
     ("2 weeks", 1_209_600.0), ("8 weeks", 4_838_400.0),
 )  # fmt: skip
 _FEW = 4
+_OF_IDLENESS = [*(each for each in SPANS if each[1] >= 1), ("5 min", 300.0)]
+_MORE_OF_IDLENESS = [*(each for each in (*SPANS[:-1], *_MORE) if each[1] >= 1), ("10 min", 600.0)]
+"""Of the lengths of idle intervals of a log."""
 
 
-def spans_between(low_s: float, high_s: float) -> list[tuple[str, float]]:
+def spans_between(
+    low_s: float,
+    high_s: float,
+    few: Sequence[tuple[str, float]] = SPANS,
+    more: Sequence[tuple[str, float]] = (*SPANS, *_MORE),
+) -> list[tuple[str, float]]:
     """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
-    shown = [each for each in SPANS if low_s <= each[1] <= high_s]
-    if len(shown) < _FEW:
-        shown = sorted((each for each in (*SPANS, *_MORE) if low_s <= each[1] <= high_s), key=lambda each: each[1])
+    for spans in (few, more):
+        shown = sorted((each for each in spans if low_s <= each[1] <= high_s), key=lambda each: each[1])
+        if len(shown) >= _FEW:
+            break
     return shown
 
 

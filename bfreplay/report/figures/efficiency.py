@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """One run beside its yardsticks; ``None`` for what is not known.
+    """One run beside its baselines; ``None`` for what is not known.
 
     Parameters
     ----------
@@ -61,11 +61,8 @@ class Efficiency:
 
         As many samples are then processed in both, so that U is 1 by construction.
         """
-        yardsticks = (
-            (self.dedicated_samples, self.dedicated_done_s),
-            (self.bound_samples, self.earliest_s),
-        )
-        known = [done_s for samples, done_s in yardsticks if samples is not None or done_s is not None]
+        baselines = ((self.dedicated_samples, self.dedicated_done_s), (self.bound_samples, self.earliest_s))
+        known = [done_s for samples, done_s in baselines if samples is not None or done_s is not None]
         return self.done_s is not None and bool(known) and all(done_s is not None for done_s in known)
 
 
@@ -75,7 +72,7 @@ def efficiency(run: RunResult) -> Efficiency:
     Raises
     ------
     NothingToShowError
-        The run has neither yardstick, or is one of a job source that was not over in both.
+        The run has neither baseline, or is one of a job source that was not over in both.
     """
     summary, seconds = run.summary, run.record.config.after_s
     dedicated, bound = summary.efficiency, summary.bound
@@ -112,7 +109,7 @@ def efficiency(run: RunResult) -> Efficiency:
 
 
 def draw(found: Mapping[str, Efficiency]) -> Figure:
-    """A bar a run, and below them those of the yardsticks."""
+    """A bar a run, and below them those of the baselines."""
     bars, title = _bars(found)
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
@@ -174,7 +171,7 @@ def words(found: Mapping[str, Efficiency]) -> str:
 
 
 def table(found: Mapping[str, Efficiency]) -> ShownTable:
-    """A row a run, with its yardsticks."""
+    """A row a run, with its baselines."""
     columns = (
         Column("run", "Run"),
         Column("samples", "samples", "samples"),
@@ -211,17 +208,22 @@ class _Bar:
 def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     """Bars, and the title of their axis: hours until all was done where that tells the runs apart, else samples."""
     by_time = all(mine.is_done for mine in found.values())
+
+    def bar(words: str, value: float, mark: Mark, more: str = "") -> _Bar:
+        if by_time:
+            return _Bar(words, value / 3_600, duration(value), mark)
+        return _Bar(words, value, f"{value:.4g}", mark, more)
+
     bars = []
     for mark, label, mine in numbered(found):
-        value = (mine.done_s or 0.0) / 3_600 if by_time else mine.samples
-        text = duration(mine.done_s or 0.0) if by_time else f"{mine.samples:.4g}"
-        more = "" if by_time else _shares(mine)
-        bars.append(_Bar(label or "this run", value, text, mark if label else Mark("useful"), more))
-    yardsticks = (
-        ("dedicated", "dedicated_done_s", "dedicated_samples", 4),
-        ("bound", "earliest_s", "bound_samples", 5),
+        value = (mine.done_s or 0.0) if by_time else mine.samples
+        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(mine)))
+    baselines = (
+        (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
+        (Mark("bound", 5), "earliest_s", "bound_samples"),
     )
-    for role, of_time, of_samples, pattern in yardsticks:
+    of_bound = "nobody before" if by_time else "upper bound"
+    for mark, of_time, of_samples in baselines:
         values = {
             label: (getattr(mine, of_time if by_time else of_samples), mine.equivalent_nodes)
             for label, mine in found.items()
@@ -229,20 +231,13 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
         for labels, value, nodes in _merged(values):
             letters = ", ".join(label.partition(" ")[0] for label in labels)
             who = "" if len(labels) == len(found) else f" ({letters})"
-            text = duration(value) if by_time else f"{value:.4g}"
-            what = (
-                amount_of(nodes, "dedicated node")
-                if role == "dedicated"
-                else "nobody before"
-                if by_time
-                else "upper bound"
-            )
-            bars.append(_Bar(f"{what}{who}", value / 3_600 if by_time else value, text, Mark(role, pattern)))
+            what = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
+            bars.append(bar(f"{what}{who}", value, mark))
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 
 def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
-    """Runs that share a yardstick show it once: their labels, its value, and the number of dedicated nodes."""
+    """Runs that share a baseline show it once: their labels, its value, and the number of dedicated nodes."""
     merged: list[tuple[list[str], float, float]] = []
     for label, (value, nodes) in values.items():
         if value is None:

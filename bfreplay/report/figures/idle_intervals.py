@@ -1,4 +1,4 @@
-"""How long the holes were, the times for which a node was idle without a break, and how much of them jobs held."""
+"""How long idle intervals were (printed: holes), a node being idle without a break, and how much of them jobs held."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class IdleIntervals:
         return np.where(self.idle_node_us > 0, self.held_node_us / idle, np.nan)
 
     def longer(self, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Share of the sum of ``values (B,)`` in holes longer than ``over_s``: (B,), the first is 1."""
+        """Share of the sum of ``values (B,)`` in intervals longer than ``over_s``: (B,), the first is 1."""
         total = values.sum()
         above: NDArray[np.float64] = np.cumsum(values[::-1])[::-1] / total
         return above
@@ -104,7 +104,7 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
     Raises
     ------
     NothingToShowError
-        The run was made before holes were recorded, or no node was idle at any time.
+        The run was made before idle intervals were recorded, or no node was idle at any time.
     """
     if not run.has_table("holes"):
         raise NothingToShowError(
@@ -125,7 +125,7 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
 
 
 def draw(found: Mapping[str, IdleIntervals]) -> Figure:
-    """Above the node-hours by length of hole, or the share held run by run; below what lies in longer holes."""
+    """Above the node-hours by length, or the share held run by run; below what lies in longer intervals."""
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
     low_s, high_s = _range(found)
@@ -184,7 +184,7 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
 
 
 def words(found: Mapping[str, IdleIntervals]) -> str:
-    """Where half of the node-hours are, and how much of those in short and in long holes jobs held."""
+    """Where half of the node-hours are, and how much of those in short and in long intervals jobs held."""
     sentences = []
     for k, (label, mine) in enumerate(found.items()):
         if k == 0 or not _is_one_log(found):

@@ -25,7 +25,7 @@ from bfreplay.report.figures.axes import (
 )
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, draw_time_axis
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,25 +36,15 @@ _US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TimelineBand:
-    """C columns: ``edge_days`` (C+1,), and ``least``, ``mean``, ``most`` idle nodes (C,)."""
+class LengthCurves:
+    """Idle intervals by length.
 
-    edge_days: NDArray[np.float64]
-    least: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    most: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HoleCurves:
-    """Holes by length.
-
-    ``edge_s`` (B+1,), and of each bin between two of them ``of_holes`` and ``of_node_hours`` (B,), shares that sum to 1
-    each; and ``longer`` (L,), the share of idle node-hours in holes longer than ``over_s`` (L,), which ascends.
+    ``edge_s`` (B+1,), and of each bin between two of them ``of_intervals`` and ``of_node_hours`` (B,), shares that sum
+    to 1 each; and ``longer`` (L,), the share of idle node-hours in those longer than ``over_s`` (L,), which ascends.
     """
 
     edge_s: NDArray[np.float64]
-    of_holes: NDArray[np.float64]
+    of_intervals: NDArray[np.float64]
     of_node_hours: NDArray[np.float64]
     over_s: NDArray[np.float64]
     longer: NDArray[np.float64]
@@ -70,12 +60,12 @@ class WidthCurves:
     median_s: NDArray[np.float64]
 
 
-def timeline_band(idleness: Idleness) -> TimelineBand:
-    """Idle nodes over time; days since 1970-01-01 UTC, since the start of the window where times are relative."""
+def timeline_band(idleness: Idleness) -> tuple[Part, StepSeries]:
+    """The window, and idle nodes over it."""
     line = idleness.timeline
-    since_us = 0 if idleness.week is not None else line.edges_us[0]
-    edges = np.array([edge - since_us for edge in line.edges_us], dtype=np.float64) / DAY_US
-    return TimelineBand(edges, np.array(line.least), np.array(line.mean), np.array(line.most))
+    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    edges, *counts = map(np.array, (line.edges_us, line.least, line.mean, line.most))
+    return window, StepSeries(edges, *counts)
 
 
 def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
@@ -93,20 +83,20 @@ def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
     return (0.0 if least <= most / 4 else min(least, 0.9 * most)), most
 
 
-def hole_curves(idleness: Idleness) -> HoleCurves:
-    """Fine bins of the lengths of all holes, and the share of node-hours in longer ones at their edges and more."""
+def length_curves(idleness: Idleness) -> LengthCurves:
+    """Fine bins of all lengths, and the share of node-hours in longer intervals at their edges and more."""
     bins = idleness.hole_spectrum
     count, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
     edges = np.array(bins.edges_us, dtype=np.float64) / _US
     if not len(count):
-        return HoleCurves(edges, count, node_us, edges, edges)
+        return LengthCurves(edges, count, node_us, edges, edges)
     if edges[0] == 0.0:  # lengths up to the first edge: as wide as the others on a logarithmic axis
         edges[0] = edges[1] / np.sqrt(2)
     above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
     points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
     points |= {float(each.over_s): each.share for each in idleness.longer_holes if edges[0] < each.over_s < edges[-1]}
     over = sorted(points)
-    return HoleCurves(
+    return LengthCurves(
         edges, count / count.sum(), node_us / node_us.sum(), np.array(over), np.array([points[s] for s in over])
     )
 
@@ -131,18 +121,18 @@ def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64
 
 def draw_idle_over_time(idleness: Idleness) -> Drawing:
     """Fewest, mean and most idle nodes in each column of the picture; the mean of the window as a dashed line."""
-    band = timeline_band(idleness)
+    window, band = timeline_band(idleness)
+    days = window.days(band.edge_us)
     figure = new_figure(9.0, 3.8)
     axes = figure.add_subplot()
-    axes.stairs(band.most, band.edge_days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
-    axes.stairs(band.mean, band.edge_days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
+    axes.stairs(band.most, days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
+    axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
     axes.axhline(
         idleness.mean_idle_nodes, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
         label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
     )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
     right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
-    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
     dress(axes, y="idle nodes", y_ticks=plain_tick)
     _title(axes, "Idle nodes over time", idleness)
@@ -195,15 +185,15 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     return figure
 
 
-def draw_hole_lengths(idleness: Idleness) -> Drawing:
-    """Above, how holes and their node-hours spread over lengths; below, the share in holes longer than a length."""
-    curves = hole_curves(idleness)
+def draw_lengths(idleness: Idleness) -> Drawing:
+    """Above, how idle intervals and their node-hours spread over lengths; below, the share in longer ones."""
+    curves = length_curves(idleness)
     figure = new_figure(9.0, 5.4)
-    if not len(curves.of_holes):
+    if not len(curves.of_intervals):
         return _only_words(figure, "no hole: no node is idle at any time", idleness)
     spread, longer = figure.subplots(2, 1, sharex=True)
     spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
-    spread.stairs(curves.of_holes, curves.edge_s, color=RED, linewidth=1.8, label="of the holes")
+    spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the holes")
     spread.set_ylim(bottom=0.0)
     longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
     marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
@@ -307,6 +297,6 @@ def _title(axes: Axes, title: str, idleness: Idleness) -> None:
 
 IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)
 HOUR_AND_WEEKDAY = Figure("hour-and-weekday", "Mean idle nodes by hour and weekday", as_they_are, draw_hour_and_weekday)
-LENGTHS = Figure("hole-lengths", "Holes by length", as_they_are, draw_hole_lengths)
+LENGTHS = Figure("hole-lengths", "Holes by length", as_they_are, draw_lengths)
 WIDTHS = Figure("widths", "How many nodes are idle at once, and for how long without a break", as_they_are, draw_widths)
 BURSTS = Figure("bursts", "Bursts", as_they_are, draw_bursts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import new_figure, plain_tick, settled
+from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, named, said_of
@@ -118,7 +118,7 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     span = outer_part([mine.span for mine in found.values()])
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
     scale = Normalize(0.0, max(mine.most for mine in found.values()))
-    panels = np.atleast_1d(figure.subplots(len(found), 1, sharex=True, height_ratios=heights)).tolist()
+    panels = panels_below(figure, heights)
     for axes, height, (label, mine) in zip(panels, heights, found.items(), strict=True):
         edges = even_columns(mine.span.start_us, mine.span.end_us, _COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))

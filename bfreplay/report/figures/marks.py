@@ -27,54 +27,38 @@ PALE_BLUE = "#9CC9E8"
 
 _ON_DARK = ("#4FA8E8", "#FF8A47", "#2FC79A", "#E79AC6", "#F2B63C", "#9AD4F5", "#C9C94A", "#A48DE8")
 
-LIGHT: Mapping[str, str] = {
-    "paper": "#FFFFFF",
-    "panel": "#F6F7F9",
-    "ink": "#1C2126",
-    "muted": "#56606B",
-    "rule": "#D5DAE0",
-    "grid": "#E4E7EB",
-    "accent": "#005A9C",
-    "warning": "#8A4B00",
-    "warning-panel": "#FFF4E0",
+_COLOURS = {
+    "paper": ("#FFFFFF", "#14181D"),
+    "panel": ("#F6F7F9", "#1D232A"),
+    "ink": ("#1C2126", "#E8ECF0"),
+    "muted": ("#56606B", "#A7B1BC"),
+    "rule": ("#D5DAE0", "#3A434D"),
+    "grid": ("#E4E7EB", "#2B323A"),
+    "accent": ("#005A9C", "#7CC0F5"),
+    "warning": ("#8A4B00", "#FFC670"),
+    "warning-panel": ("#FFF4E0", "#3A2C12"),
     # where idle node-hours go
-    "useful": "#0072B2",
-    "rescaling": "#E69F00",
-    "lost": "#D55E00",
-    "unused": "#B9C0C8",
+    "useful": ("#0072B2", "#4FA8E8"),
+    "rescaling": ("#E69F00", "#F2B63C"),
+    "lost": ("#D55E00", "#FF8A47"),
+    "unused": ("#B9C0C8", "#5B6672"),
     # nodes over time
-    "idle": "#6B7580",
-    "idle-range": "#C9D0D7",
+    "idle": ("#6B7580", "#A7B1BC"),
+    "idle-range": ("#C9D0D7", "#3F4954"),
     # baselines
-    "bound": "#009E73",
-    "dedicated": "#CC79A7",
+    "bound": ("#009E73", "#2FC79A"),
+    "dedicated": ("#CC79A7", "#E79AC6"),
     # few to many, of a heat map
-    **{f"heat-{k}": colour for k, colour in enumerate(("#F1F5F9", "#BBD9EE", "#72B2DD", "#2A7FBA", "#0B3F66"))},
-    **{f"run-{k}": colour for k, colour in enumerate(OKABE_ITO)},
+    "heat-0": ("#F1F5F9", "#1D232A"),
+    "heat-1": ("#BBD9EE", "#1F4A6B"),
+    "heat-2": ("#72B2DD", "#2A7FBA"),
+    "heat-3": ("#2A7FBA", "#72B2DD"),
+    "heat-4": ("#0B3F66", "#DCEFFB"),
+    **{f"run-{k}": pair for k, pair in enumerate(zip(OKABE_ITO, _ON_DARK, strict=True))},
 }
+LIGHT: Mapping[str, str] = {name: light for name, (light, _) in _COLOURS.items()}
 """Colour by what it stands for, on a light ground and on paper."""
-
-DARK: Mapping[str, str] = {
-    "paper": "#14181D",
-    "panel": "#1D232A",
-    "ink": "#E8ECF0",
-    "muted": "#A7B1BC",
-    "rule": "#3A434D",
-    "grid": "#2B323A",
-    "accent": "#7CC0F5",
-    "warning": "#FFC670",
-    "warning-panel": "#3A2C12",
-    "useful": "#4FA8E8",
-    "rescaling": "#F2B63C",
-    "lost": "#FF8A47",
-    "unused": "#5B6672",
-    "idle": "#A7B1BC",
-    "idle-range": "#3F4954",
-    "bound": "#2FC79A",
-    "dedicated": "#E79AC6",
-    **{f"heat-{k}": colour for k, colour in enumerate(("#1D232A", "#1F4A6B", "#2A7FBA", "#72B2DD", "#DCEFFB"))},
-    **{f"run-{k}": colour for k, colour in enumerate(_ON_DARK)},
-}
+DARK: Mapping[str, str] = {name: dark for name, (_, dark) in _COLOURS.items()}
 """The same names on a dark ground."""
 
 ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, in_lines, layout_axis, named, numbered, said_of
 from bfreplay.report.shown_values import Column, ShownTable, percent
@@ -118,14 +118,14 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
     names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
     panels = _panels(found)
     figure = new_figure(9.0, 0.9 + (2.6 if len(found) == 1 else 1.75) * len(panels))
-    for axes, panel in zip(figure.subplots(len(panels), 1, sharex=True).tolist(), panels, strict=True):
-        for bar in panel.bars:
+    for k, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
+        for bar in bars:
             below = 0.0 if bar.below is None else bar.below[causes]
-            label = bar.words if len(found) == 1 or panel is panels[0] else None
+            label = bar.words if len(found) == 1 or k == 0 else None
             places = np.arange(len(causes)) + bar.place
             axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
-        dress(axes, y=panel.title.replace(", ", ",\n") if len(panels) > 2 else panel.title, y_ticks=plain_tick)
+        dress(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
         if len(found) == 1:
@@ -156,15 +156,15 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
         },
     }
     traces: list[Trace] = []
-    for k, panel in enumerate(panels):
+    for k, (title, bars) in enumerate(panels):
         top = 1 - k * height
         layout[layout_axis(k)] = {
-            "title": {"text": in_lines(panel.title, 16)},
+            "title": {"text": in_lines(title, 16)},
             "domain": [max(0.0, top - height + gap * (k < len(panels) - 1)), top],
             "rangemode": "tozero",
             "tickformat": ",",
         }
-        for bar in panel.bars:
+        for bar in bars:
             trace = {
                 "type": "bar",
                 "name": bar.words,
@@ -219,10 +219,8 @@ class _Bar:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    title: str
-    bars: tuple[_Bar, ...]
+_Panel = tuple[str, list[_Bar]]
+"""Its title, and its bars."""
 
 
 def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_left: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -249,7 +247,7 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
             _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, _MARKS[name])
             for k, name in enumerate(_WORDS)
         ]
-        return [_Panel("jobs", tuple(counts)), _Panel(_COST_TITLE, tuple(_cost_bars(mine)))]
+        return [("jobs", counts), (_COST_TITLE, list(_cost_bars(mine)))]
     width = 0.8 / len(found)
     panels: list[_Panel] = []
     for name in (*_WORDS, None):
@@ -263,7 +261,7 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
                 heights, texts = mine.by_cause[name], _texts(label, mine, name)
             place = width * (k - (len(found) - 1) / 2)
             bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
-        panels.append(_Panel(_COST_TITLE if name is None else _WORDS[name], tuple(bars)))
+        panels.append((_COST_TITLE if name is None else _WORDS[name], bars))
     return panels
 
 

@@ -20,8 +20,9 @@ from bfreplay.report.figures.axes import (
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
+from bfreplay.report.figures.over_time import StepSeries
+from bfreplay.report.figures.timeline import timeline
 from bfreplay.report.shown_values import Column, ShownTable, percent
-from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -48,14 +49,13 @@ class AtLeast:
     share: NDArray[np.float64]
 
     @classmethod
-    def of(cls, height: NDArray[np.int64], lasts_us: NDArray[np.int64]) -> AtLeast:
-        """Of a step function that is ``height (T,)`` for ``lasts_us (T,)`` each."""
-        nodes, place = np.unique(height, return_inverse=True)
+    def of(cls, series: StepSeries) -> AtLeast:
+        """Of a step function that is exact."""
+        nodes, place = np.unique(series.mean.astype(np.int64), return_inverse=True)
         time_us = np.zeros(nodes.size, dtype=np.int64)
-        np.add.at(time_us, place, lasts_us)
-        share = np.cumsum(time_us[::-1])[::-1] / lasts_us.sum()
-        seen = (nodes > 0) & (share > 0.0)
-        return cls(nodes[seen], share[seen])
+        np.add.at(time_us, place, np.diff(series.edge_us))
+        share = np.cumsum(time_us[::-1])[::-1] / time_us.sum()
+        return cls(nodes[nodes > 0], share[nodes > 0])
 
     def __call__(self, nodes: int) -> float:
         """Share of the time with at least ``nodes`` > 0."""
@@ -102,21 +102,10 @@ def widths(run: RunResult) -> Widths:
             file=run.folder,
             fix="replay it again with this version of bfreplay",
         )
-    pool, config = run.table("pool"), run.record.config
-    start_us, end_us = config.window_start_us, config.window_end_us
-    time_us = np.asarray(pool["time"].cast("int64"), dtype=np.int64)
-    n_idle = np.asarray(pool["n_idle"], dtype=np.int64)
-    if not n_idle.any():
+    nodes = timeline(run)
+    if not nodes.idle.most.any():
         raise NothingToShowError("no node was idle at any time of the window")
-    idle_us = np.diff(np.append(time_us, end_us))
-    n_held, held_us = _held(run, start_us, end_us)
-    window_us = end_us - start_us
-    return Widths(
-        AtLeast.of(n_idle, idle_us),
-        AtLeast.of(n_held, held_us),
-        int((n_idle * idle_us).sum()) / window_us,
-        int((n_held * held_us).sum()) / window_us,
-    )
+    return Widths(AtLeast.of(nodes.idle), AtLeast.of(nodes.held), nodes.idle.mean_height, nodes.held.mean_height)
 
 
 def draw(found: Mapping[str, Widths]) -> Figure:
@@ -187,15 +176,6 @@ def table(found: Mapping[str, Widths]) -> ShownTable:
 def _often(mine: AtLeast) -> str:
     nodes = mine.most_for(0.5)
     return f"at least {count(nodes, 'node')} half of the time" if nodes else "none for more than half of the time"
-
-
-def _held(run: RunResult, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes held by all jobs together (T,), and for how long (T,), over the whole window."""
-    held = allocations_of(run).of_nodes
-    edge, place = np.unique(np.concatenate([[start_us, end_us], held.from_us, held.to_us]), return_inverse=True)
-    change = np.zeros(edge.size, dtype=np.int64)
-    np.add.at(change, place, np.concatenate([[0, 0], held.count, -held.count]))
-    return np.cumsum(change)[:-1], np.diff(edge)
 
 
 def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:

@@ -93,9 +93,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
         The folder is no run, or is damaged or half-written; or the file cannot be written.
     """
     file = check_report(out, overwrite=overwrite)
-    loaded = run if isinstance(run, RunResult) else RunResult.load(run)
-    _write(one_run_page(loaded), file, overwrite=overwrite)
-    return file
+    return _write(one_run_page(_loaded(run)), file, overwrite=overwrite)
 
 
 def write_comparison_report(
@@ -111,9 +109,7 @@ def write_comparison_report(
         What ``bfreplay compare runs --out`` made of the same runs.
     """
     file = check_report(out, overwrite=overwrite)
-    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
-    _write(comparison_page(loaded, comparison), file, overwrite=overwrite)
-    return file
+    return _write(comparison_page([*map(_loaded, runs)], comparison), file, overwrite=overwrite)
 
 
 def check_report(out: Path | str, *, overwrite: bool) -> Path:
@@ -194,10 +190,15 @@ def html_of(page: Page) -> str:
     )
 
 
-def _write(page: Page, file: Path, *, overwrite: bool) -> None:
+def _loaded(run: RunResult | Path | str) -> RunResult:
+    return run if isinstance(run, RunResult) else RunResult.load(run)
+
+
+def _write(page: Page, file: Path, *, overwrite: bool) -> Path:
     text = html_of(page)
     with written_whole([file], overwrite) as (part,):
         part.write_text(text, encoding="utf-8")
+    return file
 
 
 def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:

@@ -1,4 +1,4 @@
-"""A run beside its yardsticks: which there are, what is compared, and that bars show it."""
+"""A run beside its baselines: which there are, what is compared, and that bars show it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bars_of(found):
     return dict(zip(words, lengths, strict=True)), axes.get_xlabel()
 
 
-def test_samples_are_compared_with_both_yardsticks():
+def test_samples_are_compared_with_both_baselines():
     found = {"": efficiency(efficiency_run())}
     bars, title = bars_of(found)
     assert bars == {"this run": 40.0, "12.5 dedicated nodes": 80.0, "upper bound": 50.0}
@@ -88,7 +88,7 @@ def test_jobs_that_are_done_in_one_of_them_only_leave_samples_to_compare():
     assert "U 1.333" in EFFICIENCY.words(found)
 
 
-def test_yardsticks_that_runs_share_are_shown_once():
+def test_baselines_that_runs_share_are_shown_once():
     found = {
         "A": efficiency(efficiency_run()),
         "B": efficiency(efficiency_run(45.0)),
@@ -130,7 +130,7 @@ def test_one_dedicated_node_is_told_as_one():
     assert "1 dedicated node" in bars_of(found)[0]
 
 
-def test_yardsticks_of_some_runs_name_them_by_their_letters():
+def test_baselines_of_some_runs_name_them_by_their_letters():
     found = {
         f"{letter} (a-run-of-{letter})": efficiency(efficiency_run(dedicated=80.0 + (letter == "B")))
         for letter in "ABC"
@@ -149,7 +149,7 @@ def test_a_source_has_no_samples_to_compare_but_times():
     assert EFFICIENCY.table(found).rows[0][3:5] == [None, None]
 
 
-def test_a_run_without_yardsticks_and_one_without_samples_have_nothing_to_show(never_idle_run):
+def test_a_run_without_baselines_and_one_without_samples_have_nothing_to_show(never_idle_run):
     with pytest.raises(NothingToShowError, match="neither with dedicated nodes nor with an upper bound"):
         efficiency(efficiency_run(dedicated=None, bound=None))
     with pytest.raises(NothingToShowError, match="nobody could process a sample"):

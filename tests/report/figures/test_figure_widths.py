@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.figures.widths import WIDTHS, AtLeast, widths
+from bfreplay.report.figures.widths import WIDTHS, widths
 from bfreplay.runs import RunResult
 from tests.report.figures.drawn import check_page
 from tests.run_records import run_of
@@ -16,9 +16,9 @@ SECOND = 1_000_000
 TIME = pa.timestamp("us", tz="UTC")
 
 
-def widths_run(n_idle=(0, 4, 1, 4), held=((2, 20, 60), (1, 30, 50))) -> RunResult:
+def widths_run(n_idle=(0, 4, 1, 4), held=((2, 20, 60), (1, 30, 50)), times_s=(0, 20, 50, 60)) -> RunResult:
     """100 s: idle nodes from 0, 20, 50 and 60 s on; jobs hold (nodes, from, to)."""
-    pool = pa.table({"time": pa.array([0, 20 * SECOND, 50 * SECOND, 60 * SECOND], TIME), "n_idle": list(n_idle)})
+    pool = pa.table({"time": pa.array([time_s * SECOND for time_s in times_s], TIME), "n_idle": list(n_idle)})
     allocations = pa.table(
         {
             "job": pa.array(["a"] * len(held)).dictionary_encode(),
@@ -119,6 +119,6 @@ def test_a_log_that_is_never_idle_and_a_run_without_the_table_have_nothing_to_sh
 
 
 def test_a_number_that_lasts_no_time_does_not_count():
-    found = AtLeast.of(np.array([3, 9, 1]), np.array([4, 0, 6]))
+    found = widths(widths_run(n_idle=(3, 9, 1, 1), times_s=(0, 40, 40, 60))).idle
     assert found.nodes.tolist() == [1, 3]
     assert found.share.tolist() == [1.0, 0.4]

@@ -19,12 +19,12 @@ from bfreplay.report.figures.idleness import (
     bursts_per_day,
     colour_range,
     draw_bursts,
-    draw_hole_lengths,
     draw_hour_and_weekday,
     draw_idle_over_time,
+    draw_lengths,
     draw_widths,
-    hole_curves,
     hour_table,
+    length_curves,
     timeline_band,
     width_curves,
 )
@@ -60,19 +60,23 @@ def _texts(figure):
 
 
 def test_the_band_over_time_is_that_of_the_timeline_in_days(worked, relative):
-    band = timeline_band(worked)
-    assert (band.edge_days[0], band.edge_days[-1], len(band.edge_days)) == (0.0, 1.5, 1_001)
+    window, band = timeline_band(worked)
+    days = window.days(band.edge_us)
+    assert (days[0], days[-1], len(days)) == (0.0, 1.5, 1_001)
     assert (band.least.min(), band.most.max()) == (0, 2)
     assert band.mean.mean() == pytest.approx(worked.mean_idle_nodes)
     at_2_30 = int(2.5 / 36 * 1_000)
     assert (band.least[at_2_30], band.mean[at_2_30], band.most[at_2_30]) == (2, 2.0, 2)
-    assert timeline_band(relative).edge_days[-1] == 1.5
+    window, band = timeline_band(relative)
+    assert window.days(band.edge_us)[-1] == 1.5
 
 
 def test_days_count_from_1970_for_a_calendar_and_from_the_start_where_times_are_relative():
     def last_half(**metadata):
         events = log([IDLE] * 3, [], end=48 * HOUR, metadata=EventsMetadata(**metadata))
-        return timeline_band(characterise(events.between(24 * HOUR * 1_000_000, 48 * HOUR * 1_000_000))).edge_days
+        half = characterise(events.between(24 * HOUR * 1_000_000, 48 * HOUR * 1_000_000))
+        window, band = timeline_band(half)
+        return window.days(band.edge_us)
 
     assert last_half()[[0, -1]].tolist() == [1.0, 2.0]
     assert last_half(time_origin="relative")[[0, -1]].tolist() == [0.0, 1.0]
@@ -89,9 +93,9 @@ def test_the_table_of_hours_is_nan_where_nothing_is_covered(worked, relative):
 
 
 def test_shares_of_holes_by_length_sum_to_one_and_the_curve_falls_from_all_to_nothing(worked):
-    curves = hole_curves(worked)
+    curves = length_curves(worked)
     # 2 h, 4 h, and 12 h cut, of 18 node-hours
-    assert curves.of_holes.sum() == pytest.approx(1)
+    assert curves.of_intervals.sum() == pytest.approx(1)
     assert sorted(curves.of_node_hours[curves.of_node_hours > 0].tolist()) == pytest.approx([2 / 18, 4 / 18, 12 / 18])
     assert (curves.longer[0], curves.longer[-1]) == (1.0, 0.0)
     assert (np.diff(curves.longer) <= 0).all()
@@ -101,9 +105,9 @@ def test_shares_of_holes_by_length_sum_to_one_and_the_curve_falls_from_all_to_no
 
 
 def test_holes_of_at_most_a_second_have_a_place_on_a_logarithmic_axis():
-    curves = hole_curves(characterise(log([BUSY] * 3, [(10, "a", IDLE), (10.5, "a", BUSY)])))
+    curves = length_curves(characterise(log([BUSY] * 3, [(10, "a", IDLE), (10.5, "a", BUSY)])))
     assert curves.edge_s.tolist() == pytest.approx([2**-0.5, 1])
-    assert (curves.of_holes.tolist(), curves.longer.tolist()) == ([1.0], [1.0, 0.0])
+    assert (curves.of_intervals.tolist(), curves.longer.tolist()) == ([1.0], [1.0, 0.0])
 
 
 def test_widths_that_never_occur_have_no_length(worked, never_idle):
@@ -199,7 +203,7 @@ def test_the_heat_map_has_a_row_a_weekday_and_says_what_is_hatched(worked, relat
 
 
 def test_dots_on_the_curve_of_longer_holes_are_those_of_the_table(worked):
-    _, longer = draw_hole_lengths(worked).axes
+    _, longer = draw_lengths(worked).axes
     curve, dots = longer.get_lines()
     assert dict(zip(dots.get_xdata(), dots.get_ydata(), strict=True)) == {
         each.over_s: each.share for each in worked.longer_holes if each.over_s in (7_200, 14_400, 28_800, 43_200)
@@ -209,8 +213,8 @@ def test_dots_on_the_curve_of_longer_holes_are_those_of_the_table(worked):
 
 
 def test_a_picture_of_simulated_holes_says_so(worked, relative):
-    assert "Holes by length, node assignment simulated, cost $1 or $2" in _texts(draw_hole_lengths(relative))
-    assert "Holes by length" in _texts(draw_hole_lengths(worked))
+    assert "Holes by length, node assignment simulated, cost $1 or $2" in _texts(draw_lengths(relative))
+    assert "Holes by length" in _texts(draw_lengths(worked))
 
 
 def test_mean_and_median_of_stretches_can_be_told_apart_without_colour(worked):
@@ -252,7 +256,7 @@ def test_axes_of_lengths_have_labels_however_short_they_are():
     for seconds in (2, 50, 700, 20_000, 90_000, 3_000_000):
         rows = [(100, "a", IDLE), (100 + seconds, "a", BUSY)]
         idleness = characterise(log([BUSY] * 3, rows, end=4_000_000))
-        for axis in (draw_hole_lengths(idleness).axes[1].xaxis, draw_widths(idleness).axes[1].yaxis):
+        for axis in (draw_lengths(idleness).axes[1].xaxis, draw_widths(idleness).axes[1].yaxis):
             low, high = sorted(axis.get_view_interval())
             labelled = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
             assert labelled, seconds

@@ -120,7 +120,7 @@ def test_a_notebook_shows_what_became_of_the_jobs(packed_run, all_idle_run):
     assert "submit to finish, mean" not in all_idle_run._repr_html_()
 
 
-def test_why_there_is_no_yardstick_is_said(packed_run):
+def test_why_there_is_no_baseline_is_said(packed_run):
     with pytest.raises(NothingToShowError, match="nodes are of several types"):
         efficiency(packed_run)
 
