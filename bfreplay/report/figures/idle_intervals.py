@@ -197,21 +197,16 @@ def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs of other logs are put side by side."""
     is_one_log = _is_one_log(found)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
-    for k, label in enumerate(found):
+    values: list[dict[_Edges, Any]] = []  # of each column after these, by bin
+    for k, (label, mine) in enumerate(found.items()):
+        shown = [(column, label) for column in _OF_JOBS]
         if k == 0 or not is_one_log:
-            columns += [each.of_run("" if is_one_log else label) for each in _OF_LOG]
-        columns += [each.of_run(label) for each in _OF_JOBS]
-    parts = []
-    for k, mine in enumerate(found.values()):
-        of_log, of_jobs = _cells(mine)
-        parts += [of_log, of_jobs] if k == 0 or not is_one_log else [of_jobs]
-    edges = sorted({each for part in parts for each in part}, key=lambda each: (each[0], each[1] or math.inf))
-    rows = []
-    for each in edges:
-        row: list[Any] = list(each)
-        for part in parts:
-            row += part.get(each, [None] * len(next(iter(part.values()))))
-        rows.append(row)
+            shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
+        columns += [column.of_run(name) for column, name in shown]
+        cells = _cells(mine)
+        values += [cells[column.key] for column, _ in shown]
+    edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
+    rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
     caption = "Holes by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
 
@@ -285,20 +280,20 @@ def _bins(mine: IdleIntervals) -> list[str]:
     ]
 
 
-def _cells(mine: IdleIntervals) -> tuple[dict[_Edges, list[Any]], dict[_Edges, list[Any]]]:
-    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by bin."""
-    highs = [high if math.isfinite(high) else None for high in mine.up_to_s.tolist()]
-    edges = list(zip(mine.over_s.tolist(), highs, strict=True))
-    of_log = (mine.n_holes.tolist(), mine.n_cut.tolist(), (mine.idle_node_us / NODE_US_PER_HOUR).tolist())
-    of_jobs = (
-        mine.n_held.tolist(),
-        (mine.held_node_us / NODE_US_PER_HOUR).tolist(),
-        [None if math.isnan(share) else share for share in mine.held_share.tolist()],
-    )
-    first, second = (
-        {each: list(cells) for each, *cells in zip(edges, *columns, strict=True)} for columns in (of_log, of_jobs)
-    )
-    return first, second
+def _cells(mine: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
+    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
+    by_key = {
+        "n_holes": mine.n_holes,
+        "n_cut": mine.n_cut,
+        "idle_node_hours": mine.idle_node_us / NODE_US_PER_HOUR,
+        "n_held": mine.n_held,
+        "held_node_hours": mine.held_node_us / NODE_US_PER_HOUR,
+        "held_share": mine.held_share,
+        "up_to_s": mine.up_to_s,
+    }
+    known = {key: [each if math.isfinite(each) else None for each in values.tolist()] for key, values in by_key.items()}
+    edges = list(zip(mine.over_s.tolist(), known["up_to_s"], strict=True))
+    return {key: dict(zip(edges, values, strict=True)) for key, values in known.items()}
 
 
 def _told_of_log(label: str, mine: IdleIntervals) -> str:
