@@ -68,10 +68,10 @@ def _tuned(log: str, folder: Path, pictures: Path | None) -> str:
         str(2 * len(T_FWD) * len(MAX_PARALLEL)), f"{seconds:.0f}",
     )  # fmt: skip
     if pictures is not None:
-        from bfreplay.report import tuning_figure
-        from bfreplay.report.picture_file import save_picture
+        from bfreplay.report.figures.picture_files import save_picture
+        from bfreplay.report.figures.tuning import TUNING
 
-        save_picture(tuning_figure(found.record), pictures / f"tuning-{log.lower()}.png", overwrite=True)
+        save_picture(TUNING.drawn(found.record), pictures / f"tuning-{log.lower()}.png", overwrite=True)
     return f"```text\n{render(found)}\n```"
 
 

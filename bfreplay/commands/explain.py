@@ -119,7 +119,10 @@ def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, 
     answers = job_answers(run, known)
     models, campaign = model_answers(answers), campaign_answer(run, answers)
     if picture is not None:
-        _draw_run(run, campaign, picture, force)
+        from bfreplay.report.figures.campaign import CAMPAIGN
+        from bfreplay.report.figures.picture_files import save_picture
+
+        save_picture(CAMPAIGN.drawn(run, campaign), picture, overwrite=force)
     if not as_json:
         return render_run(run, models, campaign)
     return _json(run, {"models": records(models), "campaign": campaign.to_dict(), "jobs": records(answers)})
@@ -143,7 +146,10 @@ def _of_job(
     answers = job_answers(run, None if story.job is None else {job: story.job})
     of_job = answers[answers["job"] == job]
     if picture is not None:
-        _draw_job(run, job, story.steps, picture, force)
+        from bfreplay.report.figures.campaign import JOB
+        from bfreplay.report.figures.picture_files import save_picture
+
+        save_picture(JOB.drawn(run, job, story.steps), picture, overwrite=force)
     if not as_json:
         return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most)
     return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
@@ -160,23 +166,3 @@ def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bo
 
 def _json(run: RunResult, document: dict[str, Any]) -> str:
     return json.dumps({"warnings": run.warnings, **document}, indent=1, allow_nan=False)
-
-
-def _draw_run(run: RunResult, campaign: Any, file: Path, force: bool) -> None:
-    from bfreplay.report.figures_campaign import draw_campaign, title_of
-    from bfreplay.report.picture_file import save_picture
-    from bfreplay.report.time_part import Part
-    from bfreplay.runs.explain.nodes_over_time import nodes_over_time_by_model
-
-    by_model, span = nodes_over_time_by_model(run), Part.of_record(run.record)
-    save_picture(draw_campaign(campaign, by_model, span, title_of(run.record)), file, overwrite=force)
-
-
-def _draw_job(run: RunResult, job: str, steps: Any, file: Path, force: bool) -> None:
-    from bfreplay.report.figures_campaign import draw_job, title_of
-    from bfreplay.report.picture_file import save_picture
-    from bfreplay.report.time_part import Part
-    from bfreplay.runs.explain.nodes_over_time import nodes_over_time
-
-    nodes, span = nodes_over_time(run, job), Part.of_record(run.record)
-    save_picture(draw_job(nodes, steps, span, title_of(run.record, job)), file, overwrite=force)

@@ -97,6 +97,6 @@ def refuse_without_matplotlib(option: str, place: Path) -> None:
 def check_picture_option(file: Path, force: bool) -> None:
     """Refuse a --picture that cannot be drawn or written, before anything is read."""
     refuse_without_matplotlib("--picture", file)
-    from bfreplay.report.picture_file import check_picture
+    from bfreplay.report.figures.picture_files import check_picture
 
     check_picture(file, overwrite=force)

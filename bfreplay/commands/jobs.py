@@ -94,9 +94,10 @@ def fit(
         curves = {name: choice.measured_curve for name, choice in choices.items()}
         write_curves(curves, out, {name: remarks(choice) for name, choice in choices.items()}, overwrite=force)
     for name, file in pictures.items():
-        from bfreplay.report.figures_fit import draw_fit
+        from bfreplay.report.figures.curve_fit import FIT
+        from bfreplay.report.figures.picture_files import save_picture
 
-        draw_fit(name, choices[name], file, overwrite=force)
+        save_picture(FIT.drawn(name, choices[name]), file, overwrite=force)
     if as_json:
         documents = {
             name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}
@@ -125,7 +126,7 @@ def _check_out(out: Path, force: bool) -> None:
 
 
 def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
-    from bfreplay.report.picture_file import check_picture
+    from bfreplay.report.figures.picture_files import check_picture
 
     if len(names) == 1:
         files = {names[0]: picture}

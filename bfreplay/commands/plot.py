@@ -14,7 +14,7 @@ from bfreplay.commands.run_options import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
-    from bfreplay.report.run_figures.figure import RunFigure
+    from bfreplay.report.figures.figure import RunFigure
     from bfreplay.runs import RunResult
 
 D = TypeVar("D")
@@ -25,7 +25,7 @@ _LONGEST_NAME = 40
 def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if not is_asked or context.resilient_parsing:
         return
-    from bfreplay.report.run_figures.figure import FIGURES, figure_named
+    from bfreplay.report.figures.figure import FIGURES, figure_named
 
     names = FIGURES.names()
     width = max(map(len, names))
@@ -78,8 +78,8 @@ def plot(
         raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
-    from bfreplay.report.picture_file import check_picture
-    from bfreplay.report.run_figures.figure import FIGURES, figure_named
+    from bfreplay.report.figures.figure import FIGURES, figure_named
+    from bfreplay.report.figures.picture_files import check_picture
 
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
@@ -114,7 +114,7 @@ def _draw(
     figure: RunFigure[Any], runs: Mapping[str, RunResult], file: Path, window: tuple[str, str] | None, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
-    from bfreplay.report.picture_file import save_picture
+    from bfreplay.report.figures.picture_files import save_picture
 
     found = _data(figure, runs, window, quiet)
     save_picture(figure.draw(found), file, overwrite=force)
@@ -123,7 +123,7 @@ def _draw(
 
 def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:
     """One of all: a note where there is nothing to show, or where another package's figure cannot be imported."""
-    from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, figure_named
+    from bfreplay.report.figures.figure import FIGURES, NothingToShowError, figure_named
 
     try:
         _draw(figure_named(name), runs, file, None, force, quiet)
@@ -138,7 +138,7 @@ def _data(
     figure: RunFigure[D], runs: Mapping[str, RunResult], window: tuple[str, str] | None, quiet: bool
 ) -> dict[str, D]:
     """What the figure shows of each run; runs that hold nothing of it are left out as long as one does."""
-    from bfreplay.report.run_figures.figure import NothingToShowError
+    from bfreplay.report.figures.figure import NothingToShowError
 
     found, empty = {}, {}
     for label, run in runs.items():
@@ -156,7 +156,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
-    from bfreplay.report.time_part import OverTime
+    from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")
@@ -167,7 +167,7 @@ def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, 
 def _labelled(runs: list[RunResult]) -> dict[str, RunResult]:
     """One run by the label "", several as ``A (run-120)``, ``B (run-600)``, ..."""
     from bfreplay.experiments.run_comparison.pairing import labels_of
-    from bfreplay.report.run_figures.job_rows import shortened
+    from bfreplay.report.figures.job_rows import shortened
 
     if len(runs) == 1:
         return {"": runs[0]}

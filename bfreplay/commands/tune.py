@@ -72,10 +72,10 @@ def tune(
 
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
     if picture is not None:
-        from bfreplay.report import tuning_figure
-        from bfreplay.report.picture_file import save_picture
+        from bfreplay.report.figures.picture_files import save_picture
+        from bfreplay.report.figures.tuning import TUNING
 
-        save_picture(tuning_figure(found.record), picture, overwrite=force)
+        save_picture(TUNING.drawn(found.record), picture, overwrite=force)
     draw = None if out is None else drawing("draw_tuning", quiet=quiet)
     if draw is not None and out is not None:
         draw(out)

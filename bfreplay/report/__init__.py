@@ -1,9 +1,12 @@
 """Pictures, of saved results and of what a log says."""
 
-from bfreplay.report.figures_idleness import check_idleness_pictures, draw_idleness
-from bfreplay.report.figures_lab import draw_lab
-from bfreplay.report.figures_runs import draw_comparison
-from bfreplay.report.figures_tuning import draw_tuning, tuning_figure
+from bfreplay.report.figures.picture_files import (
+    check_idleness_pictures,
+    draw_comparison,
+    draw_idleness,
+    draw_lab,
+    draw_tuning,
+)
 
 __all__ = [
     "check_idleness_pictures",
@@ -11,5 +14,4 @@ __all__ = [
     "draw_idleness",
     "draw_lab",
     "draw_tuning",
-    "tuning_figure",
 ]

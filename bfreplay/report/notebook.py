@@ -8,8 +8,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.report.run_figures.figure import FIGURES, figure_named
-from bfreplay.report.tables import written
+from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.page.templates import template
+from bfreplay.report.shown_values import written
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
 
@@ -27,19 +28,6 @@ _OF_SCHEDULING = ("jct.mean_s", "makespan_s", "cost", "rho.mean")
 """Of runs that are about what became of the jobs."""
 _ALWAYS = ("finished",)
 """Jobs of other statuses are told where there are some."""
-
-_TABLE = """
-<table>
-<caption style="caption-side: top; text-align: left"><b>{{ title }}</b>{% if place %} {{ place }}{% endif %}</caption>
-<tbody>
-{% for words, text in rows -%}
-<tr><th scope="row" style="text-align: left; font-weight: normal">{{ words }}</th>
-<td style="text-align: right">{{ text }}</td></tr>
-{% endfor -%}
-</tbody>
-</table>
-{% for each in warnings %}<p>Warning: {{ each }}</p>
-{% endfor %}"""
 
 
 class RunPlots:
@@ -89,8 +77,6 @@ class RunPlots:
 
 def run_html(run: RunResult) -> str:
     """Table of the numbers that matter of ``run`` with its warnings, as HTML that needs nothing else."""
-    from jinja2 import Environment
-
     facts = key_figures(run)
     keys = (*_TOLD, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _TOLD
     told = [facts[key] for key in keys if key in facts and facts[key].value is not None]
@@ -102,8 +88,7 @@ def run_html(run: RunResult) -> str:
         ) if word
     )  # fmt: skip
     place = "in memory" if run.folder is None else str(run.folder)
-    template = Environment(autoescape=True).from_string(_TABLE)
-    return template.render(title=title, place=place, rows=rows, warnings=run.warnings)
+    return template("run_table.html.j2").render(title=title, place=place, rows=rows, warnings=run.warnings)
 
 
 def _attributes() -> dict[str, str]:

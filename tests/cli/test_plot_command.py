@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.run_figures.figure import FIGURES, figure_named
+from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
@@ -125,7 +125,7 @@ class _Point:
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):
     monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: [_Point] if group == FIGURES.group else [])
     few = replace(FIGURES, built_in={"timeline": FIGURES.built_in["timeline"]})
-    monkeypatch.setattr("bfreplay.report.run_figures.figure.FIGURES", few)
+    monkeypatch.setattr("bfreplay.report.figures.figure.FIGURES", few)
     assert "broken    (the figure 'broken' cannot be imported" in said("--list")
     output = said("all", folders / "run", "-o", "pictures")
     assert "Note: no broken.png: the figure 'broken' cannot be imported" in output

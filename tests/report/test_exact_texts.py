@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.report.tables import counted, exact
+from bfreplay.report.shown_values import counted, exact
 from bfreplay.runs.metrics import KeyFigure
 
 

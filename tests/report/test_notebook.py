@@ -11,7 +11,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError
+from bfreplay.report.figures.figure import FIGURES, NothingToShowError
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log

@@ -7,16 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bfreplay.report.figures_runs import differences_over_time, waterfalls
-from bfreplay.report.page.comparison_figures import (
-    bin_words,
-    causes_page,
-    causes_words,
-    over_time_page,
-    over_time_words,
-)
-from bfreplay.report.page.sections import PageTable, Section, page_table
-from bfreplay.report.tables import Column, ShownTable
+from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME, bin_words
+from bfreplay.report.page.sections import PageTable, Section, page_table, section_of
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
 from bfreplay.wording import count
@@ -31,15 +24,14 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
     """In the order of the page: differing options, over time, causes, job by job, and for a source its campaign."""
     record = comparison.record
     pairs = record.pairs
-    over_time, causes = differences_over_time(comparison), waterfalls(comparison)
+    by_hour = [hour_table(record, pair) for pair in pairs]
+    by_cause = [cause_table(record), total_table(record)]
     sections = [
         Section("options", "What differs between the runs", _options_words(record), None, _shown(option_table(record))),
-        Section("differences-over-time", "Differences over time", over_time_words(over_time, record),
-                over_time_page(over_time), _shown(*(hour_table(record, pair) for pair in pairs))),
-        Section("causes", "What made the differences", causes_words(causes),
-                causes_page(causes), _shown(cause_table(record), total_table(record))),
+        section_of(DIFFERENCES_OVER_TIME, DIFFERENCES_OVER_TIME.data(comparison), by_hour),
+        section_of(CAUSES, CAUSES.data(comparison), by_cause),
         Section("job-by-job", "Job by job", _jobs_words(pairs), None, _shown(*_job_tables(pairs))),
-    ]  # fmt: skip
+    ]
     campaigns = _shown(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
     if campaigns:
         words = "When trials were finished, and when scores were reached."

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from bfreplay import __version__
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
-from bfreplay.report.look import DARK, LIGHT
+from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cautions import books, cautions
 from bfreplay.report.page.sections import (
@@ -25,10 +25,10 @@ from bfreplay.report.page.sections import (
     job_sections,
     packed_steps,
 )
-from bfreplay.report.tables import Column, exact, written
+from bfreplay.report.page.templates import HERE, template
+from bfreplay.report.shown_values import Column, exact, written
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.metrics import KeyFigure, key_figures
-from bfreplay.runs.run_record import RunRecord
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
 from bfreplay.runs.scheduling_metrics import cluster_of, window_words
@@ -36,7 +36,6 @@ from bfreplay.runs.scheduling_metrics import cluster_of, window_words
 if TYPE_CHECKING:
     from bfreplay.result_folders.comparison import RunComparison
 
-_HERE = Path(__file__).parent
 _SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
 _AFTER_PLOTLY = "figures"
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
@@ -61,7 +60,7 @@ class Page:
     sections
         In the order of the page.
     runs
-        Where each run came from.
+        By their labels on the page.
     window
         What the page needs to know of time: see ``time_view.js``.
     """
@@ -72,7 +71,7 @@ class Page:
     cautions: Sequence[tuple[str, Markup]]
     books: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
-    runs: Sequence[Provenance]
+    runs: Mapping[str, RunResult]
     window: JsonObject
 
 
@@ -94,9 +93,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
         The folder is no run, or is damaged or half-written; or the file cannot be written.
     """
     file = check_report(out, overwrite=overwrite)
-    loaded = run if isinstance(run, RunResult) else RunResult.load(run)
-    _write(one_run_page(loaded), file, overwrite=overwrite)
-    return file
+    return _write(one_run_page(_loaded(run)), file, overwrite=overwrite)
 
 
 def write_comparison_report(
@@ -112,9 +109,7 @@ def write_comparison_report(
         What ``bfreplay compare runs --out`` made of the same runs.
     """
     file = check_report(out, overwrite=overwrite)
-    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
-    _write(comparison_page(loaded, comparison), file, overwrite=overwrite)
-    return file
+    return _write(comparison_page([*map(_loaded, runs)], comparison), file, overwrite=overwrite)
 
 
 def check_report(out: Path | str, *, overwrite: bool) -> Path:
@@ -134,50 +129,37 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
 
 def one_run_page(run: RunResult) -> Page:
     """The page about one run."""
-    facts = key_figures(run)
-    return Page(
-        title=_title([run]),
-        answer=answer(run, facts),
-        figures_table=_key_figures({"": facts}),
-        cautions=[("", each) for each in cautions(run, facts)],
-        books=[("", books(run))],
-        sections=[*figure_sections({"": run}), *job_sections(run)],
-        runs=[provenance_of("", run)],
-        window=_window(run),
-    )
+    sections = [*figure_sections({"": run}), *job_sections(run)]
+    return _page({"": run}, answer(run, key_figures(run)), sections)
 
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
     from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
-    labels = [each.run for each in comparison.record.runs]
-    by_label = dict(zip(labels, runs, strict=True))
-    facts = {label: key_figures(run) for label, run in by_label.items()}
+    by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
+    sections = [*comparison_sections(comparison), *figure_sections(by_label)]
+    return _page(by_label, [*not_credible(runs), *comparison_answer(comparison)], sections)
+
+
+def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
+    facts = {label: key_figures(run) for label, run in runs.items()}
     return Page(
-        title=_title(runs),
-        answer=[*not_credible(runs), *comparison_answer(comparison)],
+        title=_title([*runs.values()]),
+        answer=sentences,
         figures_table=_key_figures(facts),
-        cautions=_together((label, each) for label, run in by_label.items() for each in cautions(run, facts[label])),
-        books=_together((label, books(run)) for label, run in by_label.items()),
-        sections=[
-            *comparison_sections(comparison),
-            *figure_sections(by_label),
-        ],
-        runs=[provenance_of(label, run) for label, run in by_label.items()],
-        window=_window(runs[0]),
+        cautions=_together((label, each) for label, run in runs.items() for each in cautions(run, facts[label])),
+        books=_together((label, books(run)) for label, run in runs.items()),
+        sections=sections,
+        runs=runs,
+        window=_window(next(iter(runs.values()))),
     )
 
 
 def html_of(page: Page) -> str:
     """The whole file."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
-    environment = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.get_template("page.html.j2")
     start_us = page.window["start_us"]
     figures = {
         section.name: {
@@ -189,13 +171,16 @@ def html_of(page: Page) -> str:
         for section in page.sections
         if section.figure is not None
     }
-    return template.render(
+    return template("page.html.j2").render(
         page=page,
         first_rows=FIRST_ROWS,
         version=__version__,
+        window_text=window_text,
+        input_files=_input_files,
+        config_text=_config_text,
         light=LIGHT,
         dark=DARK,
-        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         plotly=Markup(_inside_script(get_plotlyjs())),
         scripts=[_script(name) for name in _SCRIPTS],
         last_script=_script(_AFTER_PLOTLY),
@@ -205,10 +190,15 @@ def html_of(page: Page) -> str:
     )
 
 
-def _write(page: Page, file: Path, *, overwrite: bool) -> None:
+def _loaded(run: RunResult | Path | str) -> RunResult:
+    return run if isinstance(run, RunResult) else RunResult.load(run)
+
+
+def _write(page: Page, file: Path, *, overwrite: bool) -> Path:
     text = html_of(page)
     with written_whole([file], overwrite) as (part,):
         part.write_text(text, encoding="utf-8")
+    return file
 
 
 def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
@@ -248,12 +238,6 @@ def _title(runs: Sequence[RunResult]) -> str:
     return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
 
 
-def _window_words(record: RunRecord) -> str:
-    """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
-    words = window_words(record)
-    return words if record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
-
-
 def _window(run: RunResult) -> JsonObject:
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
@@ -273,7 +257,7 @@ def _json(document: Any) -> Markup:
 
 
 def _script(name: str) -> Markup:
-    return Markup(_inside_script((_HERE / f"{name}.js").read_text(encoding="utf-8")))
+    return Markup(_inside_script((HERE / f"{name}.js").read_text(encoding="utf-8")))
 
 
 def _inside_script(text: str) -> str:
@@ -281,55 +265,22 @@ def _inside_script(text: str) -> str:
     return text.replace("</script", "<\\/script")
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Of one run, as text.
-
-    Parameters
-    ----------
-    label
-        The run's on the page.
-    name
-        Of its folder.
-    command
-        The command line; empty for a run made from Python.
-    started
-        When, in UTC.
-    window
-        When it began and ended, or how long it is where the log knows no calendar.
-    inputs
-        What each file was for, its name, and its SHA-256.
-    versions
-        Of bfreplay and what it stands on.
-    config
-        Every option that changes the result, as JSON.
-    """
-
-    label: str
-    name: str
-    command: str
-    started: str
-    window: str
-    inputs: list[tuple[str, str, str]]
-    versions: list[tuple[str, str]]
-    config: str
+def window_text(run: RunResult) -> str:
+    """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
+    words = window_words(run.record)
+    return words if run.record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
 
 
-def provenance_of(label: str, run: RunResult) -> Provenance:
-    """Read it from the record and the session."""
-    config, inputs = run.record.config, run.record.inputs
+def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
+    """What each file was for, its name, and its SHA-256."""
+    inputs = run.record.inputs
     files = [("events", each.name, each.sha256) for each in inputs.events.files]
     files += [("jobs", each.name, each.sha256) for each in inputs.jobs.files]
     known = {digest for _, _, digest in files}
     sources = inputs.events.metadata.source_files
-    files += [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
-    return Provenance(
-        label=label,
-        name="" if run.folder is None else run.folder.name,
-        command=run.session.command,
-        started=run.session.started,
-        window=_window_words(run.record),
-        inputs=files,
-        versions=sorted(run.record.versions.items()),
-        config=json.dumps(config.to_json(), indent=2, sort_keys=True),
-    )
+    return files + [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
+
+
+def _config_text(run: RunResult) -> str:
+    """Every option that changes the result."""
+    return json.dumps(run.record.config.to_json(), indent=2, sort_keys=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.report.tables import Column, ShownTable
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
 from bfreplay.runs.metrics import HELD_NOTHING_MADE

@@ -6,23 +6,24 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
+from bfreplay.report.figures.figure import FIGURES, Figure, NothingToShowError, PageFigure, RunFigure, figure_named
+from bfreplay.report.figures.marks import named, said_of
+from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
-from bfreplay.report.run_figures.figure import FIGURES, NothingToShowError, PageFigure, RunFigure, figure_named
-from bfreplay.report.run_figures.marks import named, said_of
-from bfreplay.report.step_series import StepSeries
-from bfreplay.report.tables import Column, ShownTable, exact, written
+from bfreplay.report.shown_values import Column, ShownTable, exact, written
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.run_result import RunResult
 
+F = TypeVar("F")
 _WHOLE = (np.uint8, np.uint16, np.uint32)
 _US_PER_S = 1_000_000
 _UNITS_US = (_US_PER_S, 1_000, 1)
@@ -160,8 +161,16 @@ def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunR
     reasons = [named(", ".join(of_each), reason) for reason, of_each in labels.items()]
     if not found:
         return Section(anchor, figure.title, said_of(runs, reasons))
-    tables = [] if figure.table is None else [page_table(figure.table(found))]
-    return Section(anchor, figure.title, said_of(runs, [figure.words(found), *reasons]), figure.page(found), tables)
+    tables = [] if figure.table is None else [figure.table(found)]
+    section = section_of(figure, found, tables)
+    return replace(section, name=anchor, words=said_of(runs, [section.words, *reasons]))
+
+
+def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:
+    """A figure, its words, and these tables."""
+    words = "" if figure.words is None else figure.words(found)
+    page = None if figure.page is None else figure.page(found)
+    return Section(figure.name, figure.title, words, page, [*map(page_table, tables)])
 
 
 def _sentence(error: InputError) -> str:

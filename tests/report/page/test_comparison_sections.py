@@ -11,8 +11,8 @@ import pytest
 
 from bfreplay.experiments import compare_runs
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures_runs import differences_over_time, waterfalls
-from bfreplay.report.page.comparison_figures import causes_page, over_time_page
+from bfreplay.report.figures.marks import Mark, run_number
+from bfreplay.report.figures.run_comparison import causes_page, differences_over_time, over_time_page, waterfalls
 from bfreplay.report.page.comparison_sections import (
     campaign_table,
     cause_table,
@@ -23,11 +23,10 @@ from bfreplay.report.page.comparison_sections import (
     option_table,
     total_table,
 )
-from bfreplay.report.run_figures.marks import page_line, run_number
-from bfreplay.report.tables import written
+from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
-from tests.report.run_figures.drawn import check_page
+from tests.report.figures.drawn import check_page
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +125,7 @@ def test_runs_over_time_are_told_apart_without_colour(comparison):
     sums = [trace for trace in figure.traces if trace["name"].endswith("sum up to then")]
     assert len({trace["line"]["dash"] for trace in sums}) == len({trace["line"]["color"] for trace in sums}) == 2
     # as in all other figures of the same page
-    assert [trace["line"]["dash"] for trace in sums] == [page_line("", run_number(run))["dash"] for run in "BC"]
+    assert [trace["line"]["dash"] for trace in sums] == [Mark("", run_number(run)).page_line["dash"] for run in "BC"]
     bands = [trace["fillpattern"]["shape"] for trace in figure.traces if "fillpattern" in trace]
     assert len(set(bands)) == 2
     assert figure.layout["xaxis"]["time"] is True

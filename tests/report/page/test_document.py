@@ -14,9 +14,9 @@ import pytest
 
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.report.page.document import html_of, one_run_page, provenance_of, write_report
-from bfreplay.report.run_figures.figure import FIGURES, figure_named
-from bfreplay.report.tables import written
+from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.page.document import html_of, one_run_page, window_text, write_report
+from bfreplay.report.shown_values import written
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
@@ -241,13 +241,13 @@ def test_a_log_without_a_calendar_has_no_dates(learned_run, tmp_path):
     assert [row["submitted"] for row in rows] == [("0.0", "0 s")] * 3 + [("20.0", "20 s")]
     assert [row["deadline"][0] for row in rows] == ["200.0", "100.0", "", "400.0"]
     assert not any("1970" in text for table in page.tables.values() for row in table.rows for _, text in row)
-    assert provenance_of("", learned_run).window == "0 to 5 min after the start of the log"
+    assert window_text(learned_run) == "0 to 5 min after the start of the log"
 
 
 def test_a_window_has_dates_where_the_log_has_a_calendar(sample_run):
     start, end = (f"{pd.Timestamp(sample_run.record['config'][f'window_{edge}_us'], unit='us'):%Y-%m-%d %H:%M:%S}"
                   for edge in ("start", "end"))  # fmt: skip
-    assert provenance_of("", sample_run).window == f"{start} to {end} UTC"
+    assert window_text(sample_run) == f"{start} to {end} UTC"
 
 
 def test_names_that_look_like_markup_stay_text(sample_run, tmp_path):

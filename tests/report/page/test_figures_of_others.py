@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
+from bfreplay.report.figures.figure import FIGURES, RunFigure, figure_named
 from bfreplay.report.page.document import write_report
-from bfreplay.report.run_figures.figure import FIGURES, RunFigure, figure_named
 from tests.report.page.read_page import ReadPage
 
 
@@ -28,7 +28,7 @@ FAILING = RunFigure("failing", "A figure that fails", _fails, _NODE_HOURS.draw, 
 def page(sample_run, tmp_path, monkeypatch):
     """With one figure that works under a name of the page's own, one that fails, and one that is not there."""
     points = [
-        _Point("answer", "bfreplay.report.run_figures.node_hours:NODE_HOURS"),
+        _Point("answer", "bfreplay.report.figures.node_hours:NODE_HOURS"),
         _Point("failing", "tests.report.page.test_figures_of_others:FAILING"),
         _Point("gone", "nowhere:NOTHING"),
     ]

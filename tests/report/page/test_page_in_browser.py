@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.times import EPOCH
+from bfreplay.report.figures.over_time import StepSeries, columns_of
 from bfreplay.report.page.document import write_report
-from bfreplay.report.step_series import StepSeries, columns_of
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log

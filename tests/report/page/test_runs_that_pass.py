@@ -95,6 +95,6 @@ def test_odd_runs_pass(request, name):
     one_run_page(request.getfixturevalue(name))
 
 
-def test_a_run_without_yardsticks_or_end_passes():
+def test_a_run_without_baselines_or_end_passes():
     one_run_page(replay_log(_EVENTS, _JOBS, with_efficiency=False, with_bound=False))
     one_run_page(replay_log(_EVENTS, _JOBS, unlimited_work=True))

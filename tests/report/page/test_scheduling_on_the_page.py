@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from bfreplay.report.figures.efficiency import efficiency
+from bfreplay.report.figures.figure import NothingToShowError
+from bfreplay.report.figures.job_timeline import JOBS, job_timeline
+from bfreplay.report.figures.rescales import CAUSES, rescales
+from bfreplay.report.figures.timeline import timeline
+from bfreplay.report.figures.widths import widths
 from bfreplay.report.page.document import write_report
-from bfreplay.report.run_figures.efficiency import efficiency
-from bfreplay.report.run_figures.figure import NothingToShowError
-from bfreplay.report.run_figures.job_timeline import JOBS, job_timeline
-from bfreplay.report.run_figures.rescales import CAUSES, rescales
-from bfreplay.report.run_figures.timeline import timeline
-from bfreplay.report.run_figures.widths import widths
+from tests.report.figures.drawn import check_page
 from tests.report.page.read_page import ReadPage
-from tests.report.run_figures.drawn import check_page
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_a_notebook_shows_what_became_of_the_jobs(packed_run, all_idle_run):
     assert "submit to finish, mean" not in all_idle_run._repr_html_()
 
 
-def test_why_there_is_no_yardstick_is_said(packed_run):
+def test_why_there_is_no_baseline_is_said(packed_run):
     with pytest.raises(NothingToShowError, match="nodes are of several types"):
         efficiency(packed_run)
 

@@ -1,0 +1,242 @@
+"""Figures, axes and ticks of pictures, on paper and of axes of seconds on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from math import log10
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from bfreplay.report.figures.calendar_ticks import calendar_ticks
+from bfreplay.report.figures.marks import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DAY_US = 86_400_000_000
+Ticks = Callable[[float, float], str] | str
+"""How a number beside an axis is written."""
+_LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
+"""At most so many columns, and inches of one row with what is around it."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    from matplotlib.figure import Figure  # a second to import, and an own figure leaves pyplot's state alone
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def panels_below(figure: Figure, heights: Sequence[float]) -> list[Axes]:
+    """Panels one below the other that share their horizontal axis, of these relative heights."""
+    grid = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
+    return list(grid[:, 0])
+
+
+def settled(figure: Figure) -> Figure:
+    """Show all texts as they are, whatever signs they hold, and fix the layout.
+
+    The solver of the layout places panels a rounding error apart from call to call, and files would differ.
+    """
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(float(size), 6) for size in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
+    return figure
+
+
+def legend_below(figure: Figure) -> None:
+    """One legend of all panels below them, in as many columns as fit; the figure grows by the rows beyond the first."""
+    handles: list[Artist] = []
+    labels: list[str] = []
+    for axes in figure.axes:
+        of_axes = axes.get_legend_handles_labels()
+        handles += of_axes[0]
+        labels += of_axes[1]
+    for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
+        legend = figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        size = legend.get_window_extent()
+        if columns == 1 or size.width <= 0.97 * figure.bbox.width:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
+
+
+def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
+    """At right the same heights times ``factor``."""
+
+    def forward(y: Any) -> Any:
+        return y * factor
+
+    def backward(y: Any) -> Any:
+        return y / factor
+
+    right = axes.secondary_yaxis("right", functions=(forward, backward))
+    right.yaxis.set_major_formatter(formatter)
+    right.set_ylabel(label, fontsize=10)
+    right.tick_params(labelsize=9)
+    right.spines["right"].set_visible(False)
+
+
+def dress(
+    axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
+) -> None:
+    """Pale grid behind, no frame at top and right.
+
+    Parameters
+    ----------
+    axes
+        With its scales, which would undo the look of ticks.
+    x, y
+        Titles of the axes, where they get some here.
+    title
+        Of the panel, as it is: nothing in it is taken for mathematics.
+    y_ticks
+        How the numbers of the vertical axis are written.
+    """
+    if x is not None:
+        axes.set_xlabel(x, fontsize=10)
+    if y is not None:
+        axes.set_ylabel(y, fontsize=10)
+    if title is not None:
+        axes.set_title(title, fontsize=11, loc="left", parse_math=False)
+    if y_ticks is not None:
+        axes.yaxis.set_major_formatter(y_ticks)
+    axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=9)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
+    """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
+    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
+    axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
+    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
+
+
+def elapsed_axis(axes: Axes, days: float) -> None:
+    """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
+    from matplotlib.ticker import MaxNLocator
+
+    units: tuple[tuple[str, float, list[float]], ...] = (
+        ("days", 1, [1, 2, 5, 10]), ("hours", 24, [1, 2, 3, 6, 10]), ("minutes", 1_440, [1, 2, 3, 6, 10]),
+    )  # fmt: skip
+    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
+    unit, per_day, steps = next((each for each in units if days * each[1] >= 2), seconds)
+    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
+    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
+    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
+    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
+
+
+def span_ticks(axes: Axes, which: str) -> None:
+    """Ticks of a logarithmic axis of seconds at lengths of time that people know."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    shown = spans_between(low, high, _OF_IDLENESS, _MORE_OF_IDLENESS)
+    axis.set_ticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    axis.set_ticks([], minor=True)
+
+
+def powers_up_to(largest: int, room_for: int) -> list[int]:
+    """Powers of two up to ``largest``, evenly many left out so that at most ``room_for`` remain."""
+    levels = largest.bit_length()
+    return [1 << k for k in range(0, levels, -(-levels // room_for))]
+
+
+def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
+    """Ticks of a logarithmic horizontal axis at powers of two up to ``largest``, at most ``room_for`` of them."""
+    axes.set_xscale("log", base=2)
+    powers = powers_up_to(largest, room_for)
+    axes.set_xticks(powers, labels=[f"{n:,}" for n in powers])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(0.85, max(2, largest) * 1.18)
+
+
+def number(value: float) -> str:
+    """Whole from 100 on, else with one decimal; small ones with two digits, so that they do not look like nothing."""
+    if value == 0 or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def plain_tick(value: float, _position: float) -> str:
+    """``0.5``, ``2,000``: numbers on a linear axis."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"
+
+
+def log_tick(value: float, _position: float) -> str:
+    """``0.05``, ``1``, ``2,000``: numbers on a logarithmic axis."""
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def percent_tick(value: float, _position: float) -> str:
+    """``5%``, ``2.5%``."""
+    percent = value * 100
+    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
+
+
+SPANS = (
+    ("1 µs", 1e-6), ("10 µs", 1e-5), ("100 µs", 1e-4), ("1 ms", 1e-3), ("10 ms", 1e-2), ("100 ms", 0.1), ("1 s", 1.0),
+    ("10 s", 10.0), ("1 min", 60.0), ("15 min", 900.0), ("1 h", 3_600.0), ("4 h", 14_400.0), ("1 day", 86_400.0),
+    ("1 week", 604_800.0), ("4 weeks", 2_419_200.0), ("1 year", 31_536_000.0),
+)  # fmt: skip
+_MORE = (
+    ("2 µs", 2e-6), ("5 µs", 5e-6), ("20 µs", 2e-5), ("50 µs", 5e-5), ("200 µs", 2e-4), ("500 µs", 5e-4),
+    ("2 ms", 2e-3), ("5 ms", 5e-3), ("20 ms", 2e-2), ("50 ms", 5e-2), ("200 ms", 0.2), ("500 ms", 0.5), ("2 s", 2.0),
+    ("5 s", 5.0), ("20 s", 20.0), ("30 s", 30.0), ("2 min", 120.0), ("5 min", 300.0), ("30 min", 1_800.0),
+    ("2 h", 7_200.0), ("8 h", 28_800.0), ("12 h", 43_200.0), ("2 days", 172_800.0), ("4 days", 345_600.0),
+    ("2 weeks", 1_209_600.0), ("8 weeks", 4_838_400.0),
+)  # fmt: skip
+_FEW = 4
+_OF_IDLENESS = [*(each for each in SPANS if each[1] >= 1), ("5 min", 300.0)]
+_MORE_OF_IDLENESS = [*(each for each in (*SPANS[:-1], *_MORE) if each[1] >= 1), ("10 min", 600.0)]
+"""Of the lengths of idle intervals of a log."""
+
+
+def spans_between(
+    low_s: float,
+    high_s: float,
+    few: Sequence[tuple[str, float]] = SPANS,
+    more: Sequence[tuple[str, float]] = (*SPANS, *_MORE),
+) -> list[tuple[str, float]]:
+    """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
+    for spans in (few, more):
+        shown = sorted((each for each in spans if low_s <= each[1] <= high_s), key=lambda each: each[1])
+        if len(shown) >= _FEW:
+            break
+    return shown
+
+
+def page_axis(low_s: float, high_s: float) -> Trace:
+    """Type, range and ticks of a logarithmic axis of seconds for Plotly, ``0 < low_s < high_s``."""
+    shown = spans_between(low_s, high_s)
+    return {
+        "type": "log",
+        "range": [log10(low_s), log10(high_s)],
+        "tickvals": [seconds for _, seconds in shown],
+        "ticktext": [label for label, _ in shown],
+    }
+
+
+def paper_axis(axes: Axes, low_s: float, high_s: float) -> None:
+    """The same for the horizontal axis of matplotlib."""
+    axes.set_xscale("log")
+    axes.set_xlim(low_s, high_s)
+    shown = spans_between(low_s, high_s)
+    axes.set_xticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    axes.set_xticks([], minor=True)

@@ -1,0 +1,169 @@
+"""Picture of a fit: measured rates, the laws with a band, and below them how far each measurement is from the curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, log_tick, new_figure, powers_of_two
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import LINES, OKABE_ITO
+from bfreplay.scalability import Choice, name_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_BAND_COUNTS = 33
+_LINE_COUNTS = 200
+_ONE_LINE = 1e-3
+_BLUE = OKABE_ITO[0]
+_OTHERS = OKABE_ITO[1:]
+_PALE_BLUE = "#CFE5F4"
+_GREY = "#8A8A8A"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LawLine:
+    """One law in the picture.
+
+    Parameters
+    ----------
+    label
+        Its name, with the names of laws that are the same line, to 0.1 %.
+    is_best
+        It is the one to use.
+    rates
+        At the ``nodes`` of the picture, shape ``(K,)``.
+    off
+        Over the curve that is used, minus 1, shape ``(K,)``.
+    """
+
+    label: str
+    is_best: bool
+    rates: Floats
+    off: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class FitCurves:
+    """What the picture shows, as numbers.
+
+    Parameters
+    ----------
+    name
+        Of the curve.
+    counts, rates, residuals
+        Of each measurement: node count, samples/s, and that over the rate of the curve that is used, minus 1: ``(N,)``.
+    nodes
+        Where the lines are drawn, from the least measured count to ``max_nodes``: shape ``(K,)``.
+    used
+        The curve that is used, at ``nodes``.
+    laws
+        The best one first.
+    band_nodes, band_used, band_low, band_high
+        Best law and its 95 % band, which holds at all counts together; empty where no law fits.
+    last_measured
+        Largest measured count: beyond it the law is extrapolated.
+    """
+
+    name: str
+    counts: Floats
+    rates: Floats
+    residuals: Floats
+    nodes: Floats
+    used: Floats
+    laws: tuple[LawLine, ...]
+    band_nodes: Floats
+    band_used: Floats
+    band_low: Floats
+    band_high: Floats
+    last_measured: int
+
+
+def fit_curves(name: str, choice: Choice) -> FitCurves:
+    """Take from the fit of the curve of that name what its picture shows."""
+    measured, best = choice.measurements, choice.best
+    counts = np.asarray(measured.nodes, dtype=np.float64)
+    first, last = float(counts[0]), float(counts[-1])
+    end = max(last, float(choice.max_nodes)) if best is not None else last
+    nodes = np.geomspace(first, end, _LINE_COUNTS)
+    nodes[[0, -1]] = first, end
+    band_nodes = band_used = low = high = np.empty(0)
+    if best is None:
+        used, expected = (np.interp(each, measured.counts, measured.means) for each in (nodes, counts))
+    else:
+        band_nodes = np.geomspace(first, end, _BAND_COUNTS)
+        used, expected, band_used = (best.curve.rates(each) for each in (nodes, counts, band_nodes))
+        low, high = best.band(band_nodes)
+    laws: list[LawLine] = []
+    for fitted in sorted(choice.fits, key=lambda each: each is not best):
+        law_name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
+        for k, law in enumerate(laws):
+            if np.abs(rates / law.rates - 1.0).max() <= _ONE_LINE:
+                laws[k] = replace(law, label=f"{law.label} = {law_name}")
+                break
+        else:
+            laws.append(LawLine(law_name, fitted is best, rates, rates / used - 1.0))
+    rates = np.asarray(measured.rates)
+    return FitCurves(
+        name, counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high,
+        int(last),
+    )  # fmt: skip
+
+
+def draw_fit(curves: FitCurves) -> Drawing:
+    """Above, rates over nodes, both logarithmic; below, residuals in %, and how far the other laws are off."""
+    used = next((law.label for law in curves.laws if law.is_best), "no law fits")
+    figure = new_figure(9.0, 6.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
+    if len(curves.band_nodes):
+        above.fill_between(
+            curves.band_nodes, curves.band_low, curves.band_high, color=_PALE_BLUE, linewidth=0, label="95 % band",
+            zorder=1,
+        )  # fmt: skip
+        below.fill_between(
+            curves.band_nodes, 100 * (curves.band_low / curves.band_used - 1),
+            100 * (curves.band_high / curves.band_used - 1), color=_PALE_BLUE, linewidth=0, zorder=1,
+        )  # fmt: skip
+    else:
+        above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
+    for k, law in enumerate(curves.laws):
+        if law.is_best:
+            look = {"color": _BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
+        else:
+            colour, dashes = _OTHERS[k % len(_OTHERS)], LINES[1 + k % (len(LINES) - 1)]
+            look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}
+        above.plot(curves.nodes, law.rates, label=law.label, **look)
+        below.plot(curves.nodes, 100 * law.off, **look)
+    points = {"linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": "none", "color": "black"}
+    above.plot(curves.counts, curves.rates, label="measured", zorder=4, **points)
+    below.plot(curves.counts, 100 * curves.residuals, zorder=4, **points)
+    below.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1.5)
+    for axes in (above, below):
+        axes.set_xscale("log")
+        if curves.nodes[-1] > curves.last_measured:
+            axes.axvline(curves.last_measured, color=_GREY, linestyle=(0, (1, 1)), linewidth=1.2)
+    above.set_yscale("log")
+    above.set_ylim(0.8 * curves.rates.min(), 1.3 * max(curves.rates.max(), float(curves.used.max())))
+    dress(above, y="samples/s", title=f"{curves.name}: {used}", y_ticks=log_tick)
+    powers_of_two(below, int(curves.nodes[-1]), room_for=13)
+    below.set_xlim(curves.nodes[0] / 1.08, curves.nodes[-1] * 1.08)
+    # scaled to the measurements: a law that is far off leaves the picture, unless all are
+    reach = max(1.0, 130 * float(np.abs(curves.residuals).max()))
+    if not len(curves.band_nodes) and curves.laws:
+        reach = max(reach, min(100.0, 110 * max(float(np.abs(law.off).max()) for law in curves.laws)))
+    below.set_ylim(-reach, reach)
+    extrapolated = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
+    first = int(curves.counts[0])
+    unmeasured = "" if first == 1 else f"; nothing was measured below {first:,} nodes"
+    dress(below, f"nodes{extrapolated}{unmeasured}", "off the curve used, %")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False, handlelength=3.2)
+    return figure
+
+
+FIT: Figure[FitCurves] = Figure("fit", "Measured rates and fitted laws", fit_curves, draw_fit)

@@ -1,0 +1,220 @@
+"""How long decisions took, as measured, and what stands behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.replay.decision_log import kind_of
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import Trace, line_on_page, named, numbered, said_of
+from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.runs.summary_text import DECISION_WORDS
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+POINTS = 400
+"""Of a curve on the page, evenly spaced on a logarithmic axis; the curve is exact at each."""
+QUANTILES = (0.5, 0.95, 0.99, 1.0)
+"""In words: half of the decisions, 95 % and 99 % of them, and all."""
+
+_QUANTILE_WORDS = ("median", "95 % within", "99 % within", "slowest")
+_X_TITLE = "time of one decision, as measured"
+_Y_TITLE = "% of the decisions within"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionTimes:
+    """Of one run.
+
+    Parameters
+    ----------
+    decide_s : (N,) float64
+        Seconds of each decision for which the policy was asked, ascending; > 0.
+    by_kind
+        The same by what stands behind the decision (the keys of ``summary.decisions``), and of how many of the kind
+        the policy was not asked.
+    fallbacks
+        How many decisions fell back on another solver, by reason; they are among ``by_kind``.
+    """
+
+    decide_s: NDArray[np.float64]
+    by_kind: Mapping[str, tuple[NDArray[np.float64], int]]
+    fallbacks: Mapping[str, int]
+
+    @property
+    def n_not_asked(self) -> int:
+        """Decisions for which the policy was not asked: no job, no node, or nothing that it wakes on."""
+        return sum(n for _, n in self.by_kind.values())
+
+    def within(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of the decisions that took at most so long."""
+        found: NDArray[np.float64] = np.searchsorted(self.decide_s, seconds, side="right") / self.decide_s.size
+        return found
+
+
+def decision_times(run: RunResult) -> DecisionTimes:
+    """Table ``timings``, and what the table ``decisions`` says of each.
+
+    Raises
+    ------
+    NothingToShowError
+        The policy was never asked.
+    InputError
+        The two tables do not have the same decisions.
+    """
+    decide_s = np.asarray(run.table("timings")["decide_s"], dtype=np.float64)
+    kind = np.array(_kinds(run), dtype=object)
+    if decide_s.size != kind.size:
+        raise InputError(
+            "the tables decisions and timings do not have the same decisions", file=run.folder,
+            value=f"{kind.size:,} and {decide_s.size:,} rows", fix="make the run again",
+        )  # fmt: skip
+    asked = decide_s > 0.0
+    if not asked.any():
+        raise NothingToShowError("there never was a job and an idle node at one time, so nothing was decided")
+    by_kind = {
+        each: (np.sort(decide_s[asked & (kind == each)]), int((~asked & (kind == each)).sum()))
+        for each in DECISION_WORDS
+        if (kind == each).any()
+    }
+    return DecisionTimes(np.sort(decide_s[asked]), by_kind, run.summary.fallbacks)
+
+
+def draw(found: Mapping[str, DecisionTimes]) -> Figure:
+    """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
+    figure = new_figure(9.0, 4.0)
+    axes = figure.subplots()
+    for mark, label, mine in numbered(found):
+        line = mark.paper_line
+        share = 100 * np.arange(1, mine.decide_s.size + 1) / mine.decide_s.size
+        x, y = np.append(mine.decide_s[:1], mine.decide_s), np.append(0.0, share)
+        axes.plot(x, y, drawstyle="steps-post", label=label or None, **line)
+        axes.plot(_quantiles(mine.decide_s), [100 * q for q in QUANTILES], marker="o", linestyle="", markersize=5,
+                  color=line["color"], markeredgecolor="white", zorder=3)  # fmt: skip
+    paper_axis(axes, *_range(found))
+    axes.set_ylim(-2, 104)
+    dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
+    if any(found):
+        legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
+    """The same for the page, at ``POINTS`` lengths of time."""
+    low_s, high_s = _range(found)
+    traces: list[Trace] = []
+    for mark, label, mine in numbered(found):
+        seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
+        seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below
+        x, y = seconds.tolist(), 100 * mine.within(seconds)
+        hover = f"{named(label, '%{y:.2f} %')} within %{{customdata}}"
+        times = [*map(_milliseconds, x)]
+        curve = line_on_page(named(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
+        points = {
+            "type": "scatter",
+            "mode": "markers",
+            "name": named(label, "quantiles"),
+            "x": _quantiles(mine.decide_s),
+            "y": [100 * share for share in QUANTILES],
+            "marker": {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
+            "customdata": [
+                f"{word} {_milliseconds(each)}"
+                for word, each in zip(_QUANTILE_WORDS, _quantiles(mine.decide_s), strict=True)
+            ],
+            "hovertemplate": f"{named(label, '%{customdata}')}<extra></extra>",
+            "showlegend": False,
+        }
+        traces += [curve | {"showlegend": bool(label)}, points]
+    layout = {
+        "xaxis": {**page_axis(low_s, high_s), "title": {"text": _X_TITLE}},
+        "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 104]},
+        "hovermode": "closest",
+    }
+    return PageFigure(traces, layout, height=360)
+
+
+def words(found: Mapping[str, DecisionTimes]) -> str:
+    """Median, 95 %, 99 % and slowest of each run; that they were measured."""
+    told = []
+    for label, mine in found.items():
+        times = [_milliseconds(each) for each in _quantiles(mine.decide_s)]
+        text = (
+            f"{count(mine.decide_s.size, 'decision')}: median {times[0]}, 95 % within {times[1]}, 99 % within "
+            f"{times[2]}, the slowest {times[3]}"
+        )
+        if mine.n_not_asked:
+            text += f"; {count(mine.n_not_asked, 'more time')} the policy was not asked"
+        told.append(f"{named(label, text)}.")
+    said = [*told, "Times are measurements: they differ from run to run and from machine to machine."]
+    return said_of(found, said)
+
+
+def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
+    """A row for each thing that stands behind decisions, one for all, and one for each reason to fall back."""
+    columns = [Column("kind", "Decisions")]
+    if any(found):
+        columns.append(Column("run", "run"))
+    columns += [
+        Column("n", "how many", "count"),
+        Column("share", "share", "percent"),
+        Column("n_not_asked", "policy not asked", "count"),
+        *(
+            Column(f"q{share:g}_ms", f"{word}, ms", "amount")
+            for share, word in zip(QUANTILES, _QUANTILE_WORDS, strict=True)
+        ),
+    ]
+    rows: list[list[Any]] = []
+    for label, mine in found.items():
+        n_all = mine.decide_s.size + mine.n_not_asked
+        of_run = [label] if any(found) else []
+        for kind, (decide_s, n_not_asked) in mine.by_kind.items():
+            n = decide_s.size + n_not_asked
+            rows.append([DECISION_WORDS[kind], *of_run, n, n / n_all, n_not_asked, *_cells(decide_s)])
+        rows.append(["all", *of_run, n_all, 1.0, mine.n_not_asked, *_cells(mine.decide_s)])
+        for reason, n in mine.fallbacks.items():
+            text = f"of them fell back: {reason.replace('_', ' ')}"
+            rows.append([text, *of_run, n, n / n_all, None, *[None] * len(QUANTILES)])
+    return ShownTable("Decisions by what stands behind them, and measured times", tuple(columns), rows)
+
+
+def _kinds(run: RunResult) -> list[str]:
+    """What stands behind each decision, as ``summary.decisions`` counts it."""
+    table = run.table("decisions")
+    names = ("process_status", "solver_status", "quality", "fell_back_from")
+    columns = (table[name].cast("string").to_pylist() for name in names)
+    return [kind_of(*row) for row in zip(*columns, strict=True)]
+
+
+def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:
+    """Of ascending times, each one that was measured: at least this share of the decisions took no longer."""
+    n = decide_s.size
+    return [float(decide_s[max(0, int(np.ceil(share * n - 1e-9)) - 1)]) for share in QUANTILES]
+
+
+def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
+    return [1e3 * each for each in _quantiles(decide_s)] if decide_s.size else [None] * len(QUANTILES)
+
+
+def _range(found: Mapping[str, DecisionTimes]) -> tuple[float, float]:
+    least, most = (pick(float(mine.decide_s[end]) for mine in found.values()) for pick, end in ((min, 0), (max, -1)))
+    return least / 1.2, most * 1.2
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.3g} ms" if seconds < 1 else f"{seconds:,.3g} s"
+
+
+DECISION_TIMES: RunFigure[DecisionTimes] = RunFigure(
+    "decision-times", "How long decisions took", decision_times, draw, page, words, table
+)

@@ -1,0 +1,288 @@
+"""What the run came to, beside the same jobs on as many dedicated nodes, and beside what nobody could exceed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bfreplay.report.figures.axes import dress, new_figure, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, in_lines, numbered, said_of, told
+from bfreplay.report.shown_values import Column, ShownTable, written
+from bfreplay.runs.summary_text import BOUND_WORDS
+from bfreplay.wording import duration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """One run beside its baselines; ``None`` for what is not known.
+
+    Parameters
+    ----------
+    samples, dedicated_samples, bound_samples
+        Processed by the run, by the same jobs on the dedicated nodes, and at most by anyone. The last two are ``None``
+        for a job source, which may make other jobs there.
+    u, share
+        ``samples`` over the second, and over the third.
+    done_s, dedicated_done_s, earliest_s
+        Seconds from the start of the window until all jobs had left, here and on the dedicated nodes; nobody could have
+        been done before ``earliest_s``.
+    equivalent_nodes
+        The dedicated nodes: the mean number of idle ones.
+    bound_kind
+        A key of ``BOUND_WORDS``.
+    is_source
+        Whether the jobs come from a source.
+    """
+
+    samples: float
+    dedicated_samples: float | None
+    bound_samples: float | None
+    u: float | None
+    share: float | None
+    done_s: float | None
+    dedicated_done_s: float | None
+    earliest_s: float | None
+    equivalent_nodes: float
+    bound_kind: str | None
+    is_source: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether times tell the difference: all jobs are done here, and there or under the bound.
+
+        As many samples are then processed in both, so that U is 1 by construction.
+        """
+        baselines = ((self.dedicated_samples, self.dedicated_done_s), (self.bound_samples, self.earliest_s))
+        known = [done_s for samples, done_s in baselines if samples is not None or done_s is not None]
+        return self.done_s is not None and bool(known) and all(done_s is not None for done_s in known)
+
+
+def efficiency(run: RunResult) -> Efficiency:
+    """U, the upper bound, and when all was done, as the summary has them.
+
+    Raises
+    ------
+    NothingToShowError
+        The run has neither baseline, or is one of a job source that was not over in both.
+    """
+    summary, seconds = run.summary, run.record.config.after_s
+    dedicated, bound = summary.efficiency, summary.bound
+    is_source = run.record.inputs.jobs.of_source
+    found = Efficiency(
+        samples=summary.ledger.samples,
+        dedicated_samples=None if is_source or dedicated is None else dedicated.dedicated_samples,
+        bound_samples=None if bound is None else bound.samples,
+        u=run.u,
+        share=None if bound is None else bound.share,
+        done_s=seconds(summary.last_finish_us),
+        dedicated_done_s=None if dedicated is None else seconds(dedicated.dedicated_last_finish_us),
+        earliest_s=None if bound is None else seconds(bound.earliest_finish_us),
+        equivalent_nodes=summary.equivalent_nodes,
+        bound_kind=None if bound is None else bound.kind,
+        is_source=is_source,
+    )
+    if dedicated is None and bound is None:
+        problem = "the run was compared neither with dedicated nodes nor with an upper bound"
+        reason = summary.reason_without_baselines
+        if reason is not None:
+            raise NothingToShowError(f"{problem}: {reason}")
+        raise NothingToShowError(
+            problem, file=run.folder, fix="replay it again without --no-efficiency and without --no-bound"
+        )
+    if is_source and not found.is_done:
+        raise NothingToShowError(
+            "a job source may make other jobs on dedicated nodes, so that samples are no yardstick, and it was not "
+            "over both here and there"
+        )
+    if not found.samples and not found.dedicated_samples and not found.bound_samples and not found.is_done:
+        raise NothingToShowError("nobody could process a sample: there was no job that the idle nodes could run")
+    return found
+
+
+def draw(found: Mapping[str, Efficiency]) -> Figure:
+    """A bar a run, and below them those of the baselines."""
+    bars, title = _bars(found)
+    figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
+    axes = figure.subplots()
+    for row, bar in enumerate(bars):
+        axes.barh(row, bar.value, height=0.62, **bar.mark.paper_fill)
+        axes.annotate(
+            bar.text + bar.more, (bar.value, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9
+        )
+    axes.set_yticks(range(len(bars)), labels=[in_lines(bar.words, 34, "\n") for bar in bars])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.3 * max(bar.value for bar in bars) or 1.0)
+    dress(axes, title)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    return settled(figure)
+
+
+def page(found: Mapping[str, Efficiency]) -> PageFigure:
+    """The same for the page."""
+    bars, title = _bars(found)
+    traces: list[Trace] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": [in_lines(bar.words, 18)],
+            "x": [bar.value],
+            "text": [bar.text],
+            "textposition": "outside",
+            "cliponaxis": False,
+            "hovertemplate": f"{bar.words}: {bar.text}{bar.more}<extra></extra>",
+            "showlegend": False,
+            "marker": bar.mark.page_fill,
+        }
+        for bar in bars
+    ]
+    layout = {
+        "barmode": "overlay",
+        "xaxis": {
+            "title": {"text": title},
+            "range": [0, 1.5 * max(bar.value for bar in bars) or 1.0],  # room for the numbers on a narrow page
+            "exponentformat": "power",
+            "nticks": 4,
+            "tickangle": 0,
+        },
+        "yaxis": ROWS,
+        "showlegend": False,
+    }
+    return PageFigure(traces, layout, height=120 + 44 * len(bars))
+
+
+def words(found: Mapping[str, Efficiency]) -> str:
+    """U and the share of the bound, or when all was done; and what U means."""
+    sentences = [_told(label, mine) for label, mine in found.items()]
+    if any(mine.u is not None and not mine.is_done for mine in found.values()):
+        sentences.append(
+            "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
+        )
+    return said_of(found, sentences)
+
+
+def table(found: Mapping[str, Efficiency]) -> ShownTable:
+    """A row a run, with its baselines."""
+    columns = (
+        Column("run", "Run"),
+        Column("samples", "samples", "samples"),
+        Column("equivalent_nodes", "dedicated nodes", "amount"),
+        Column("dedicated_samples", "samples on them", "samples"),
+        Column("u", "U", "number"),
+        Column("bound_samples", "upper bound, samples", "samples"),
+        Column("share", "share of the bound", "at-least"),
+        Column("bound_kind", "the bound is"),
+        Column("done_s", "all done after", "seconds"),
+        Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
+        Column("earliest_s", "by nobody before", "seconds"),
+    )
+    rows = [
+        [label or "this run", *(_cell(mine, column.key) for column in columns[1:])] for label, mine in found.items()
+    ]
+    return ShownTable("Samples and times beside the yardsticks", columns, rows)
+
+
+def _cell(mine: Efficiency, key: str) -> object:
+    value = getattr(mine, key)
+    return BOUND_WORDS.get(value, value) if key == "bound_kind" else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    words: str
+    value: float
+    text: str
+    mark: Mark
+    more: str = ""
+
+
+def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
+    """Bars, and the title of their axis: hours until all was done where that tells the runs apart, else samples."""
+    by_time = all(mine.is_done for mine in found.values())
+
+    def bar(words: str, value: float, mark: Mark, more: str = "") -> _Bar:
+        if by_time:
+            return _Bar(words, value / 3_600, duration(value), mark)
+        return _Bar(words, value, f"{value:.4g}", mark, more)
+
+    bars = []
+    for mark, label, mine in numbered(found):
+        value = (mine.done_s or 0.0) if by_time else mine.samples
+        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(mine)))
+    baselines = (
+        (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
+        (Mark("bound", 5), "earliest_s", "bound_samples"),
+    )
+    of_bound = "nobody before" if by_time else "upper bound"
+    for mark, of_time, of_samples in baselines:
+        values = {
+            label: (getattr(mine, of_time if by_time else of_samples), mine.equivalent_nodes)
+            for label, mine in found.items()
+        }
+        for labels, value, nodes in _merged(values):
+            letters = ", ".join(label.partition(" ")[0] for label in labels)
+            who = "" if len(labels) == len(found) else f" ({letters})"
+            what = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
+            bars.append(bar(f"{what}{who}", value, mark))
+    return bars, "hours until all jobs were done" if by_time else "samples in the window"
+
+
+def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
+    """Runs that share a baseline show it once: their labels, its value, and the number of dedicated nodes."""
+    merged: list[tuple[list[str], float, float]] = []
+    for label, (value, nodes) in values.items():
+        if value is None:
+            continue
+        for labels, other, of_nodes in merged:
+            if abs(value - other) <= _ROUNDING * abs(other) and nodes == of_nodes:
+                labels.append(label)
+                break
+        else:
+            merged.append(([label], value, nodes))
+    return merged
+
+
+def _shares(mine: Efficiency) -> str:
+    parts: Sequence[str] = [
+        *([] if mine.u is None else [f"U {mine.u:.3f}"]),
+        *([] if mine.share is None else [f"{written(mine.share, 'at-least')} of the bound"]),
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _told(label: str, mine: Efficiency) -> str:
+    nodes = amount_of(mine.equivalent_nodes, "dedicated node")
+    parts = []
+    if mine.is_done:
+        parts.append(f"all jobs were done after {duration(mine.done_s or 0.0)}")
+        if mine.dedicated_done_s is not None:
+            parts.append(f"on {nodes} after {duration(mine.dedicated_done_s)}")
+        if mine.earliest_s is not None:
+            parts.append(f"nobody could have been done before {duration(mine.earliest_s)}")
+        if mine.is_source:
+            parts.append("where the source may have made other jobs")
+        if mine.u is not None:
+            parts.append("U is 1 by construction, so compare the times")
+    else:
+        parts.append(f"{mine.samples:.4g} samples")
+        if mine.u is not None:
+            parts.append(f"U {mine.u:.3f} against {nodes}")
+        elif mine.dedicated_samples is not None:
+            parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
+        if mine.share is not None and mine.bound_kind is not None:
+            parts.append(f"at least {written(mine.share, 'at-least')} of {BOUND_WORDS[mine.bound_kind]}")
+    return told(label, ", ".join(parts))
+
+
+EFFICIENCY: RunFigure[Efficiency] = RunFigure(
+    "efficiency", "Beside dedicated nodes and the upper bound", efficiency, draw, page, words, table
+)

@@ -1,0 +1,250 @@
+"""Pictures of a comparison of formulations: data functions, and functions that draw what these return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, log_tick, new_figure
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace
+from bfreplay.result_folders.lab import LabResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.lines import Line2D
+
+OUTCOMES = ("proven", "feasible", "wrong", "crashed", "timed_out", "refused", "error", "no_answer")
+"""In the order in which a bar stacks them."""
+
+EXACT = "exact"
+"""Name of the exact solver among the pairs."""
+
+ONE_PANEL = 8
+"""Up to so many lines share one panel; more get a panel for each formulation."""
+
+_OUTCOME_FILL = {
+    "proven": ("#009E73", ""),
+    "feasible": ("#8FD3C0", "//"),
+    "wrong": ("#B00020", "xx"),
+    "crashed": ("#D55E00", "\\\\"),
+    "timed_out": ("#E69F00", ".."),
+    "refused": ("#8C8C8C", ""),
+    "error": ("#CC79A7", "++"),
+    "no_answer": ("#D5D5D5", "--"),
+}
+_GREY = "#C8C8C8"
+
+OutcomeShares = tuple[list[str], NDArray[np.float64], int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One pair's line: N points ``x``, ``y`` (N,) float64, x ascending."""
+
+    pair: str
+    formulation: str
+    backend: str
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+
+def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
+    """Performance profiles as steps: from ``x[i]`` on, ``y[i]`` of the decisions. Best first: largest area over log x.
+
+    Every curve goes on to the largest ratio of the field.
+    """
+    rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
+    last = max((row["tau"] for row in rows), default=1.0)
+    curves = []
+    for pair, formulation, backend in _pairs(lab):
+        mine = [row for row in rows if row["pair"] == pair]
+        if mine:
+            x = np.array([*(row["tau"] for row in mine), last])
+            y = np.array([*(row["share"] for row in mine), mine[-1]["share"]])
+            curves.append(Curve(pair, formulation, backend, x, y))
+    return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
+
+
+def time_by_size_curves(lab: LabResult) -> list[Curve]:
+    """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
+    rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
+    curves = []
+    for pair, formulation, backend in _pairs(lab):
+        mine = [row for row in rows if row["pair"] == pair]
+        x = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in mine], dtype=np.float64)
+        y = np.array([row["total_median_s"] for row in mine], dtype=np.float64)
+        if mine:
+            curves.append(Curve(pair, formulation, backend, x, y))
+    return curves
+
+
+def outcome_shares(lab: LabResult) -> OutcomeShares:
+    """Pairs (P), most proven first, ``(P, len(OUTCOMES))`` shares of their answers, and the number of decisions."""
+    rows = sorted(lab.table("summary").to_pylist(), key=lambda row: (-row["proven"], -row["feasible"], row["sgm_s"]))
+    counts = np.array([[row[outcome] for outcome in OUTCOMES] for row in rows], dtype=np.float64)
+    return [row["pair"] for row in rows], counts / counts.sum(axis=1, keepdims=True), lab.record.sampling.taken
+
+
+def draw_profile(found: tuple[list[Curve], int]) -> Drawing:
+    """Draw ``profile_curves``: the share of decisions within tau times the fastest pair's time, log tau from 1."""
+    curves, n_decisions = found
+    right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
+
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
+        x, y = np.append(curve.x[:-1], right), curve.y
+        steps = max(1, len(x) // 8)
+        axes.plot(x, y, drawstyle="steps-post", markevery=(0, steps), **style)
+
+    figure, panels = _lines(curves, draw, f"Performance profile, {n_decisions} decisions")
+    for axes in panels:
+        axes.set_xscale("log")
+        axes.set_xlim(1.0, right)
+        axes.set_ylim(-0.02, 1.02)
+        axes.xaxis.set_major_formatter(log_tick)
+        dress(axes, y_ticks="{x:.0%}")
+    figure.supxlabel("time relative to the fastest proof of that decision (1 = fastest)", fontsize=10)
+    figure.supylabel("decisions proven within that", fontsize=10)
+    return figure
+
+
+def draw_time_by_size(curves: list[Curve]) -> Drawing:
+    """Draw ``time_by_size_curves``, both axes logarithmic."""
+
+    def draw(axes: Axes, curve: Curve, style: Trace) -> None:
+        axes.plot(curve.x, curve.y * 1e3, **style)
+
+    figure, panels = _lines(curves, draw, "Median time of a proven decision, by size")
+    for axes in panels:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter(log_tick)
+        dress(axes, y_ticks=log_tick)
+    figure.supxlabel("jobs x idle nodes (bins of powers of two)", fontsize=10)
+    figure.supylabel("build and solve, ms", fontsize=10)
+    return figure
+
+
+def draw_outcomes(found: OutcomeShares) -> Drawing:
+    """Draw ``outcome_shares``: one stacked bar a pair; only outcomes that occur are in the legend."""
+    pairs, shares, n_decisions = found
+    figure = new_figure(9.0, 1.6 + 0.27 * len(pairs))
+    axes = figure.add_subplot()
+    places = np.arange(len(pairs))
+    left = np.zeros(len(pairs))
+    for outcome, share in zip(OUTCOMES, shares.T, strict=True):
+        if share.any():
+            colour, hatch = _OUTCOME_FILL[outcome]
+            label = outcome.replace("_", " ").replace("timed out", "killed at the deadline")
+            axes.barh(
+                places, share, left=left, height=0.78, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5,
+                label=label,
+            )  # fmt: skip
+            left = left + share
+    axes.set_yticks(places, labels=list(pairs), fontsize=9)
+    axes.set_ylim(len(pairs) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.0)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.set_xlabel(f"share of {n_decisions} decisions", fontsize=10)
+    axes.set_title("What became of the answers", fontsize=11, loc="left")
+    axes.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.legend(loc="outside right center", fontsize=9, frameon=False)
+    return figure
+
+
+def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[str, str], Trace]:
+    """Matplotlib's look of every (formulation, back end): the latter gives colour and dashes, the former the marker."""
+    return {
+        (formulation, backend): {
+            "color": OKABE_ITO[b % len(OKABE_ITO)], "linestyle": LINES[b % len(LINES)], "linewidth": 1.6,
+            "marker": MARKERS[f % len(MARKERS)], "markersize": 5, "zorder": 2,
+        }
+        for f, formulation in enumerate(formulations)
+        for b, backend in enumerate(backends)
+    }  # fmt: skip
+
+
+def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
+    columns = [lab.table("summary").column(name).to_pylist() for name in ("pair", "formulation", "backend")]
+    return list(zip(*columns, strict=True))
+
+
+def _area(curve: Curve, last: float) -> float:
+    """Under the steps, over log x from 1 to a little beyond the last ratio, so that shares there count as well."""
+    edges = np.log(np.append(curve.x[:-1], last * 1.1))
+    return float((np.diff(edges) * curve.y[:-1]).sum())
+
+
+def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, list[Axes]]:
+    """One panel with a legend of pairs; with many pairs a panel a formulation, the other pairs in grey behind."""
+    formulations = sorted({curve.formulation for curve in curves if curve.pair != EXACT})
+    backends = sorted({curve.backend for curve in curves if curve.pair != EXACT})
+    look = looks(formulations, backends)
+    pairs = [curve for curve in curves if curve.pair != EXACT]
+    if len(pairs) <= ONE_PANEL:
+        figure = new_figure(9.0, 4.8)
+        axes = figure.add_subplot()
+        for curve in curves:
+            draw(axes, curve, _style(curve, look) | {"label": curve.pair})
+        if curves:
+            figure.legend(loc="outside right center", fontsize=9, frameon=False, handlelength=3.6)
+        else:
+            axes.text(0.5, 0.5, "no pair proved anything", ha="center", va="center", transform=axes.transAxes)
+        figure.suptitle(title, fontsize=11)
+        return figure, [axes]
+    n_columns = min(3, len(formulations))
+    n_rows = -(-len(formulations) // n_columns)
+    figure = new_figure(3.6 * n_columns + 1.6, 2.7 * n_rows + 0.9)
+    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
+    for axes, formulation in zip(grid, formulations, strict=False):
+        for curve in pairs:
+            if curve.formulation != formulation:
+                draw(axes, curve, {"color": _GREY, "linewidth": 0.8, "zorder": 1})
+        for curve in curves:
+            if curve.formulation == formulation or curve.pair == EXACT:
+                draw(axes, curve, _style(curve, look) | {"label": curve.backend})
+        axes.set_title(formulation, fontsize=10, loc="left")
+    for axes in grid[len(formulations) :]:
+        axes.set_axis_off()
+    if n_rows > 1:
+        for axes in grid[len(formulations) - n_columns : len(formulations)]:
+            axes.tick_params(labelbottom=True)
+    shown = {curve.backend: curve for curve in curves}
+    order = sorted(shown, key=lambda backend: (backend != EXACT, backend))
+    figure.legend(
+        [_handle(_style(shown[backend], look)) for backend in order], order, loc="outside right center", fontsize=9,
+        frameon=False, handlelength=3.6, title="back end", alignment="left",
+    )  # fmt: skip
+    figure.suptitle(f"{title} (grey: the other formulations)", fontsize=11)
+    return figure, grid[: len(formulations)]
+
+
+def _handle(style: Trace) -> Line2D:
+    """For a legend of back ends: the marker belongs to a formulation."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])
+
+
+def _style(curve: Curve, look: dict[tuple[str, str], Trace]) -> Trace:
+    if curve.pair == EXACT:
+        return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
+    return look[curve.formulation, curve.backend]
+
+
+def _profile(lab: LabResult) -> tuple[list[Curve], int]:
+    return profile_curves(lab), lab.record.sampling.taken
+
+
+PROFILE: Figure[tuple[list[Curve], int]] = Figure("performance-profile", "Performance profile", _profile, draw_profile)
+TIME_BY_SIZE: Figure[list[Curve]] = Figure(
+    "time-by-size", "Median time of a proven decision, by size", time_by_size_curves, draw_time_by_size
+)
+OUTCOME_BARS: Figure[OutcomeShares] = Figure("outcomes", "What became of the answers", outcome_shares, draw_outcomes)

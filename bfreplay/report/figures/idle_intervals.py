@@ -1,0 +1,345 @@
+"""How long idle intervals were (printed: holes), a node being idle without a break, and how much of them jobs held."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
+from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.wording import amount, count, duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+_SHORT_S, _LONG_S = 300.0, 3_600.0
+_LENGTH = "length of hole"
+_HELD, _NOT_HELD = "held by jobs", "not held"
+_OF_LOG = (
+    Column("n_holes", "holes", "count"),
+    Column("n_cut", "cut by the window", "count"),
+    Column("idle_node_hours", "node-hours", "amount"),
+)
+_OF_JOBS = (
+    Column("n_held", "held at some time", "count"),
+    Column("held_node_hours", "held, node-hours", "amount"),
+    Column("held_share", "held, share", "percent"),
+)
+_SUMS = {
+    "n_holes": np.int64,
+    "n_cut": np.int64,
+    "n_held": np.int64,
+    "idle_node_us": np.float64,
+    "held_node_us": np.float64,
+}
+"""Columns that are added up, and what holds their sums."""
+_Edges = tuple[float, float | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdleIntervals:
+    """Idle intervals of one run by length, in B bins; what lies in a bin is longer than its lower edge.
+
+    Parameters
+    ----------
+    over_s, up_to_s : (B,) float64
+        Edges of the bins in seconds; the last ``up_to_s`` is inf where the last bin is open.
+    n_holes, n_cut, n_held : (B,) int64
+        Intervals; of them those cut by an edge of the window, and those held by a job at some time.
+    idle_node_us, held_node_us : (B,) float64
+        Node time in them, and of it held by jobs.
+    """
+
+    over_s: NDArray[np.float64]
+    up_to_s: NDArray[np.float64]
+    n_holes: NDArray[np.int64]
+    n_cut: NDArray[np.int64]
+    n_held: NDArray[np.int64]
+    idle_node_us: NDArray[np.float64]
+    held_node_us: NDArray[np.float64]
+
+    @property
+    def edge_s(self) -> NDArray[np.float64]:
+        """Edges (B + 1,) as they are drawn: above 0, and finite, as wide as two bins a doubling are."""
+        edge = np.append(self.over_s, self.up_to_s[-1])
+        if not math.isfinite(edge[-1]):
+            edge[-1] = edge[-2] * math.sqrt(2)
+        if edge[0] <= 0.0:
+            edge[0] = edge[1] / math.sqrt(2)
+        return edge
+
+    @property
+    def held_share(self) -> NDArray[np.float64]:
+        """Of the node time of each bin; nan where there is none."""
+        idle = np.where(self.idle_node_us > 0, self.idle_node_us, 1)
+        return np.where(self.idle_node_us > 0, self.held_node_us / idle, np.nan)
+
+    def longer(self, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of the sum of ``values (B,)`` in intervals longer than ``over_s``: (B,), the first is 1."""
+        total = values.sum()
+        above: NDArray[np.float64] = np.cumsum(values[::-1])[::-1] / total
+        return above
+
+    def is_of_the_log_of(self, other: IdleIntervals) -> bool:
+        """Whether both are of one log, as far as one can see."""
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("over_s", "n_holes", "idle_node_us")
+        )
+
+
+def idle_intervals(run: RunResult) -> IdleIntervals:
+    """Table ``holes`` of a run.
+
+    Raises
+    ------
+    NothingToShowError
+        The run was made before idle intervals were recorded, or no node was idle at any time.
+    """
+    if not run.has_table("holes"):
+        raise NothingToShowError(
+            "the run was made before the holes were recorded",
+            file=run.folder,
+            fix="replay it again with this version of bfreplay",
+        )
+    table = run.table("holes")
+    if not table.num_rows:
+        raise NothingToShowError("no node was idle at any time of the window, so there are no holes")
+    # more node time than 64 bits hold is in several rows of one bin
+    over_s, first, bins = np.unique(np.asarray(table["over_s"]), return_index=True, return_inverse=True)
+    up_to_s = np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64)[first]
+    sums = {name: np.zeros(over_s.size, dtype=kind) for name, kind in _SUMS.items()}
+    for name, of_bin in sums.items():
+        np.add.at(of_bin, bins, np.asarray(table[name]))
+    return IdleIntervals(over_s, up_to_s, **sums)
+
+
+def draw(found: Mapping[str, IdleIntervals]) -> Figure:
+    """Above the node-hours by length, or the share held run by run; below what lies in longer intervals."""
+    figure = new_figure(9.0, 6.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
+    low_s, high_s = _range(found)
+    if len(found) == 1:
+        _draw_node_hours(above, *found.values())
+    else:
+        for mark, label, mine in numbered(found):
+            heights = 100 * np.append(mine.held_share, mine.held_share[-1])
+            above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **mark.paper_line)
+        above.set_ylim(-2, 102)
+    for words, mark, x, y in _curves(found):
+        below.plot(x, y, label=words, **mark.paper_line)
+    below.set_ylim(-2, 102)
+    paper_axis(below, low_s, high_s)
+    dress(above, y="node-hours" if len(found) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick)
+    dress(below, _LENGTH, "in longer holes, %", y_ticks=plain_tick)
+    if len(found) == 1:
+        for axes in (above, below):
+            axes.legend(fontsize=9, frameon=False, loc="best")
+    else:
+        legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
+    """The same two panels."""
+    low_s, high_s = _range(found)
+    traces: list[Trace] = []
+    if len(found) == 1:
+        traces += _page_node_hours(*found.values())
+    else:
+        for mark, label, mine in numbered(found):
+            held = [None if math.isnan(share) else 100 * share for share in mine.held_share.tolist()]
+            where, hover = _bins(mine), f"{label}: %{{y:.1f}} % held<br>%{{customdata}}"
+            line = {**mark.page_line, "shape": "hv"}
+            name, steps = named(label, _HELD), [*held, held[-1]]
+            x = mine.edge_s.tolist()
+            traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
+    for words, mark, x, longer in _curves(found):
+        hover = f"{words}, longer than %{{customdata}}: %{{y:.1f}} %"
+        lengths = [*map(duration, x)]
+        traces.append(line_on_page(words, x, longer, hover, yaxis="y2", line=mark.page_line, customdata=lengths))
+    above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
+    if len(found) > 1:
+        above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
+    layout = {
+        "barmode": "stack",
+        "bargap": 0,
+        "xaxis": {**page_axis(low_s, high_s), "title": {"text": _LENGTH}, "anchor": "y2"},
+        "yaxis": {**above, "domain": [0.5, 1.0]},
+        "yaxis2": {"title": {"text": "in longer holes, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
+        "hovermode": "closest",
+        "legend": {"traceorder": "normal"},
+    }
+    return PageFigure(traces, layout, height=560)
+
+
+def words(found: Mapping[str, IdleIntervals]) -> str:
+    """Where half of the node-hours are, and how much of those in short and in long intervals jobs held."""
+    sentences = []
+    for k, (label, mine) in enumerate(found.items()):
+        if k == 0 or not _is_one_log(found):
+            sentences.append(_told_of_log("" if _is_one_log(found) else label, mine))
+        sentences.append(_told_of_jobs(label, mine))
+    return said_of(found, sentences)
+
+
+def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
+    """A row a bin; bins of runs of other logs are put side by side."""
+    is_one_log = _is_one_log(found)
+    columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
+    values: list[dict[_Edges, Any]] = []  # of each column after these, by bin
+    for k, (label, mine) in enumerate(found.items()):
+        shown = [(column, label) for column in _OF_JOBS]
+        if k == 0 or not is_one_log:
+            shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
+        columns += [column.of_run(name) for column, name in shown]
+        cells = _cells(mine)
+        values += [cells[column.key] for column, _ in shown]
+    edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
+    rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
+    caption = "Holes by length; of one cut by an edge of the window the length seen, a lower bound"
+    return ShownTable(caption, tuple(columns), rows)
+
+
+def _is_one_log(found: Mapping[str, IdleIntervals]) -> bool:
+    return all_are_alike(found.values(), IdleIntervals.is_of_the_log_of)
+
+
+def _range(found: Mapping[str, IdleIntervals]) -> tuple[float, float]:
+    edges = [mine.edge_s for mine in found.values()]
+    return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
+
+
+def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, list[float], list[float]]]:
+    """Words, mark and points of the curves below: those of the log once where all runs are of one log."""
+    first = next(iter(found.values()))
+    if _is_one_log(found):
+        yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
+        yield "of the holes", Mark("idle", 1), *_curve(first, first.n_holes)
+    else:
+        for mark, label, mine in numbered(found):
+            yield named(label, "of the node-hours"), mark, *_curve(mine, mine.idle_node_us)
+
+
+def _curve(mine: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
+    """Points at the edges, in percent; nothing is longer than the last edge, if there is one."""
+    y = (100 * mine.longer(values)).tolist()
+    edge = mine.edge_s.tolist()
+    return (edge, [*y, 0.0]) if math.isfinite(mine.up_to_s[-1]) else (edge[:-1], y)
+
+
+def _draw_node_hours(axes: Axes, mine: IdleIntervals) -> None:
+    edge = mine.edge_s
+    held, rest = (part / NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
+    of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
+    axes.bar(edge[:-1], held, label=_HELD, **of_bars, **Mark("useful").paper_fill)
+    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unused", 1).paper_fill)
+
+
+def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
+    edge = mine.edge_s
+    held, rest = mine.held_node_us, mine.idle_node_us - mine.held_node_us
+    return [
+        {
+            "type": "bar",
+            "name": name,
+            "x": ((edge[:-1] + edge[1:]) / 2).tolist(),
+            "width": np.diff(edge).tolist(),
+            "y": (values / NODE_US_PER_HOUR).tolist(),
+            "marker": mark.page_fill,
+            "customdata": [
+                [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'hole')}, {n_held:,} of them held"]
+                for where, hours, n, n_held in zip(
+                    _bins(mine), (values / NODE_US_PER_HOUR).tolist(), mine.n_holes.tolist(), mine.n_held.tolist(),
+                    strict=True,
+                )
+            ],
+            "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+        }
+        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unused", 1)))
+    ]  # fmt: skip
+
+
+def _bins(mine: IdleIntervals) -> list[str]:
+    """``holes of 4.27 min to 6.03 min``."""
+    return [
+        f"holes of {duration(low)} to {duration(high)}"
+        if math.isfinite(high)
+        else f"holes of more than {duration(low)}"
+        for low, high in zip(mine.over_s.tolist(), mine.up_to_s.tolist(), strict=True)
+    ]
+
+
+def _cells(mine: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
+    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
+    by_key = {
+        "n_holes": mine.n_holes,
+        "n_cut": mine.n_cut,
+        "idle_node_hours": mine.idle_node_us / NODE_US_PER_HOUR,
+        "n_held": mine.n_held,
+        "held_node_hours": mine.held_node_us / NODE_US_PER_HOUR,
+        "held_share": mine.held_share,
+        "up_to_s": mine.up_to_s,
+    }
+    known = {key: [each if math.isfinite(each) else None for each in values.tolist()] for key, values in by_key.items()}
+    edges = list(zip(mine.over_s.tolist(), known["up_to_s"], strict=True))
+    return {key: dict(zip(edges, values, strict=True)) for key, values in known.items()}
+
+
+def _told_of_log(label: str, mine: IdleIntervals) -> str:
+    longer = mine.longer(mine.idle_node_us)
+    k = int(np.flatnonzero(longer >= 0.5)[-1])
+    n, cut = int(mine.n_holes.sum()), int(mine.n_cut.sum())
+    of_holes = mine.longer(mine.n_holes)[k]
+    text = (
+        f"{count(n, 'hole')}: those longer than {duration(mine.over_s[k])} make up {percent(float(of_holes))} of the "
+        f"number and {percent(float(longer[k]))} of the idle node-hours"
+    )
+    if cut:
+        text += (
+            f" ({cut:,} {'is' if cut == 1 else 'are'} cut by an edge of the window, and may have been longer than it "
+            "shows)"
+        )
+    return f"{named(label, text)}."
+
+
+def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
+    held, idle = int(mine.held_node_us.sum()), int(mine.idle_node_us.sum())
+    text = f"jobs held {percent(held / idle)} of the idle node-hours"
+    parts = []
+    for word, which in (
+        ("up to", mine.up_to_s <= _nearest(mine.up_to_s, _SHORT_S)),
+        ("over", mine.over_s >= _nearest(mine.over_s, _LONG_S)),
+    ):
+        part = int(mine.idle_node_us[which].sum())
+        if part:
+            edge = mine.up_to_s[which].max() if word == "up to" else mine.over_s[which].min()
+            parts.append(
+                f"{percent(int(mine.held_node_us[which].sum()) / part)} of those in holes of {word} {duration(edge)}"
+            )
+    text += f", {' and '.join(parts)}" if parts else ""
+    return told(label, text)
+
+
+def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:
+    """The edge of a bin that is the nearest to a length, by ratio; the length itself where none is within a bin."""
+    known = edges[np.isfinite(edges) & (edges > 0.0)]
+    ratio = np.abs(np.log(known / wanted_s))
+    if not known.size or ratio.min() > math.log(2) / 2:
+        return wanted_s
+    return float(known[int(ratio.argmin())])
+
+
+IDLE_INTERVALS: RunFigure[IdleIntervals] = RunFigure(
+    "holes", "How long nodes stay idle", idle_intervals, draw, page, words, table
+)

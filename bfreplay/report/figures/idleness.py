@@ -1,0 +1,302 @@
+"""Figures of the idle nodes of a log: when, how wide, in intervals of what length, in bursts of what size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.idleness import Idleness
+from bfreplay.datasets.idleness.bursts import Bursts
+from bfreplay.datasets.idleness.week import WEEKDAYS
+from bfreplay.report.figures.axes import (
+    DAY_US,
+    dress,
+    log_tick,
+    new_figure,
+    number,
+    percent_tick,
+    plain_tick,
+    powers_of_two,
+    right_scale,
+    span_ticks,
+)
+from bfreplay.report.figures.figure import Figure, as_they_are
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+_GREY = "#C8C8C8"
+_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LengthCurves:
+    """Idle intervals by length.
+
+    ``edge_s`` (B+1,), and of each bin between two of them ``of_intervals`` and ``of_node_hours`` (B,), shares that sum
+    to 1 each; and ``longer`` (L,), the share of idle node-hours in those longer than ``over_s`` (L,), which ascends.
+    """
+
+    edge_s: NDArray[np.float64]
+    of_intervals: NDArray[np.float64]
+    of_node_hours: NDArray[np.float64]
+    over_s: NDArray[np.float64]
+    longer: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WidthCurves:
+    """By ``nodes`` (W,) idle at once: ``share`` of time, ``mean_s`` and ``median_s`` of a stretch (NaN: none)."""
+
+    nodes: NDArray[np.int64]
+    share: NDArray[np.float64]
+    mean_s: NDArray[np.float64]
+    median_s: NDArray[np.float64]
+
+
+def timeline_band(idleness: Idleness) -> tuple[Part, StepSeries]:
+    """The window, and idle nodes over it."""
+    line = idleness.timeline
+    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    edges, *counts = map(np.array, (line.edges_us, line.least, line.mean, line.most))
+    return window, StepSeries(edges, *counts)
+
+
+def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
+    """Mean idle nodes by weekday and hour, (7, 24), NaN where nothing is covered; ``None`` without a calendar."""
+    return None if idleness.week is None else np.array(idleness.week.mean, dtype=np.float64)
+
+
+def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
+    """Lowest and highest number of nodes that colours tell apart.
+
+    The lowest is 0 where the least cell is near it, at most a quarter of the greatest; else that cell. It stays a tenth
+    below the greatest, so that small differences do not look large.
+    """
+    least, most = float(np.nanmin(table)), max(1e-9, float(np.nanmax(table)))
+    return (0.0 if least <= most / 4 else min(least, 0.9 * most)), most
+
+
+def length_curves(idleness: Idleness) -> LengthCurves:
+    """Fine bins of all lengths, and the share of node-hours in longer intervals at their edges and more."""
+    bins = idleness.hole_spectrum
+    count, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
+    edges = np.array(bins.edges_us, dtype=np.float64) / _US
+    if not len(count):
+        return LengthCurves(edges, count, node_us, edges, edges)
+    if edges[0] == 0.0:  # lengths up to the first edge: as wide as the others on a logarithmic axis
+        edges[0] = edges[1] / np.sqrt(2)
+    above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
+    points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
+    points |= {float(each.over_s): each.share for each in idleness.longer_holes if edges[0] < each.over_s < edges[-1]}
+    over = sorted(points)
+    return LengthCurves(
+        edges, count / count.sum(), node_us / node_us.sum(), np.array(over), np.array([points[s] for s in over])
+    )
+
+
+def width_curves(idleness: Idleness) -> WidthCurves:
+    """Of each power of two up to the machine."""
+    rows = idleness.widths
+    return WidthCurves(
+        nodes=np.array([each.nodes for each in rows]),
+        share=np.array([each.share_of_time for each in rows]),
+        mean_s=np.array([each.mean_s for each in rows], dtype=np.float64),
+        median_s=np.array([each.median_s for each in rows], dtype=np.float64),
+    )
+
+
+def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Nodes at once (1, 2, 4, ...), and how many bursts a day have at least so many."""
+    per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
+    nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
+    return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)
+
+
+def draw_idle_over_time(idleness: Idleness) -> Drawing:
+    """Fewest, mean and most idle nodes in each column of the picture; the mean of the window as a dashed line."""
+    window, band = timeline_band(idleness)
+    days = window.days(band.edge_us)
+    figure = new_figure(9.0, 3.8)
+    axes = figure.add_subplot()
+    axes.stairs(band.most, days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
+    axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
+    axes.axhline(
+        idleness.mean_idle_nodes, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
+        label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
+    )  # fmt: skip
+    axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
+    right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
+    draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
+    dress(axes, y="idle nodes", y_ticks=plain_tick)
+    _title(axes, "Idle nodes over time", idleness)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    return figure
+
+
+def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
+    """Heat map of the mean idle nodes by hour and weekday, with the means by hour above and by weekday beside it."""
+    from matplotlib import colormaps
+
+    table, week = hour_table(idleness), idleness.week
+    figure = new_figure(9.0, 4.2)
+    if table is None or week is None:
+        return _only_words(figure, "no hour of the day: the times of the log are relative", idleness)
+    grid = figure.add_gridspec(2, 2, width_ratios=(24, 5), height_ratios=(3, 7))
+    above, middle = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
+    beside = figure.add_subplot(grid[1, 1], sharey=middle)
+    colours = colormaps["cividis"].with_extremes(bad="none")
+    middle.set_facecolor("white")
+    middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
+    bottom, top = colour_range(table)
+    mesh = middle.pcolormesh(
+        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=bottom, vmax=top
+    )
+    middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
+    middle.invert_yaxis()
+    middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
+    hatched = "; hatched: not in the log" if np.isnan(table).any() else ""
+    middle.set_xlabel(f"hour of the day ({week.time_zone}){hatched}", fontsize=10)
+    by_hour, by_day = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
+    above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=BLUE)
+    above.set_xlim(0, 24)
+    above.set_xticks(np.arange(0, 25, 3), labels=[])
+    above.set_ylabel("all days", fontsize=9)
+    above.yaxis.set_major_formatter(plain_tick)
+    beside.barh(np.arange(7) + 0.5, by_day, height=0.84, color=BLUE)
+    beside.tick_params(axis="y", left=False, labelleft=False)
+    beside.xaxis.set_major_formatter(plain_tick)
+    beside.locator_params(axis="x", nbins=3)
+    beside.set_xlabel("all hours", fontsize=9)
+    for axes in (above, beside):
+        dress(axes)
+    for side in middle.spines.values():
+        side.set_visible(False)
+    bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
+    bar.set_label(f"mean idle nodes (from {number(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
+    bar.ax.tick_params(labelsize=9)
+    _title(above, "Mean idle nodes by hour and weekday", idleness)
+    return figure
+
+
+def draw_lengths(idleness: Idleness) -> Drawing:
+    """Above, how idle intervals and their node-hours spread over lengths; below, the share in longer ones."""
+    curves = length_curves(idleness)
+    figure = new_figure(9.0, 5.4)
+    if not len(curves.of_intervals):
+        return _only_words(figure, "no hole: no node is idle at any time", idleness)
+    spread, longer = figure.subplots(2, 1, sharex=True)
+    spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
+    spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the holes")
+    spread.set_ylim(bottom=0.0)
+    longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
+    marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
+    longer.plot(
+        [each.over_s for each in marked], [each.share for each in marked], linestyle="", marker="o", markersize=5,
+        color=BLUE,
+    )  # fmt: skip
+    longer.set_ylim(0.0, 1.04)
+    right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
+    longer.set_xscale("log")
+    longer.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
+    for axes in (spread, longer):
+        span_ticks(axes, "x")
+    dress(spread, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
+    below = "length of a hole (one node idle without a break)"
+    dress(longer, below, "idle node-hours\nin longer holes", y_ticks=percent_tick)
+    simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
+    _title(spread, f"Holes by length{simulated}", idleness)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
+    return figure
+
+
+def draw_widths(idleness: Idleness) -> Drawing:
+    """Above, the share of time with at least so many nodes idle; below, how long that lasts without a break."""
+    curves = width_curves(idleness)
+    figure = new_figure(9.0, 5.0)
+    share, lasts = figure.subplots(2, 1, sharex=True)
+    share.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
+    share.set_ylim(0.0, 1.04)
+    if np.isfinite(curves.mean_s).any():
+        look = {"linewidth": 1.8, "markersize": 5}
+        lasts.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **look)
+        lasts.plot(curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **look)
+        lasts.set_yscale("log")
+        low, high = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
+        lasts.set_ylim(low / 2, high * 2)
+        span_ticks(lasts, "y")
+        lasts.legend(fontsize=9, frameon=False, loc="best")
+    else:
+        lasts.set_yticks([])
+        lasts.text(0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=lasts.transAxes)
+    powers_of_two(lasts, int(curves.nodes[-1]), room_for=13)
+    dress(share, y="share of time", y_ticks=percent_tick)
+    dress(lasts, "at least so many nodes idle at once", "length of a stretch")
+    _title(share, "How many nodes are idle at once, and for how long without a break", idleness)
+    return figure
+
+
+def draw_bursts(idleness: Idleness) -> Drawing:
+    """At left, bursts a day by the nodes in them; at right, by their share of the idle nodes."""
+    figure = new_figure(9.0, 4.0)
+    sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
+    # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
+    open_marker = {"marker": "s", "markersize": 9, "markerfacecolor": "none", "linestyle": (0, (4, 4)), "zorder": 3}
+    kinds = (
+        ("reclaimed at once", idleness.reclaim_bursts, RED, "//", open_marker),
+        ("joining at once", idleness.join_bursts, BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
+    )
+    if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
+        figure.delaxes(sizes)
+        figure.delaxes(shares)
+        return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
+    largest = 1
+    for k, (label, of, colour, hatch, look) in enumerate(kinds):
+        nodes, per_day = bursts_per_day(of, idleness)
+        largest = max(largest, *nodes.tolist(), 1)
+        sizes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
+        places = np.arange(len(of.large)) + (k - 0.5) * 0.4
+        bars = shares.bar(
+            places, [large.per_day for large in of.large], width=0.36, color=colour, hatch=hatch, edgecolor="white",
+            linewidth=0.5,
+        )  # fmt: skip
+        shares.bar_label(bars, labels=[number(large.per_day) for large in of.large], fontsize=8, padding=2)
+    sizes.set_yscale("log")
+    powers_of_two(sizes, largest, room_for=9)
+    shares.set_xticks(
+        np.arange(len(idleness.join_bursts.large)),
+        labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
+    )
+    highest = max(large.per_day for _, of, *_ in kinds for large in of.large)
+    shares.set_ylim(0.0, highest * 1.12 or 1.0)
+    dress(sizes, "at least so many nodes at once", "changes a day", y_ticks=log_tick)
+    dress(shares, "share of the idle nodes at once", "changes a day", y_ticks=plain_tick)
+    _title(sizes, "Bursts", idleness)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, handlelength=3.6)
+    return figure
+
+
+def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
+    _title(axes, "", idleness)
+    return figure
+
+
+def _title(axes: Axes, title: str, idleness: Idleness) -> None:
+    words = [word for word in (title, idleness.origin.cluster) if word]
+    axes.set_title(", ".join(words), fontsize=11, loc="left", parse_math=False)
+
+
+IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)
+HOUR_AND_WEEKDAY = Figure("hour-and-weekday", "Mean idle nodes by hour and weekday", as_they_are, draw_hour_and_weekday)
+LENGTHS = Figure("hole-lengths", "Holes by length", as_they_are, draw_lengths)
+WIDTHS = Figure("widths", "How many nodes are idle at once, and for how long without a break", as_they_are, draw_widths)
+BURSTS = Figure("bursts", "Bursts", as_they_are, draw_bursts)

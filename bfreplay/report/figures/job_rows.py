@@ -1,0 +1,160 @@
+"""Rows of the picture of jobs over time: a row a job, or jobs one after another where there are many."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.report.figures.over_time import StepSeries
+from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.saved_tables import Allocations
+
+MOST_ROWS = 100
+"""More jobs than that share rows."""
+_LONGEST_LABEL = 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobRow:
+    """One row.
+
+    Parameters
+    ----------
+    label
+        What it is called; of a row that jobs share, its number.
+    jobs : (K,)
+        Names of its jobs, one after another.
+    since_us : (K,) int64
+        When each first held a node.
+    nodes
+        Nodes held by the job of the time, or by all of those of the time.
+    at_once
+        As many jobs as may hold nodes in this row at once.
+    places
+        Where the nodes are, each from when on; empty where nodes are all alike and nobody shares them, and in rows of
+        several jobs at once.
+    """
+
+    label: str
+    jobs: tuple[str, ...]
+    since_us: NDArray[np.int64]
+    nodes: StepSeries
+    at_once: int = 1
+    places: tuple[tuple[int, str], ...] = ()
+
+
+def part_of(held: Allocations, start_us: int, end_us: int) -> Allocations:
+    """What of ``held`` lies between two times, cut there."""
+    kept = held.where((held.from_us < end_us) & (held.to_us > start_us))
+    return replace(kept, from_us=np.maximum(kept.from_us, start_us), to_us=np.minimum(kept.to_us, end_us))
+
+
+def rows_of(
+    held: Allocations, models: Sequence[tuple[str, str | None]], start_us: int, end_us: int, most_rows: int = MOST_ROWS
+) -> tuple[JobRow, ...]:
+    """Rows of the jobs that held nodes.
+
+    Parameters
+    ----------
+    held
+        Who held how many nodes when, between ``start_us`` and ``end_us``.
+    models
+        Jobs and their models in order of admission, which is that of the rows.
+    start_us, end_us
+        Of the rows, in microseconds since the epoch.
+    most_rows
+        Up to so many jobs have a row each. More share rows: each takes the first that no other holds between its first
+        and last node, so that there are as many rows as jobs at once. If these are more than ``most_rows`` as well,
+        neighbours of such rows are added up.
+    """
+    since, until, job = held.from_us, held.to_us, held.job
+    first, last = np.full(len(held.names), end_us), np.full(len(held.names), start_us)
+    np.minimum.at(first, job, since)
+    np.maximum.at(last, job, until)
+    number = {name: k for k, name in enumerate(held.names)}
+    shown = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
+    numbers = np.array([number[name] for name, _ in shown], dtype=np.int64)
+    shares = len(shown) > most_rows
+    places = _lanes(first[numbers], last[numbers]) if shares else np.arange(len(shown))
+    n_lanes = int(places.max(initial=-1)) + 1
+    at_once = max(1, -(-n_lanes // most_rows))
+    places = places // at_once
+    row_of_job = np.full(len(held.names), -1)
+    row_of_job[numbers] = places
+    row = row_of_job[job]
+    n_rows = -(-n_lanes // at_once)
+    labels = [f"row {k + 1}" for k in range(n_rows)] if shares else labels_of_jobs(shown)
+    rows = []
+    for k, label in enumerate(labels):
+        mine, members = row == k, numbers[places == k]
+        members = members[np.argsort(first[members], kind="stable")]
+        nodes = nodes_held(held.count[mine], since[mine], until[mine], start_us, end_us)
+        names = tuple(held.names[member] for member in members)
+        lanes = min(at_once, n_lanes - k * at_once)
+        places_of_row = _places(held.where(mine)) if at_once == 1 and has_places(held) else ()
+        series = StepSeries.exact(nodes.edge_us, nodes.count)
+        rows.append(JobRow(label, names, first[members], series, lanes, places_of_row))
+    return tuple(rows)
+
+
+def has_places(held: Allocations) -> bool:
+    """Whether there is more to say of nodes than how many."""
+    return held.type_names not in ((), (ANY_TYPE,)) or bool(held.sharing.any())
+
+
+def _places(held: Allocations) -> tuple[tuple[int, str], ...]:
+    """Type of the nodes of a job, or of jobs one after another, and whether they are shared, at each change."""
+    found: list[tuple[int, str]] = []
+    for k in np.argsort(held.from_us, kind="stable").tolist():
+        name = held.type_names[held.node_type[k]]
+        kind = "nodes" if name == ANY_TYPE else name
+        words = f"{kind}, shared" if held.sharing[k] else kind
+        if not found or found[-1][1] != words:
+            found.append((int(held.from_us[k]), words))
+    return tuple(found)
+
+
+def most_of_a_job(held: Allocations) -> int:
+    """Most nodes that one job held at once."""
+    change = np.concatenate([held.count, -held.count])
+    time = np.concatenate([held.from_us, held.to_us])
+    # job by job, what is given back before what is taken; each job ends with none
+    order = np.lexsort((change, time, np.concatenate([held.job, held.job])))
+    return int(np.cumsum(change[order]).max(initial=0))
+
+
+def labels_of_jobs(jobs: Iterable[tuple[str, str | None]]) -> list[str]:
+    """``job (model)`` of each, short and all different; the model is left out where the job's name tells it."""
+    labels: list[str] = []
+    seen: dict[str, int] = {}
+    for name, model in jobs:
+        label = shortened(name if not model or model.lower() in name.lower() else f"{name} ({model})")
+        seen[label] = seen.get(label, 0) + 1
+        labels.append(label if seen[label] == 1 else f"{label} #{seen[label]}")
+    return labels
+
+
+def shortened(text: str, longest: int = _LONGEST_LABEL) -> str:
+    """At most ``longest`` characters: what is left out is in the middle, as names differ at their ends."""
+    if len(text) <= longest:
+        return text
+    head = (longest - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"
+
+
+def _lanes(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each job (J,): the lowest that is free when it begins."""
+    lane = np.zeros(first.size, dtype=np.int64)
+    free: list[int] = []
+    taken: list[tuple[int, int]] = []  # until when, lane
+    for k in np.argsort(first, kind="stable").tolist():
+        while taken and taken[0][0] <= first[k]:
+            heapq.heappush(free, heapq.heappop(taken)[1])
+        lane[k] = heapq.heappop(free) if free else len(taken)
+        heapq.heappush(taken, (int(last[k]), int(lane[k])))
+    return lane

@@ -1,0 +1,274 @@
+"""Which job held how many nodes when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
+from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, named, said_of
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, even_columns, outer_part
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
+from bfreplay.wording import amount, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+_COLUMNS = 480
+_HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))
+"""Colours by share of the most nodes, closer where there are few: one node is to be told from none."""
+_MOST_STEPS = 160_000
+"""That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
+_FEWEST_COLUMNS = 400
+_MOST_PLACES = 40_000
+"""That a page holds of all rows together: changes of the type of a job's nodes, and of whether it shares them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTimeline:
+    """Nodes of the jobs of one run over time.
+
+    Parameters
+    ----------
+    span
+        What is looked at: the window, or a part of it.
+    held
+        Who held how many nodes when, in that part.
+    models
+        Jobs and their models in order of admission, those never admitted last.
+    rows
+        Of the picture; none is empty.
+    """
+
+    span: Part
+    held: Allocations
+    models: tuple[tuple[str, str | None], ...]
+    rows: tuple[JobRow, ...]
+
+    @classmethod
+    def of_part(cls, span: Part, held: Allocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
+        """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
+        held = part_of(held, span.start_us, span.end_us)
+        rows = rows_of(held, models, span.start_us, span.end_us)
+        if not rows:
+            raise NothingToShowError("no job held a node at any time of the window" if models else "there are no jobs")
+        return cls(span, held, models, rows)
+
+    def between(self, start_us: int, end_us: int) -> JobTimeline:
+        """The same for a part of the window, with rows of its own.
+
+        Raises
+        ------
+        InputError
+            The part is empty, or reaches outside the window.
+        NothingToShowError
+            No job held a node in it.
+        """
+        return self.of_part(self.span.inside(start_us, end_us), self.held, self.models)
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs that held nodes."""
+        return sum(len(row.jobs) for row in self.rows)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows show several jobs, one after another or at once."""
+        return any(len(row.jobs) > 1 for row in self.rows)
+
+    @property
+    def most(self) -> int:
+        """Nodes of a row at once."""
+        return int(max(row.nodes.most.max() for row in self.rows))
+
+
+def job_timeline(run: RunResult) -> JobTimeline:
+    """Nodes of each job over the window.
+
+    Raises
+    ------
+    NothingToShowError
+        No job held a node.
+    """
+    jobs = run.table("jobs").select(["job", "model", "admitted"])
+    admitted = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
+    names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
+    order = np.argsort(admitted, kind="stable").tolist()
+    return JobTimeline.of_part(
+        Part.of_record(run.record), allocations_of(run), tuple((names[k], models[k]) for k in order)
+    )
+
+
+def draw(found: Mapping[str, JobTimeline]) -> Figure:
+    """A panel a run: mean nodes in each of 480 columns, a row a job."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    heights = [_panel_inches(len(mine.rows), len(found)) for mine in found.values()]
+    figure = new_figure(9.0, sum(heights) + 0.9)
+    span = outer_part([mine.span for mine in found.values()])
+    colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
+    scale = Normalize(0.0, max(mine.most for mine in found.values()))
+    panels = panels_below(figure, heights)
+    for axes, height, (label, mine) in zip(panels, heights, found.items(), strict=True):
+        edges = even_columns(mine.span.start_us, mine.span.end_us, _COLUMNS)
+        start, end = (float(day) for day in span.days(edges[[0, -1]]))
+        heat = np.array([row.nodes.in_columns(edges).mean for row in mine.rows])
+        axes.imshow(
+            heat, cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
+            extent=(start, end, len(mine.rows) - 0.5, -0.5),
+        )  # fmt: skip
+        _name_rows(axes, mine, height)
+        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
+        axes.tick_params(axis="x", labelsize=9)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    draw_time_axis(panels[-1], span)
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
+    bar.set_label("nodes", fontsize=10)
+    bar.ax.tick_params(labelsize=9)
+    bar.ax.yaxis.set_major_formatter(plain_tick)
+    bar.outline.set_visible(False)
+    return settled(figure)
+
+
+def page(found: Mapping[str, JobTimeline]) -> PageFigure:
+    """A heat map a run, one below the other, with the same colours and the same time."""
+    top = max(mine.most for mine in found.values())
+    pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
+    domains = _domains(pixels)
+    most_steps = _MOST_STEPS // len(found)
+    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for k, (label, mine) in enumerate(found.items()):
+        names = [named(label, row.label) for row in mine.rows]
+        series |= dict(zip(names, _thinned([row.nodes for row in mine.rows], most_steps), strict=True))
+        traces.append(
+            {
+                "type": "heatmap", "rows": names, "y": [_as_text(name) for name in names], "yaxis": axis(k),
+                "name": label, "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
+                "showscale": k == 0, "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
+                "hoverongaps": False, "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
+            }
+        )  # fmt: skip
+        meta: Trace = {}
+        if mine.is_shared:
+            meta["row_jobs"] = [_of_row(row, mine.span.start_us) for row in mine.rows]
+        if any(row.places for row in mine.rows):
+            most = _MOST_PLACES // (len(found) * len(mine.rows))
+            meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
+        if meta:
+            traces[-1]["meta"] = meta
+        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": domains[k], "tickfont": {"size": 11}}
+        if label:
+            layout[layout_axis(k)]["title"] = {"text": label}
+    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+
+
+def words(found: Mapping[str, JobTimeline]) -> str:
+    """How many jobs held nodes, and which held the most."""
+    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+
+
+def _told(label: str, mine: JobTimeline) -> str:
+    text = f"{count(mine.n_jobs, 'job')} held nodes"
+    without = len(mine.models) - mine.n_jobs
+    if without:
+        text += f", {without:,} never did and {'is' if without == 1 else 'are'} left out"
+    if mine.is_shared:
+        at_once = mine.rows[0].at_once
+        text += f", at most {sum(row.at_once for row in mine.rows):,} at once: a row shows "
+        text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
+    charged_us = mine.held.count * mine.held.charged_us
+    held_us = np.zeros(len(mine.held.names), dtype=np.int64)
+    np.add.at(held_us, mine.held.job, charged_us)
+    busiest = int(held_us.argmax())
+    text += (
+        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)}), "
+        f"and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
+    )
+    if len(mine.held.type_names) > 1:
+        of_type = np.zeros(len(mine.held.type_names), dtype=np.int64)
+        np.add.at(of_type, mine.held.node_type, charged_us)
+        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(mine.held.type_names))
+        text += f"; node-hours by type: {', '.join(each)}"
+    if mine.held.sharing.any():
+        text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
+    return f"{named(label, text)}."
+
+
+def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
+    """As many names as there is room for."""
+    rows = mine.rows
+    step = max(1, -(-len(rows) * 10 // int(inches * 100)))
+    shown = range(0, len(rows), step)
+    size = min(9.0, max(6.0, 72 * inches / len(rows) * step * 0.75))
+    if mine.is_shared:
+        axes.set_yticks(shown, labels=[f"{k * rows[0].at_once + 1}" for k in shown], fontsize=size)
+        axes.set_ylabel("jobs at once", fontsize=10)
+    else:
+        axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _panel_inches(n_rows: int, n_panels: int) -> float:
+    return min(0.7 + 0.15 * n_rows, 8.0 if n_panels == 1 else 4.5)
+
+
+def _panel_pixels(n_rows: int, n_panels: int) -> int:
+    return min(max(18 * n_rows, 120), 900 if n_panels == 1 else 420)
+
+
+def _domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
+    """Parts of the height, from the top down."""
+    share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
+    found, top = [], 1.0
+    for height in pixels:
+        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
+        top -= height * share + gap
+    return found
+
+
+def _thinned(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
+    """The same where all have at most ``most_steps`` together; else those with more than their part in columns."""
+    if sum(len(each.mean) for each in series) <= most_steps:
+        return [each.coarse() for each in series]
+    coarse = [each.coarse(max(_FEWEST_COLUMNS, most_steps // len(series))) for each in series]
+    # seven digits do for a colour, and what is zero after them is next to nothing once compressed
+    return [
+        replace(each, mean=each.mean.astype(np.float32).astype(np.float64)) if not each.is_exact else each
+        for each in coarse
+    ]
+
+
+def _of_row(row: JobRow, start_us: int) -> Trace:
+    """Jobs of a row, and the second of the window at which each first held a node."""
+    since_s = np.round((row.since_us - start_us) / 1e6, 1)
+    return {"job": [_as_text(name) for name in row.jobs], "since_s": since_s.tolist()}
+
+
+def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
+    """Where its nodes are, from which second of the window on; all places at once where there are too many changes."""
+    places = row.places
+    if len(places) > max(1, most):
+        places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
+    since_s = [round((since_us - start_us) / 1e6, 1) for since_us, _ in places]
+    return {"place": [_as_text(words) for _, words in places], "since_s": since_s}
+
+
+def _as_text(name: str) -> str:
+    """A name for Plotly, which takes texts for HTML."""
+    return escape(name, quote=False)
+
+
+JOBS: RunFigure[JobTimeline] = RunFigure("jobs", "Which job held how many nodes when", job_timeline, draw, page, words)

@@ -1,0 +1,202 @@
+"""How runs and parts of a figure are told apart, by colour and without it: on paper, and on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, TypeVar
+
+from bfreplay.errors import InputError
+from bfreplay.wording import amount
+
+D = TypeVar("D")
+Trace = dict[str, Any]
+"""A trace, an axis or a style, as Plotly and matplotlib take it."""
+
+Dashes = str | tuple[int, tuple[int, ...]]
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00", "#5B3FA0")
+"""Colours that the colour-blind can tell apart (Okabe and Ito, 2008; yellow, unreadable as a line, is replaced)."""
+
+LINES: tuple[Dashes, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 2, 1, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+BLUE, RED = OKABE_ITO[:2]
+PALE_BLUE = "#9CC9E8"
+
+_ON_DARK = ("#4FA8E8", "#FF8A47", "#2FC79A", "#E79AC6", "#F2B63C", "#9AD4F5", "#C9C94A", "#A48DE8")
+
+_COLOURS = {
+    "paper": ("#FFFFFF", "#14181D"),
+    "panel": ("#F6F7F9", "#1D232A"),
+    "ink": ("#1C2126", "#E8ECF0"),
+    "muted": ("#56606B", "#A7B1BC"),
+    "rule": ("#D5DAE0", "#3A434D"),
+    "grid": ("#E4E7EB", "#2B323A"),
+    "accent": ("#005A9C", "#7CC0F5"),
+    "warning": ("#8A4B00", "#FFC670"),
+    "warning-panel": ("#FFF4E0", "#3A2C12"),
+    # where idle node-hours go
+    "useful": ("#0072B2", "#4FA8E8"),
+    "rescaling": ("#E69F00", "#F2B63C"),
+    "lost": ("#D55E00", "#FF8A47"),
+    "unused": ("#B9C0C8", "#5B6672"),
+    # nodes over time
+    "idle": ("#6B7580", "#A7B1BC"),
+    "idle-range": ("#C9D0D7", "#3F4954"),
+    # baselines
+    "bound": ("#009E73", "#2FC79A"),
+    "dedicated": ("#CC79A7", "#E79AC6"),
+    # few to many, of a heat map
+    "heat-0": ("#F1F5F9", "#1D232A"),
+    "heat-1": ("#BBD9EE", "#1F4A6B"),
+    "heat-2": ("#72B2DD", "#2A7FBA"),
+    "heat-3": ("#2A7FBA", "#72B2DD"),
+    "heat-4": ("#0B3F66", "#DCEFFB"),
+    **{f"run-{k}": pair for k, pair in enumerate(zip(OKABE_ITO, _ON_DARK, strict=True))},
+}
+LIGHT: Mapping[str, str] = {name: light for name, (light, _) in _COLOURS.items()}
+"""Colour by what it stands for, on a light ground and on paper."""
+DARK: Mapping[str, str] = {name: dark for name, (_, dark) in _COLOURS.items()}
+"""The same names on a dark ground."""
+
+ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, "showgrid": False}
+"""Plotly's vertical axis of bars or jobs one below the other."""
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+"""Of Plotly, as ``LINES`` of matplotlib."""
+
+_HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...")
+_PATTERNS = ("", "/", "\\", "x", "-", ".")
+_LABEL = re.compile(r"([A-Z]+)(?: \(.*\))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A colour by what it stands for, a name of ``LIGHT``, with the ``k``-th dashes, hatch or pattern; 0 has none."""
+
+    role: str
+    k: int = 0
+
+    @classmethod
+    def of_run(cls, k: int) -> Mark:
+        """Of the ``k``-th run."""
+        return cls(f"run-{k % len(OKABE_ITO)}", k)
+
+    @property
+    def paper_line(self) -> Trace:
+        """Matplotlib's arguments of a line."""
+        return {"color": LIGHT[self.role], "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
+
+    @property
+    def page_line(self) -> Trace:
+        """Plotly's line."""
+        return {"color": f"@{self.role}", "dash": DASHES[self.k % len(DASHES)], "width": 2}
+
+    @property
+    def paper_fill(self) -> Trace:
+        """Matplotlib's arguments of a bar."""
+        hatch = _HATCHES[self.k % len(_HATCHES)]
+        return {"facecolor": LIGHT[self.role], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+
+    @property
+    def page_fill(self) -> Trace:
+        """Plotly's marker of a bar."""
+        marker: Trace = {"color": f"@{self.role}", "line": {"color": "@paper", "width": 0.5}}
+        shape = _PATTERNS[self.k % len(_PATTERNS)]
+        if shape:
+            marker["pattern"] = {
+                "shape": shape,
+                "fillmode": "overlay",
+                "fgcolor": "@paper",
+                "size": 7,
+                "solidity": 0.25,
+            }
+        return marker
+
+
+def run_number(label: str) -> int:
+    """Which run a label stands for: 0 for ``A (run-120)`` and for the empty one, 25 for ``Z``, 26 for ``AA``.
+
+    Raises
+    ------
+    InputError
+        It is not a label as ``RunFigure`` has them.
+    """
+    if not label:
+        return 0
+    found = _LABEL.fullmatch(label)
+    if found is None:
+        raise InputError(
+            "this is no label of a run", value=label, expected="A, B, ..., Z, AA, ..., perhaps with a name: B (run-600)"
+        )
+    number = 0
+    for letter in found[1]:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def numbered(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
+    """Mark, label and data of each run.
+
+    The mark is that of the label, not of the place: a run looks the same in all figures, also in those in which
+    another one has nothing to show.
+
+    Raises
+    ------
+    InputError
+        One of the labels is none, or two of them stand for the same run, so that both would look the same.
+    """
+    runs = [(run_number(label), label, data) for label, data in found.items()]
+    if len({k for k, *_ in runs}) < len(runs):
+        raise InputError("two runs have the same letter", value=", ".join(found), expected="a letter a run")
+    return [(Mark.of_run(k), label, data) for k, label, data in runs]
+
+
+def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
+    """Whether each of them is like the first, so that what they share is shown once."""
+    first, *others = runs
+    return all(are_alike(first, other) for other in others)
+
+
+def named(label: str, words: str) -> str:
+    """``A: idle``; of a single run, whose label is empty, the words alone."""
+    return f"{label}: {words}" if label else words
+
+
+def told(label: str, text: str) -> str:
+    """A sentence about a run; of a single one, whose label is empty, with a capital."""
+    return f"{named(label, text) if label else text[0].upper() + text[1:]}."
+
+
+def said_of(runs: Sized, sentences: Iterable[str]) -> str:
+    """Sentences of a figure's words: one after another, or of several runs each on a line of its own."""
+    return ("\n" if len(runs) > 1 else " ").join(sentences)
+
+
+def amount_of(value: float, word: str) -> str:
+    """``12.5 nodes``, and ``1 node`` where that is what is written."""
+    text = amount(value)
+    return f"{text} {word}{'' if text == '1' else 's'}"
+
+
+def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:
+    """Broken between words into lines of at most ``width`` letters, where words allow it."""
+    return by.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
+
+
+def axis(k: int, letter: str = "y") -> str:
+    """What a trace calls the ``k``-th axis, from 0 on: ``y``, ``y2``, ``y3``."""
+    return letter if k == 0 else f"{letter}{k + 1}"
+
+
+def layout_axis(k: int, letter: str = "y") -> str:
+    """What the layout calls it: ``yaxis``, ``yaxis2``, ``yaxis3``."""
+    return axis(k, f"{letter}axis")
+
+
+def line_on_page(name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
+    """Plotly's line through points; ``hover`` is what it says of one of them."""
+    points = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
+    return {**points, **more, "hovertemplate": f"{hover}<extra></extra>"}

@@ -1,0 +1,325 @@
+"""What made jobs grow, shrink and lose nodes, and what that cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import Mark, Trace, axis, in_lines, layout_axis, named, numbered, said_of
+from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+CAUSES = (
+    "nodes became idle",
+    "nodes were reclaimed",
+    "nodes came and went at once",
+    "a job arrived",
+    "a job left",
+    "a round ended",
+    "several of these at once",
+    "the window began",
+)
+"""What a decision followed, of which every decision has one."""
+MEASURES = ("grown", "shrunk", "preempted", "rescale_cost", "preempt_cost")
+"""Jobs grown and shrunk by decisions; jobs that lost nodes to a reclaim; samples charged for either."""
+
+_COLUMNS = {
+    "grown": "n_jobs_grown",
+    "shrunk": "n_jobs_shrunk",
+    "preempted": "n_jobs_preempted",
+    "rescale_cost": "rescale_cost_samples",
+    "preempt_cost": "preempt_cost_samples",
+}
+_WORDS = {"grown": "rescales up", "shrunk": "rescales down", "preempted": "preemptions"}
+_NOUNS = {"grown": ("rescale", " up"), "shrunk": ("rescale", " down"), "preempted": ("preemption", "")}
+_COSTS = {"rescale_cost": "for rescaling", "preempt_cost": "for preemption"}
+_MARKS = {
+    "grown": Mark("useful"),
+    "shrunk": Mark("rescaling", 1),
+    "preempted": Mark("lost", 3),
+    "rescale_cost": Mark("rescaling", 1),
+    "preempt_cost": Mark("lost", 3),
+}
+_COST_TITLE = "charged, % of the samples made"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rescales:
+    """Of one run, by cause.
+
+    Parameters
+    ----------
+    by_cause
+        Of each of ``MEASURES`` an array by ``CAUSES``: (8,) of int64 for counts of jobs, of float64 for samples.
+    gross_samples
+        What the nodes that jobs held could have made: progress, and what rescaling and preemption took of it.
+    worked_off_rescale, worked_off_preempt
+        Samples that the ledger has: in continuous time what had been worked off of the charges when the job left or
+        the window ended, under the published clock what was charged.
+    """
+
+    by_cause: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
+    gross_samples: float
+    worked_off_rescale: float
+    worked_off_preempt: float
+
+    def total(self, measure: str) -> Any:
+        """Over all causes: a whole number of jobs, or samples."""
+        return self.by_cause[measure].sum().item()
+
+    def share(self, measure: str) -> NDArray[np.float64]:
+        """Of the gross samples, by cause; 0 where there are none."""
+        samples = np.asarray(self.by_cause[measure], dtype=np.float64)
+        return samples / self.gross_samples if self.gross_samples else np.zeros(len(CAUSES))
+
+
+def rescales(run: RunResult) -> Rescales:
+    """Table ``decisions`` summed by what each decision followed.
+
+    Node events are told apart by whether nodes became idle, were reclaimed, or both at one instant.
+
+    Raises
+    ------
+    NothingToShowError
+        No job was ever given or deprived of a node.
+    """
+    table = run.table("decisions")
+    cause = _cause_of(
+        table["trigger"].cast("string").to_pylist(),
+        np.asarray(table["n_joined"], dtype=np.int64),
+        np.asarray(table["n_left"], dtype=np.int64),
+    )
+    by_cause: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {}
+    for measure in MEASURES:
+        values = np.asarray(table[_COLUMNS[measure]])
+        sums: Any = np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64)
+        np.add.at(sums, cause, values)
+        by_cause[measure] = sums
+    if not any(by_cause[measure].any() for measure in _WORDS):
+        raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
+    ledger = run.summary.ledger
+    return Rescales(by_cause, ledger.gross_samples, ledger.rescale_samples, ledger.preempt_samples)
+
+
+def draw(found: Mapping[str, Rescales]) -> Figure:
+    """Numbers of jobs by cause, and below what was charged; several runs side by side, a panel a measure."""
+    causes = _causes(found)
+    names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
+    panels = _panels(found)
+    figure = new_figure(9.0, 0.9 + (2.6 if len(found) == 1 else 1.75) * len(panels))
+    for k, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
+        for bar in bars:
+            below = 0.0 if bar.below is None else bar.below[causes]
+            label = bar.words if len(found) == 1 or k == 0 else None
+            places = np.arange(len(causes)) + bar.place
+            axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
+        axes.set_ylim(bottom=0.0)
+        dress(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
+        axes.grid(visible=False, axis="x")
+        axes.tick_params(axis="x", length=0)
+        if len(found) == 1:
+            axes.legend(fontsize=9, frameon=False, loc="best")
+        axes.set_xticks(range(len(causes)), labels=names)
+    if len(found) > 1:
+        legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, Rescales]) -> PageFigure:
+    """The same for the page."""
+    causes = _causes(found)
+    names = [in_lines(CAUSES[cause], 9) for cause in causes]
+    panels = _panels(found)
+    height, gap = 1 / len(panels), 0.05
+    layout: Trace = {
+        "barmode": "overlay",
+        "xaxis": {
+            "tickvals": list(range(len(causes))),
+            "ticktext": names,
+            "tickangle": 0,
+            "tickfont": {"size": 12},
+            "range": [-0.55, len(causes) - 0.45],
+            "showgrid": False,
+            "anchor": axis(len(panels) - 1),
+            "zeroline": False,
+        },
+    }
+    traces: list[Trace] = []
+    for k, (title, bars) in enumerate(panels):
+        top = 1 - k * height
+        layout[layout_axis(k)] = {
+            "title": {"text": in_lines(title, 16)},
+            "domain": [max(0.0, top - height + gap * (k < len(panels) - 1)), top],
+            "rangemode": "tozero",
+            "tickformat": ",",
+        }
+        for bar in bars:
+            trace = {
+                "type": "bar",
+                "name": bar.words,
+                "x": [cause + bar.place for cause in range(len(causes))],
+                "width": bar.width,
+                "y": bar.heights[causes].tolist(),
+                "yaxis": axis(k),
+                "marker": bar.mark.page_fill,
+                "customdata": [[CAUSES[cause], bar.texts[cause]] for cause in causes],
+                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+                "legendgroup": bar.words,
+                "showlegend": len(found) == 1 or k == 0,
+            }
+            if bar.below is not None:
+                trace["base"] = bar.below[causes].tolist()
+            traces.append(trace)
+    return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
+
+
+def words(found: Mapping[str, Rescales]) -> str:
+    """How many there were, what was charged for them, and the cause that jobs paid the most for."""
+    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+
+
+def table(found: Mapping[str, Rescales]) -> ShownTable:
+    """A row a cause that occurred, and one for all of them."""
+    with_samples = len(found) == 1  # of several runs there are columns enough
+    of_run = [Column(name, word, "count") for name, word in _WORDS.items()]
+    for name, word in _COSTS.items():
+        if with_samples:
+            of_run.append(Column(f"{name}_samples", f"charged {word}, samples", "samples"))
+        of_run.append(Column(f"{name}_share", f"charged {word}, share of the samples made", "percent"))
+    columns = [Column("cause", "A decision followed because")]
+    columns += [column.of_run(label) for label in found for column in of_run]
+    rows: list[list[Any]] = []
+    for cause in [*_causes(found), None]:
+        cells = (cell for mine in found.values() for cell in _cells(mine, cause, with_samples=with_samples))
+        rows.append(["all" if cause is None else CAUSES[cause], *cells])
+    return ShownTable("Rescales and preemptions by cause", tuple(columns), rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bar:
+    """Bars of one colour in a panel: heights and hover texts by cause; ``place`` is relative to that of the cause."""
+
+    words: str
+    heights: NDArray[Any]
+    below: NDArray[Any] | None
+    texts: list[str]
+    place: float
+    width: float
+    mark: Mark
+
+
+_Panel = tuple[str, list[_Bar]]
+"""Its title, and its bars."""
+
+
+def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_left: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in ``CAUSES`` of what each decision followed."""
+    of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "round": 5, "window_begin": 7}
+    cause = np.array([of_trigger.get(word, 6) for word in trigger], dtype=np.int64)
+    is_pool = cause == 0
+    cause[is_pool & (n_left > 0)] = 1
+    cause[is_pool & (n_left > 0) & (n_joined > 0)] = 2
+    return cause
+
+
+def _causes(found: Mapping[str, Rescales]) -> list[int]:
+    """Positions of those that something came of in some run."""
+    return [
+        k for k in range(len(CAUSES)) if any(mine.by_cause[name][k] for mine in found.values() for name in MEASURES)
+    ]
+
+
+def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
+    if len(found) == 1:
+        (mine,) = found.values()
+        counts = [
+            _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, _MARKS[name])
+            for k, name in enumerate(_WORDS)
+        ]
+        return [("jobs", counts), (_COST_TITLE, list(_cost_bars(mine)))]
+    width = 0.8 / len(found)
+    panels: list[_Panel] = []
+    for name in (*_WORDS, None):
+        bars = []
+        for k, (mark, label, mine) in enumerate(numbered(found)):
+            if name is None:
+                heights: NDArray[Any] = 100 * (mine.share("rescale_cost") + mine.share("preempt_cost"))
+                both = zip(*(_texts(label, mine, cost) for cost in _COSTS), strict=True)
+                texts = ["<br>".join(pair) for pair in both]
+            else:
+                heights, texts = mine.by_cause[name], _texts(label, mine, name)
+            place = width * (k - (len(found) - 1) / 2)
+            bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
+        panels.append((_COST_TITLE if name is None else _WORDS[name], bars))
+    return panels
+
+
+def _cost_bars(mine: Rescales) -> Iterable[_Bar]:
+    below = np.zeros(len(CAUSES))
+    for name, word in _COSTS.items():
+        heights = 100 * mine.share(name)
+        yield _Bar(f"charged {word}", heights, below, _texts("", mine, name), 0.0, 0.5, _MARKS[name])
+        below = below + heights
+
+
+def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
+    """Of hovering, by cause."""
+    values = mine.by_cause[measure].tolist()
+    if measure in _WORDS:
+        noun, way = _NOUNS[measure]
+        return [named(label, f"{count(value, noun)}{way}") for value in values]
+    return [
+        named(label, f"{value:.4g} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
+        for value, share in zip(values, mine.share(measure).tolist(), strict=True)
+    ]
+
+
+def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> list[Any]:
+    """Of the columns of one run, at a cause or over all of them."""
+    cells: list[Any] = []
+    for name in MEASURES:
+        value = mine.total(name) if cause is None else mine.by_cause[name][cause].item()
+        if name in _WORDS or with_samples:
+            cells.append(value)
+        if name in _COSTS:
+            cells.append(value / mine.gross_samples if mine.gross_samples else None)
+    return cells
+
+
+def _told(label: str, mine: Rescales) -> str:
+    text = (
+        f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, "
+        f"{count(mine.total('preempted'), 'preemption')}"
+    )
+    rescale, preempt = mine.total("rescale_cost"), mine.total("preempt_cost")
+    both = rescale + preempt
+    if mine.gross_samples and both:
+        text += (
+            f"; jobs were charged {percent(rescale / mine.gross_samples)} of the samples made for rescaling and "
+            f"{percent(preempt / mine.gross_samples)} for preemption"
+        )
+        cost = mine.by_cause["rescale_cost"] + mine.by_cause["preempt_cost"]
+        most = int(cost.argmax())
+        text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
+        open_share = 1 - (mine.worked_off_rescale + mine.worked_off_preempt) / both
+        if open_share > 1e-9:
+            text += (
+                f"; {percent(open_share)} of the charges had not been worked off when the job left or the window ended"
+            )
+    return f"{named(label, text)}."
+
+
+RESCALES: RunFigure[Rescales] = RunFigure(
+    "rescales", "Rescales and preemptions, and what they cost", rescales, draw, page, words, table
+)

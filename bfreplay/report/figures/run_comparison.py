@@ -1,0 +1,411 @@
+"""Figures of a comparison of runs: differences over time, and what made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, new_figure, panels_below, settled
+from bfreplay.report.figures.figure import Figure, PageFigure
+from bfreplay.report.figures.marks import (
+    BLUE,
+    LINES,
+    PALE_BLUE,
+    RED,
+    ROWS,
+    Mark,
+    Trace,
+    axis,
+    in_lines,
+    layout_axis,
+    run_number,
+)
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
+from bfreplay.wording import count, duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+PARTS = {
+    "node_hours": "used node-hours",
+    "samples_per_node_hour": "samples per\nused node-hour",
+    "rescaling": "rescaling",
+    "preemption": "preemption",
+    "trimmed": "made after the\nwork was done",
+}
+"""Of a difference in samples, in the order of the bars, with their words."""
+
+_GREY = "#5F5F5F"
+_PANEL = 3.0
+_MOST_BARS = 400
+_NEXT_TO_NOTHING = 1e-6
+_SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
+_ROW_HEIGHT, _PANEL_FOOT = 40, 70
+_BANDS = ("/", "\\", "|", "-", "x", ".")
+"""Patterns of the bands, which lie upon each other."""
+_OF_TIME = {"zeroline": True, "fixedrange": True}
+"""Of axes beside one of time, which alone is zoomed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """One run against the baseline over time, in percent of the baseline's samples in the whole window.
+
+    Parameters
+    ----------
+    run, names
+        Its label; and ``B (run-600) against A (run-120)``.
+    window, bin_s
+        Of the comparison.
+    edge_us : (T + 1,) int64
+        Bins of the bars, in microseconds since the epoch.
+    difference : (T,) float64
+        Of each bin.
+    time_us : (P,) int64
+        Of the cumulative difference.
+    cumulative, low, high : (P,) float64
+        It and its band; ``low`` and ``high`` are nan without one.
+    """
+
+    run: str
+    names: str
+    window: Part
+    bin_s: float
+    edge_us: NDArray[np.int64]
+    difference: NDArray[np.float64]
+    time_us: NDArray[np.int64]
+    cumulative: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A waterfall: from 0 by one bar a part to the whole difference, in percent of the baseline's samples.
+
+    Parameters
+    ----------
+    run, names
+        Label of the run; and ``B (run-600) against A (run-120)``.
+    words
+        Of N parts, those that are something.
+    sizes
+        Of the parts; they add up to ``total``.
+    total
+        The whole difference.
+    """
+
+    run: str
+    names: str
+    words: tuple[str, ...]
+    sizes: tuple[float, ...]
+    total: float
+
+    @property
+    def starts(self) -> tuple[float, ...]:
+        """Where each bar begins: at the sum of those before it."""
+        return tuple(float(sum(self.sizes[:k])) for k in range(len(self.sizes)))
+
+
+def differences_over_time(comparison: RunComparison) -> list[Differences]:
+    """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
+    record = comparison.record
+    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
+    hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
+    base = _of_run(hours, record.runs[0].run)
+    edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
+    first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
+    found = []
+    for pair in comparison.pairs:
+        mine, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
+        share = _percent_of(pair)
+        change = np.asarray(mine["samples"]) - np.asarray(base["samples"])
+        found.append(
+            Differences(
+                pair.run,
+                _names(record, pair.run),
+                window,
+                record.config.bin_s,
+                np.append(edges[first], edges[-1]),
+                np.add.reduceat(change, first) * share,
+                _times(line["time"]),
+                *(_floats(line[name]) * share for name in ("difference", "low", "high")),
+            )
+        )
+    return found
+
+
+def draw_over_time(found: list[Differences]) -> Drawing:
+    """Two panels a run: the bars of the bins, and below them the cumulative difference."""
+    figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
+    panels = panels_below(figure, [1.0, 1.4] * len(found))
+    for k, mine in enumerate(found):
+        above, below = panels[2 * k], panels[2 * k + 1]
+        above.stairs(mine.difference, mine.window.days(mine.edge_us), fill=True, color=BLUE, linewidth=0.0)
+        above.set_title(f"{mine.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left",
+                        parse_math=False)  # fmt: skip
+        _draw_cumulative(below, mine)
+        for axes, title in ((above, "each bar"), (below, "summed up")):
+            axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
+            dress(axes, y=title, y_ticks=_signed_tick)
+    draw_time_axis(panels[-1], found[0].window)
+    return settled(figure)
+
+
+def over_time_page(found: list[Differences]) -> PageFigure:
+    """The same for the page.
+
+    Above is a line a run with its 95 % band: at any time the sum of all bins up to and with that one. Below is a panel
+    a run with the difference of each bin.
+    """
+    room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
+    layout: Trace = {
+        "xaxis": {"time": True, "anchor": axis(len(found))},
+        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
+        "hovermode": "closest",
+        "legend": {"traceorder": "normal"},
+    }
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for k, mine in enumerate(found):
+        mark = Mark.of_run(run_number(mine.run))
+        role = mark.role
+        edge = np.append(mine.edge_us[:1], mine.time_us)
+        names = {name: f"{name}-{mine.run}" for name in ("sum", "low", "high", "bin")}
+        if np.isfinite(mine.low).all():
+            series |= {names["low"]: StepSeries.exact(edge, mine.low), names["high"]: StepSeries.exact(edge, mine.high)}
+            pattern = {
+                "shape": _BANDS[mark.k % len(_BANDS)],
+                "fgcolor": f"@{role}",
+                "bgcolor": "rgba(0,0,0,0)",
+                "size": 6,
+                "solidity": 0.2,
+            }
+            of_edge = {"color": f"@{role}", "width": 0.5}
+            low = _steps(names["low"], f"{mine.run}: lower end", of_edge, "least", showlegend=False)
+            high = _steps(names["high"], f"{mine.run}: 95 % interval of the sum", of_edge, "most", showlegend=True)
+            down_to_it = {"fill": "tonexty", "fillpattern": pattern}
+            traces += [low | {"hoverinfo": "skip"}, high | {"hoverinfo": "skip"} | down_to_it]
+        series[names["sum"]] = StepSeries.exact(edge, mine.cumulative)
+        series[names["bin"]] = StepSeries.exact(mine.edge_us, mine.difference)
+        line = _steps(names["sum"], f"{mine.run}: sum up to then", mark.page_line)
+        line["hovertemplate"] = f"{mine.run}, up to then: %{{y:+.3f}} % of A's samples<extra></extra>"
+        bars = {
+            **_steps(names["bin"], f"{mine.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
+            "fill": "tozeroy",
+            "yaxis": axis(k + 1),
+            "hovertemplate": f"{mine.run}, this bin: %{{y:+.4f}} % of A's samples<extra></extra>",
+        }
+        traces += [line, bars]
+        top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
+        layout[layout_axis(k + 1)] = {
+            "title": {"text": f"{mine.run}: each bin, %"},
+            "domain": [max(0.0, top - _BARS_HEIGHT / room), top],
+            **_OF_TIME,
+        }
+    return PageFigure(traces, layout, series, height=room + 110)
+
+
+def over_time_words(found: list[Differences]) -> str:
+    """Run by run the difference at the end, and in how many bins the run was ahead."""
+    told = []
+    for mine in found:
+        ahead, behind = (int((sign * mine.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
+        text = f"In all {mine.run} - A is {_signed(float(mine.cumulative[-1]))} % of A's samples"
+        if np.isfinite(mine.low[-1]):
+            low, high = (_signed(float(end[-1])) for end in (mine.low, mine.high))
+            text += f" (95 % interval of the sum {low} to {high} %)"
+        bins = f"{count(mine.difference.size, 'bin')} of {bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)}"
+        told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
+    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(found[0].bin_s)}."
+
+
+def waterfalls(comparison: RunComparison) -> list[Steps]:
+    """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
+    pairs = comparison.pairs
+    kept = [
+        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
+    ]
+    return [
+        Steps(
+            pair.run,
+            _names(comparison.record, pair.run),
+            tuple(PARTS[name] for name in kept),
+            tuple(pair.causes[name] * _percent_of(pair) for name in kept),
+            pair.samples.difference * _percent_of(pair),
+        )
+        for pair in pairs
+    ]
+
+
+def draw_causes(found: list[Steps]) -> Drawing:
+    """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
+    figure = new_figure(9.0, 0.6 + _PANEL * len(found))
+    for axes, steps in zip(panels_below(figure, [1.0] * len(found)), found, strict=True):
+        places = np.arange(len(steps.sizes) + 1)
+        ends = [start + size for start, size in zip(steps.starts, steps.sizes, strict=True)]
+        for place, (start, size, end) in enumerate(zip(steps.starts, steps.sizes, ends, strict=True)):
+            axes.bar(place, size, bottom=start, width=0.62, color=BLUE if size >= 0 else RED,
+                     hatch="" if size >= 0 else "///", edgecolor="white", linewidth=0.0)  # fmt: skip
+            axes.plot([place + 0.31, place + 0.69], [end, end], color=_GREY, linewidth=0.9)
+            _say(axes, place, start, end, size)
+        axes.bar(places[-1], steps.total, width=0.62, color=_GREY)
+        _say(axes, int(places[-1]), 0.0, steps.total, steps.total)
+        axes.axhline(0.0, color="black", linewidth=0.8)
+        axes.set_xticks(places, labels=[*steps.words, "all"])
+        axes.tick_params(labelbottom=True)
+        heights = (0.0, steps.total, *ends)
+        room = 0.16 * (max(heights) - min(heights)) or 1.0  # for the numbers
+        axes.set_ylim(min(heights) - room, max(heights) + room)
+        axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
+        dress(axes, y="% of A's samples", y_ticks=_signed_tick)
+        axes.grid(visible=False, axis="x")
+    return settled(figure)
+
+
+def causes_page(found: list[Steps]) -> PageFigure:
+    """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
+    layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
+    traces: list[Trace] = []
+    n_rows = [len(steps.sizes) + 1 for steps in found]
+    room = sum(n_rows) * _ROW_HEIGHT + len(found) * _PANEL_FOOT
+    above = 0
+    for k, steps in enumerate(found):
+        parts = [*(word.replace("\n", " ") for word in steps.words), "all"]
+        bases, sizes = [*steps.starts, 0.0], [*steps.sizes, steps.total]
+        for part, base, size in zip(parts, bases, sizes, strict=True):
+            mark = Mark("idle") if part == "all" else Mark("useful") if size >= 0 else Mark("lost", 1)
+            text = f"{_signed(size)} %"
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "y": [in_lines(part, 16)],
+                    "x": [size],
+                    "base": [base],
+                    "width": 0.6,
+                    "marker": mark.page_fill,
+                    "text": [text],
+                    "textposition": "outside",
+                    "textangle": 0,
+                    "cliponaxis": False,
+                    "constraintext": "none",
+                    "xaxis": axis(k, "x"),
+                    "yaxis": axis(k),
+                    "hovertemplate": f"{steps.run}: {part}<br>{text} of A's samples<extra></extra>",
+                }
+            )
+        top = 1 - above / room
+        above += n_rows[k] * _ROW_HEIGHT
+        ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
+        beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
+        layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
+        layout[layout_axis(k, "x")] = {
+            "title": {"text": f"{steps.run} - A, % of A's samples"},
+            "anchor": axis(k),
+            "range": [min(ends) - beside, max(ends) + beside],
+            "zeroline": True,
+        }
+        above += _PANEL_FOOT
+    return PageFigure(traces, layout, height=room + 40)
+
+
+def causes_words(found: list[Steps]) -> str:
+    """The parts of each difference, and the whole."""
+    told = []
+    for steps in found:
+        parts = [
+            f"{word.replace(chr(10), ' ')} {_signed(size)} %"
+            for word, size in zip(steps.words, steps.sizes, strict=True)
+        ]
+        text = f"{', '.join(parts)}; all {_signed(steps.total)} %" if parts else "no difference"
+        told.append(f"{steps.run} against A, in percent of A's samples: {text}.")
+    return "\n".join(told)
+
+
+def _steps(series: str, words: str, line: Trace, statistic: str = "mean", **more: Any) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": words,
+        **more,
+        "steps": {"series": series, "statistic": statistic},
+        "line": {**line, "shape": "hv"},
+    }
+
+
+def bin_words(seconds: float) -> str:
+    """Length of a bin: ``1 h``, not ``60.0 min``."""
+    hours = seconds / 3_600
+    return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)
+
+
+def _draw_cumulative(axes: Axes, mine: Differences) -> None:
+    days = mine.window.days(np.append(mine.edge_us[:1], mine.time_us))
+    line, low, high = (np.append(0.0, values) for values in (mine.cumulative, mine.low, mine.high))
+    if np.isfinite(mine.low).all():
+        axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
+    axes.plot(days, line, color=BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
+    axes.legend(fontsize=9, frameon=False, loc="best")
+
+
+def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
+    """The size, above a bar that goes up and below one that goes down."""
+    up = size >= 0
+    place_of_text = (place, max(start, end) if up else min(start, end))
+    axes.annotate(f"{_signed(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
+                  ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
+
+
+def _signed(value: float) -> str:
+    """``+12.34``, ``-0.012``; ``0`` for what is next to nothing."""
+    return "0" if abs(value) < _NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+
+
+def _signed_tick(value: float, _position: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{value:+g}"
+
+
+def _names(record: ComparisonRecord, run: str) -> str:
+    """``B (run-600) against A (run-120)``."""
+    name = {each.run: each.name for each in record.runs}
+    first = record.runs[0].run
+    return " against ".join(label if name[label] is None else f"{label} ({name[label]})" for label in (run, first))
+
+
+def _percent_of(pair: RunDifference) -> float:
+    """What makes samples percent of the baseline's, or of the other run's where the baseline has none."""
+    below = pair.samples.baseline or pair.samples.other
+    return 100.0 / below if below else 0.0
+
+
+def _of_run(table: Any, run: str) -> Any:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["run"], run))
+
+
+def _times(column: Any) -> NDArray[np.int64]:
+    return np.asarray(column.cast("int64"), dtype=np.int64)
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    return np.asarray(column.fill_null(float("nan")), dtype=np.float64)
+
+
+DIFFERENCES_OVER_TIME: Figure[list[Differences]] = Figure(
+    "differences-over-time",
+    "Differences over time",
+    differences_over_time,
+    draw_over_time,
+    over_time_page,
+    over_time_words,
+)
+CAUSES: Figure[list[Steps]] = Figure(
+    "causes", "What made the differences", waterfalls, draw_causes, causes_page, causes_words
+)

@@ -1,0 +1,244 @@
+"""Idle nodes over time, and how many of them jobs held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
+from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
+from bfreplay.report.shown_values import percent
+from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.saved_tables import allocations_of
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+_COLUMNS = 480
+_MOST_WIDTHS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """Nodes of one run over time.
+
+    Parameters
+    ----------
+    span
+        What is looked at: the window, or a part of it.
+    idle
+        Idle nodes, held ones included. Of an old run it may end with the last decision.
+    held
+        Nodes held by jobs.
+    is_whole
+        Whether ``idle`` covers the window.
+    """
+
+    span: Part
+    idle: StepSeries
+    held: StepSeries
+    is_whole: bool = True
+
+    def between(self, start_us: int, end_us: int) -> Timeline:
+        """The same for a part of the window.
+
+        Raises
+        ------
+        InputError
+            The part is empty, or reaches outside the window.
+        NothingToShowError
+            Idle nodes are not known in it.
+        """
+        part = self.span.inside(start_us, end_us)
+        known = max(start_us, int(self.idle.edge_us[0])), min(end_us, int(self.idle.edge_us[-1]))
+        if known[0] >= known[1]:
+            raise NothingToShowError(f"{_NOT_RECORDED}: nobody knows how many were idle in this part of the window")
+        whole = known == (start_us, end_us)
+        return replace(
+            self, span=part, idle=self.idle.between(*known), held=self.held.between(start_us, end_us), is_whole=whole
+        )
+
+    @property
+    def share(self) -> float | None:
+        """Of the idle node time that was held; ``None`` without any, or where ``idle`` does not cover the window."""
+        return self.held.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
+
+
+_NOT_RECORDED = "the run was made before idle nodes were recorded apart from decisions"
+
+
+def timeline(run: RunResult) -> Timeline:
+    """Idle nodes and nodes held over the window.
+
+    Raises
+    ------
+    NothingToShowError
+        The run was made before idle nodes were recorded, and has no decisions that would tell of them.
+    """
+    span = Part.of_record(run.record)
+    of_jobs = allocations_of(run).of_nodes
+    nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
+    held = StepSeries.exact(nodes.edge_us, nodes.count)
+    idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
+    return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
+
+
+def draw(found: Mapping[str, Timeline]) -> Figure:
+    """Idle nodes from the least to the most of each of 480 columns, their mean, and the mean of those held."""
+    figure = new_figure(9.0, 4.2)
+    axes = figure.subplots()
+    span = outer_part([mine.span for mine in found.values()])
+    is_alone = len(found) == 1
+    for mark, label, mine in numbered(_with_own_idle(found)):
+        _draw_idle(axes, mine, Mark("idle", mark.k), label)
+    for mark, label, mine in numbered(found):
+        shown = columns_of(mine.held, mine.span.start_us, mine.span.end_us, _COLUMNS)
+        days = span.days(shown.edge_us)
+        words = named(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
+        width = 1.2 + 0.5 * min(max(0, len(found) - 1 - mark.k), _MOST_WIDTHS)  # lines that coincide are all to be seen
+        if is_alone:
+            axes.stairs(shown.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
+        axes.stairs(shown.mean, days, baseline=None, label=words, zorder=3, **(mark.paper_line | {"linewidth": width}))
+    axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
+    draw_time_axis(axes, span)
+    dress(axes, y="nodes", y_ticks=plain_tick)
+    legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, Timeline]) -> PageFigure:
+    """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for mark, label, mine in numbered(_with_own_idle(found)):
+        name = named(label, "idle")
+        series[name] = mine.idle.coarse()
+        group = {"legendgroup": name}
+        edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
+        traces += [
+            _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
+            _steps(name, "most", "idle nodes, most", edge | {
+                "fill": "tonexty", "fillcolor": "@idle-range", "name": named(label, "idle, least to most"),
+            }),
+            _steps(name, "mean", "idle nodes, mean", {
+                "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
+                "name": named(label, "idle, mean"),
+            }),
+        ]  # fmt: skip
+    for mark, label, mine in numbered(found):
+        name = named(label, "held")
+        series[name] = mine.held.coarse()
+        own: Trace = {
+            "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
+            "name": named(label, "held by jobs, mean"),
+        }  # fmt: skip
+        if len(found) == 1:
+            own |= {"fill": "tozeroy"}
+        traces.append(_steps(name, "mean", named(label, "nodes held by jobs, mean"), own))
+    layout = {
+        "xaxis": {"time": True},
+        "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
+        "hovermode": "x unified",
+    }
+    return PageFigure(traces, layout, series, height=400)
+
+
+def words(found: Mapping[str, Timeline]) -> str:
+    """How many nodes were idle, and how many of them jobs held."""
+    sentences = [told(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
+    sentences += [told(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
+    return said_of(found, sentences)
+
+
+def _told_idle(mine: Timeline) -> str:
+    least, most = mine.idle.least.min(), mine.idle.most.max()
+    as_far = "" if mine.is_whole else " as far as decisions tell (the run was made before idle nodes had a table)"
+    if not most:
+        return f"no node was idle at any time{as_far}"
+    if least == most:
+        return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
+    mean = amount_of(mine.idle.mean_height, "node")
+    verb = "was" if mean.endswith("node") else "were"
+    return f"{mean} {verb} idle on average, between {least:,.0f} and {most:,.0f}{as_far}"
+
+
+def _told_held(mine: Timeline) -> str:
+    if not mine.held.most.any():
+        return "jobs held none of them"
+    share = "" if mine.share is None else f", {percent(mine.share)} of the idle node time"
+    return f"jobs held {amount_of(mine.held.mean_height, 'node')} on average{share}"
+
+
+def _draw_idle(axes: Axes, mine: Timeline, mark: Mark, label: str) -> None:
+    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
+    shown = columns_of(mine.idle, start_us, end_us, _COLUMNS)
+    days = mine.span.days(shown.edge_us)
+    if not shown.is_exact:
+        axes.stairs(
+            shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
+            label=named(label, "idle, least to most"),
+        )  # fmt: skip
+    line = mark.paper_line | {"linewidth": 1.0}
+    words = named(label, "idle" if shown.is_exact else "idle, mean")
+    axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
+
+
+def _steps(series: str, statistic: str, hover: str, trace: Trace) -> Trace:
+    return {
+        "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
+        "hovertemplate": f"{hover}: %{{y:,.4~g}}<extra></extra>",
+    }  # fmt: skip
+
+
+def _with_own_idle(found: Mapping[str, Timeline]) -> Mapping[str, Timeline]:
+    """Runs whose idle nodes are to be shown: one without a label where they are the same in all, else each."""
+    longest = max(found.values(), key=lambda mine: int(mine.idle.edge_us[-1] - mine.idle.edge_us[0]))
+    return {"": longest} if all(_agree(longest, mine) for mine in found.values()) else found
+
+
+def _agree(longest: Timeline, mine: Timeline) -> bool:
+    """Whether idle nodes are the same as long as both are known."""
+    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
+    if mine.span != longest.span or start_us < longest.idle.edge_us[0] or end_us > longest.idle.edge_us[-1]:
+        return False
+    part = longest.idle.between(start_us, end_us)
+    return np.array_equal(part.edge_us, mine.idle.edge_us) and np.array_equal(part.mean, mine.idle.mean)
+
+
+def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:
+    """Idle nodes as decisions saw them: while there were jobs, or any to come."""
+    table = run.table("decisions")
+    if not table.num_rows:
+        raise NothingToShowError(f"{_NOT_RECORDED}, and it made no decision")
+    idle = _idle_of(table, span.end_us)
+    # decisions end with the last job; they have seen it all if they know of as much idle time as the ledger
+    if idle.area_us == run.summary.ledger.idle_node_us:
+        return idle
+    first_us, last_us = (int(table["time"].cast("int64")[k].as_py()) for k in (0, -1))
+    if first_us == last_us:
+        raise NothingToShowError(f"{_NOT_RECORDED}, and all its decisions were made at one instant")
+    return idle.between(first_us, last_us)
+
+
+def _idle_of(table: pa.Table, end_us: int) -> StepSeries:
+    """``n_idle`` from each ``time`` on, until ``end_us``; of rows of one instant the last counts."""
+    time_us, n_idle = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    lasts = np.diff(np.append(time_us, end_us)) > 0
+    since, height = time_us[lasts], n_idle[lasts]
+    is_new = np.append(True, height[1:] != height[:-1])
+    return StepSeries.exact(np.append(since[is_new], end_us), height[is_new])
+
+
+TIMELINE: RunFigure[Timeline] = RunFigure(
+    "timeline", "Idle nodes, and those held by jobs, over time", timeline, draw, page, words
+)

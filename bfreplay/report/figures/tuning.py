@@ -1,0 +1,212 @@
+"""The picture of a tuning: data functions, and one that draws what these return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, new_figure
+from bfreplay.report.figures.figure import Figure, as_they_are
+from bfreplay.report.figures.marks import MARKERS, OKABE_ITO, Trace
+from bfreplay.result_folders.tuning import TuningRecord
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+_GREY = "#5F5F5F"
+_SHADE = "#DCE9F2"
+_AUTO = "auto"
+_TICKS = (100.0, 99.9, 99.5, 99.0, 98.0, 96.0, 94.0, 90.0, 85.0, 80.0, 70.0, 60.0, 50.0, 40.0, 20.0, 0.0)
+_FAR = 2.0
+"""``auto`` stands at the right of the longest fixed time, by this factor."""
+_PARTS = {"tuning": ("tuned on", "-"), "validation": ("validated on", (0, (4, 2)))}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForwardTimeLine:
+    """Against t_fwd, in one part of the log, with one max_parallel: percent of the best of its values.
+
+    Parameters
+    ----------
+    part
+        ``"tuning"`` or ``"validation"``.
+    max_parallel
+        Jobs at once.
+    t_fwd_s, share : (T,) float64
+        Of the fixed values, ascending.
+    auto
+        Of ``auto``; ``None`` where it was not tried.
+    """
+
+    part: str
+    max_parallel: int
+    t_fwd_s: NDArray[np.float64]
+    share: NDArray[np.float64]
+    auto: float | None
+
+    @property
+    def every(self) -> list[float]:
+        """Its shares, that of ``auto`` with them."""
+        return [*self.share.tolist(), *([] if self.auto is None else [self.auto])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberLine:
+    """Against max_parallel, at the recommended t_fwd, in one part of the log: percent of the best of the grid.
+
+    ``max_parallel`` and ``share`` are (M,).
+    """
+
+    part: str
+    max_parallel: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+
+def forward_time_lines(record: TuningRecord) -> list[ForwardTimeLine]:
+    """One entry a part and max_parallel."""
+    grid = record.grid
+    fixed = np.array([each for each in grid.t_fwd if each != _AUTO], dtype=np.float64)
+    found = []
+    for part in _PARTS:
+        share = 100 * relative_to_best(np.array(record.parts[part].share, dtype=np.float64))
+        for m, number in enumerate(grid.max_parallel):
+            auto = float(share[-1, m]) if _AUTO in grid.t_fwd else None
+            found.append(ForwardTimeLine(part, number, fixed, share[: fixed.size, m], auto))
+    return found
+
+
+def relative_to_best(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``share`` (T, M) over the largest of its column, so that the level of a column does not hide its shape."""
+    best = share.max(axis=0)
+    found = np.zeros_like(share)
+    np.divide(share, best, out=found, where=best > 0)
+    return found
+
+
+def number_lines(record: TuningRecord) -> list[NumberLine]:
+    """One entry a part."""
+    grid = record.grid
+    row = grid.t_fwd.index(record.recommended.t_fwd)
+    numbers = np.array(grid.max_parallel, dtype=np.int64)
+    return [NumberLine(part, numbers, 100 * np.array(record.parts[part].share[row])) for part in _PARTS]
+
+
+def flat_range(record: TuningRecord) -> tuple[float, float] | None:
+    """Fixed times that are nearly as good as the best one, for the recommended max_parallel."""
+    mine = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
+    flat = mine.flat[0]
+    return None if flat is None else (float(flat[0]), float(flat[1]))
+
+
+def tuning_figure(record: TuningRecord) -> Drawing:
+    """Draw the record of a tuning.
+
+    At left against t_fwd, a line for each max_parallel, as share of its best; solid where it was tuned and dashed where
+    it was validated. At right against max_parallel, at the recommended t_fwd, as share of the best of all.
+    """
+    figure = new_figure(11.0, 5.0)
+    left, right = figure.subplots(1, 2, width_ratios=[1.55, 1.0])
+    _draw_forward_times(left, record)
+    _draw_numbers(right, record)
+    words = _measure(record)
+    dress(left, "T_fwd, s", f"{words}, % of the best T_fwd for as many jobs")
+    t_fwd = record.recommended.t_fwd
+    below = f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}"
+    dress(right, below, f"{words}, % of the best of the grid")
+    _stretch(left, min(each for line in forward_time_lines(record) for each in line.every))
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, loc="outside lower center", ncols=5)
+    return figure
+
+
+def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
+    recommended = record.recommended
+    lines = forward_time_lines(record)
+    fixed = lines[0].t_fwd_s
+    auto_at = _FAR * float(fixed[-1]) if fixed.size else 1.0
+    flat = flat_range(record)
+    if flat is not None:
+        low, high = flat if flat[0] < flat[1] else (flat[0] / 1.08, flat[1] * 1.08)
+        within = 100 * record.config.flat[0]
+        axes.axvspan(low, high, color=_SHADE, linewidth=0.0, zorder=0,
+                     label=f"within {within:g} % of the best fixed")  # fmt: skip
+    numbers = record.grid.max_parallel
+    for line in lines:
+        k = numbers.index(line.max_parallel)
+        look: Trace = {
+            "color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5,
+            "markerfacecolor": OKABE_ITO[k % len(OKABE_ITO)] if line.part == "tuning" else "white", "clip_on": False,
+        }  # fmt: skip
+        is_mine = line.max_parallel == recommended.max_parallel
+        label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
+        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_mine else 1.2,
+                  label=label, zorder=4 if is_mine else 3, **look)  # fmt: skip
+        if line.auto is not None:
+            axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed.size else label, **look)
+    column = numbers.index(recommended.max_parallel)
+    row = record.grid.t_fwd.index(recommended.t_fwd)
+    at = auto_at if isinstance(recommended.t_fwd, str) else recommended.t_fwd
+    _mark(axes, at, 100 * float(relative_to_best(np.array(record.parts["tuning"].share))[row, column]))
+    _dashes_legend(axes)
+    axes.set_xscale("log")
+    ticks = {float(each): f"{each:g}" for each in fixed}
+    if lines[0].auto is not None:
+        ticks[auto_at] = _AUTO
+        if fixed.size:
+            axes.axvline(auto_at / _FAR**0.5, color=_GREY, linewidth=0.8, linestyle=":")
+    axes.set_xticks(list(ticks), labels=list(ticks.values()))
+    axes.minorticks_off()
+
+
+def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
+    recommended = record.recommended
+    for line in number_lines(record):
+        dashes = _PARTS[line.part][1]
+        axes.plot(line.max_parallel, line.share, color=_GREY, linestyle=dashes, linewidth=1.6, marker="o",
+                  markersize=4.5, markerfacecolor=_GREY if line.part == "tuning" else "white")  # fmt: skip
+    column = record.grid.max_parallel.index(recommended.max_parallel)
+    _mark(axes, recommended.max_parallel, float(number_lines(record)[0].share[column]))
+    axes.set_xscale("log")
+    numbers = record.grid.max_parallel
+    axes.set_xticks(numbers, labels=[f"{each:,}" for each in numbers])
+    axes.minorticks_off()
+
+
+def _stretch(axes: Axes, low: float) -> None:
+    """Heights by the root of what is lacking to 100 %: tenths of a percent matter at the top, and not below."""
+
+    def forward(y: Any) -> Any:
+        return -np.sqrt(np.maximum(100.0 - np.asarray(y, dtype=np.float64), 0.0))
+
+    def backward(root: Any) -> Any:
+        return 100.0 - np.asarray(root, dtype=np.float64) ** 2
+
+    axes.set_yscale("function", functions=(forward, backward))
+    ticks = [each for each in _TICKS if each >= low]
+    axes.set_yticks(ticks or [100.0], labels=[f"{each:g}" for each in ticks or [100.0]])
+    axes.set_ylim(low - 0.05 * (100.0 - low) - 0.01, 100.0)
+
+
+def _mark(axes: Axes, x: float, y: float) -> None:
+    axes.plot([x], [y], linestyle="none", marker="*", markersize=17, color="black", markerfacecolor="#FFD23F", zorder=2,
+              label="recommended")  # fmt: skip
+
+
+def _dashes_legend(axes: Axes) -> None:
+    """What solid and dashed mean, once for all colours."""
+    for words, dashes in _PARTS.values():
+        axes.plot([], [], color=_GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
+
+
+def _measure(record: TuningRecord) -> str:
+    measures = {record.parts[part].measure for part in _PARTS}
+    words = {"samples": "samples", "finish": "speed of doing all work"}
+    return " or ".join(words[each] for each in sorted(measures, reverse=True))
+
+
+TUNING = Figure("tuning", "Forward-looking times and numbers of jobs", as_they_are, tuning_figure)
