@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from bfreplay.campaigns import load_campaign
     from bfreplay.datasets import NodeEvents, load_events, load_jobs, write_events, write_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
+    from bfreplay.datasets.ingest.read_log import ingest
+    from bfreplay.datasets.ingest.reader import ReadOptions
     from bfreplay.datasets.occupancy.rules import OccupancyRules
-    from bfreplay.datasets.scheduler_logs.ingest import ingest
-    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
     from bfreplay.errors import BfreplayError, InputError, LedgerError, OutputExistsError, SolverUnavailableError
     from bfreplay.experiments.regret import regret
     from bfreplay.experiments.run_comparison.comparison import compare_runs
@@ -107,7 +107,7 @@ _MODULE_OF = {
     "OutputExistsError": "bfreplay.errors",
     "Policy": "bfreplay.policies",
     "PolicyState": "bfreplay.policies",
-    "ReadOptions": "bfreplay.datasets.scheduler_logs.reader",
+    "ReadOptions": "bfreplay.datasets.ingest.reader",
     "ReplaySettings": "bfreplay.replay",
     "RunOptions": "bfreplay.experiments.run_options",
     "RunResult": "bfreplay.replay",
@@ -118,7 +118,7 @@ _MODULE_OF = {
     "TabulatedCurve": "bfreplay.scalability",
     "compare_runs": "bfreplay.experiments.run_comparison.comparison",
     "fit_all": "bfreplay.scalability",
-    "ingest": "bfreplay.datasets.scheduler_logs.ingest",
+    "ingest": "bfreplay.datasets.ingest.read_log",
     "load_campaign": "bfreplay.campaigns",
     "load_events": "bfreplay.datasets",
     "load_jobs": "bfreplay.datasets",

@@ -118,7 +118,7 @@ rule_options = adding(_RULES)
 
 def read_options(given: dict[str, Any]) -> Any:
     """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
-    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+    from bfreplay.datasets.ingest.reader import ReadOptions
 
     columns, mapping = given.pop("columns"), {}
     for text in given.pop("mapping"):
@@ -209,8 +209,8 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
+    from bfreplay.datasets.ingest.read_log import each_assignment, read_log
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
-    from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
 
     is_spread = given["assignment"] == "all"
     rules, options = occupancy_rules(given), read_options(given)
@@ -245,7 +245,7 @@ def ingest(
 
 def _how(reader: str) -> str:
     """Commands of one reader, or of all of them for ``auto``."""
-    from bfreplay.datasets.scheduler_logs.catalogue import AUTO, READERS, reader_named
+    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
 
     lines = []
     for each in [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]:

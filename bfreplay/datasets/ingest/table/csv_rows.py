@@ -1,0 +1,183 @@
+"""Rows of CSV files with the lines they stand on; a row that is broken takes no other with it."""
+
+from __future__ import annotations
+
+import csv
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.documents import refuse_other_kind
+from bfreplay.errors import InputError
+
+DELIMITERS = (",", "\t", ";", "|")
+MOST_LINES = 200
+"""A quoted field that runs over more lines than this is a quote that somebody forgot to close."""
+
+_OPEN = "unexpected end of data"  # how the csv module says that a quote is still open
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: its first line (from 1), its cells (``None``: not as many as there are columns), its text."""
+
+    line: int
+    cells: list[str] | None
+    text: str
+
+
+def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) -> Iterator[Row]:
+    """Split lines into rows of ``n_columns`` cells; blank lines are passed over.
+
+    Quoted fields may run over lines. A quote that does not close, or only by swallowing what are rows themselves,
+    spoils the line it stands on and no other.
+    """
+    ahead: deque[tuple[int, str]] = deque()
+    while True:
+        following = ahead.popleft() if ahead else next(lines, None)
+        if following is None:
+            return
+        line, text = following
+        if not text.strip():
+            continue
+        if '"' not in text:
+            cells: list[str] | None = text.split(delimiter)
+        else:
+            try:
+                cells = split(text, delimiter)
+            except csv.Error as error:
+                cells = _joined(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
+        yield Row(line, cells if cells is not None and len(cells) == n_columns else None, text)
+
+
+def split(text: str, delimiter: str) -> list[str]:
+    """Split one row into cells; ``csv.Error`` where quotes are not as they should be."""
+    return next(csv.reader([text], delimiter=delimiter, strict=True), [])
+
+
+def _joined(
+    text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
+) -> list[str] | None:
+    """Read on until the open quote closes; ``None``, with nothing taken from ``ahead``, if that gives no row."""
+    for taken in range(1, MOST_LINES):
+        if len(ahead) < taken:
+            more = next(lines, None)
+            if more is None:
+                return None
+            ahead.append(more)
+        part = ahead[taken - 1][1]
+        if n_columns > 1 and part.count(delimiter) + 1 == n_columns:
+            return None  # a row of its own
+        text = f"{text}\n{part}"
+        if '"' not in part:
+            continue
+        try:
+            cells = split(text, delimiter)
+        except csv.Error as error:
+            if str(error) == _OPEN:
+                continue
+            return None
+        if len(cells) != n_columns:
+            return None
+        for _ in range(taken):
+            ahead.popleft()
+        return cells
+    return None
+
+
+def delimiter_of(text: str) -> str:
+    """The separator that splits a header into most columns; a comma if none does."""
+    return max(DELIMITERS, key=text.count)
+
+
+def names_in(text: str, delimiter: str) -> list[str]:
+    """Column names of a header line; empty if it cannot be split."""
+    try:
+        return [name.strip() for name in split(text.removeprefix("\ufeff"), delimiter)]
+    except csv.Error:
+        return []
+
+
+def first_line(file: LogFile) -> str:
+    """First line with something on it that is no ``#`` comment; empty if there is none in the first 64 KiB."""
+    for text in file.head_lines():
+        if text.strip() and not text.startswith("#"):
+            return text.removeprefix("\ufeff")
+    return ""
+
+
+def check_text(file: LogFile) -> None:
+    """Raise ``InputError`` for what is no text in UTF-8."""
+    head = file.head()
+    refuse_other_kind(head, file.name, "CSV or TSV in UTF-8, or Parquet")
+    if b"\x00" in head:
+        raise InputError(
+            "the file is no text",
+            file=file.name,
+            value=head[:20],
+            expected="CSV or TSV in UTF-8, or Parquet",
+            fix="export the table as CSV or Parquet (a spreadsheet: save it as CSV)",
+        )
+
+
+class CsvTable:
+    """A CSV file with its header, or with names given for its columns.
+
+    Raises
+    ------
+    InputError
+        It is no text, or has no header.
+    """
+
+    def __init__(self, file: LogFile, delimiter: str | None, columns: Sequence[str] | None) -> None:
+        check_text(file)
+        self.file = file
+        header = first_line(file)
+        self.delimiter = delimiter_of(header) if delimiter is None else delimiter
+        self._has_header = columns is None
+        # "a, b, c": whoever pads the header pads the rows
+        self.is_padded = columns is None and header.count(f"{self.delimiter} ") > 1
+        self.names = tuple(names_in(header, self.delimiter) if columns is None else columns)
+        if not self.names:
+            raise file.wrong_start(
+                "the first line cannot be split into columns",
+                value=header[:80],
+                expected="names of columns, separated by comma, tab, semicolon or |",
+                fix="check the quotes of the first line, or give --delimiter",
+            )
+        self._header = header
+        self.is_cut = False
+        self.last_line = 0
+
+    def rows(self) -> Iterator[Row]:
+        """Rows below the header. Comments (``#``) above it are passed over.
+
+        Afterwards ``is_cut`` says whether the last line, ``last_line``, has no end.
+        """
+        lines = self._lines()
+        for line, text in lines:
+            if not text.strip() or text.startswith("#"):
+                continue
+            first = (line, text.removeprefix("\ufeff"))
+            break
+        else:
+            return
+        below = lines if self._has_header else _after(first, lines)
+        yield from rows_of(below, self.delimiter, len(self.names))
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """As ``LogFile.lines``, and remember how the last one ends."""
+        for number, text, is_whole in self.file.lines_with_ends():
+            if not is_whole:
+                self.is_cut, self.last_line = True, number
+            yield number, text
+
+    def is_header(self, row: Row) -> bool:
+        """Whether the row is the header again, as where files were joined."""
+        return self._has_header and row.text.removeprefix("\ufeff") == self._header
+
+
+def _after(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
