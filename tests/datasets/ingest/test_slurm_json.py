@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bfreplay.datasets.ingest.slurm import jobs as sentences
+from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError

@@ -3,7 +3,7 @@
 import pytest
 
 from bfreplay.datasets.ingest.slurm import clock
-from bfreplay.datasets.ingest.slurm import jobs as sentences
+from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError

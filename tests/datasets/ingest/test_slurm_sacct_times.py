@@ -2,7 +2,7 @@
 
 import pytest
 
-from bfreplay.datasets.ingest.slurm import jobs as sentences
+from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
 from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError
