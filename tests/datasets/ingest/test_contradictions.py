@@ -2,8 +2,9 @@
 
 import pytest
 
-from bfreplay.datasets.ingest import batsim, flux
+from bfreplay.datasets.ingest.batsim import reader as batsim
 from bfreplay.datasets.ingest.cobalt import job_rows as cobalt
+from bfreplay.datasets.ingest.flux import reader as flux
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.lsf import reader as lsf
 from bfreplay.datasets.ingest.pbs import runs as pbs
