@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -209,7 +209,7 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
-    from bfreplay.datasets.ingest.read_log import each_assignment, read_log
+    from bfreplay.datasets.ingest.read_log import read_log
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
 
     is_spread = given["assignment"] == "all"
@@ -226,7 +226,8 @@ def ingest(
             fix="leave --assignment out",
         )
     with _status("Making node events ...", hidden=quiet):
-        built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
+        several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
+        built = [log.built(each) for each in several]
         for each in built if strict else []:
             each.lint.refuse_doubts()
         for each, file in zip(built, outputs, strict=False):

@@ -130,8 +130,9 @@ class LogFile:
             if rest:
                 yield number + 1, rest.rstrip("\r"), False
 
-    def wrong_start(self, problem: str, *, value: str, expected: str, fix: str) -> InputError:
-        """Return the error for a file that does not begin as it should."""
+    def wrong_start(self, problem: str, *, value: str | None = None, expected: str, fix: str) -> InputError:
+        """Return the error for a file that does not begin as it should; ``value`` ``None``: its first line."""
+        value = (self.head_lines() or [""])[0] if value is None else value
         return InputError(problem, file=self.name, row="line 1", value=value, expected=expected, fix=fix)
 
     def _opened(self, progress: Progress | None) -> IO[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bfreplay.datasets.ingest.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
@@ -134,7 +134,7 @@ def read_log(
                 record.lint.doubt(NO_LOG_FILE, file.name)
         chosen.read(files, record, options)
         if outage_files:
-            from bfreplay.datasets.ingest.table.outage_file import read_outages  # csv, pyarrow: if needed
+            from bfreplay.datasets.ingest.table.outages import read_outages  # csv, pyarrow: if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
@@ -182,11 +182,6 @@ def ingest(
     if strict:
         built.lint.refuse_doubts()
     return built.events, built.lint
-
-
-def each_assignment(rules: OccupancyRules, names: Sequence[str]) -> list[OccupancyRules]:
-    """Return the same rules with each rule of assignment."""
-    return [replace(rules, assignment=name) for name in names]
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ import bz2
 
 import pytest
 
+from bfreplay.datasets.ingest.delimited import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
-from bfreplay.datasets.ingest.slurm.psv import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND
 from bfreplay.datasets.occupancy.lint import UNREADABLE

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
+from bfreplay.datasets.ingest.delimited import rows_of
 from bfreplay.datasets.ingest.table.clock import AMBIGUOUS_CHOSEN, ZONE_WRONG
-from bfreplay.datasets.ingest.table.csv_rows import rows_of
 from bfreplay.datasets.ingest.table.job_rows import (
     ELAPSED_DIFFERS,
     LISTS_UNREADABLE,

@@ -8,8 +8,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.job_rows import NODE_STATES
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
-from bfreplay.datasets.ingest.table.outage_file import read_outages
-from bfreplay.datasets.ingest.table.outages import IN_USE, OUTAGES_BACKWARDS, OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.outages import IN_USE, OUTAGES_BACKWARDS, OUTAGES_UNREADABLE, read_outages
 from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord

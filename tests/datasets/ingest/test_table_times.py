@@ -16,8 +16,7 @@ from bfreplay.datasets.ingest.table.job_rows import (
     WHOLE_HOURS,
 )
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
-from bfreplay.datasets.ingest.table.outage_file import EXPORTS
-from bfreplay.datasets.ingest.table.reader import TableReader
+from bfreplay.datasets.ingest.table.reader import EXPORTS, TableReader
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import record_of

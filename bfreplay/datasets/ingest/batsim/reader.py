@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.json_stream import top_level_number
 from bfreplay.datasets.ingest.log_file import LogFile
@@ -78,10 +79,8 @@ class BatsimReader:
         for file in files:
             kind = _kind(file)
             if kind is None:
-                lines = file.head_lines()
                 raise file.wrong_start(
                     "this is no file of Batsim's",
-                    value=lines[0] if lines else "",
                     expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
                     "the workload",
                     fix=f"Batsim writes them: {EXPORTS[0].command}",
@@ -162,8 +161,8 @@ def _kind(file: LogFile) -> str | None:
     return SCHEDULE if columns >= _SCHEDULE_COLUMNS else None
 
 
-def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[int, str, dict[str, str]]]:
-    """Line, text and fields by column of each row that has as many fields as the first line; the others are dropped.
+def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str, str]]]:
+    """Place and fields by column of each row that has as many fields as the first line; the others are dropped.
 
     A row is one line: a quote that is not closed spoils its row, not the rest of the file.
     """
@@ -179,7 +178,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[int, str, dic
         except csv.Error:
             fields = []
         if len(fields) == len(columns):
-            yield number, text, dict(zip(columns, fields, strict=True))
+            yield (file.name, number, text), dict(zip(columns, fields, strict=True))
         else:
             record.lint.leave_out("not as many fields as columns", file.name, number, text)
 
@@ -216,15 +215,15 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
     """Return the number of machines by the counts of states, if they agree."""
     totals: set[int] = set()
     for file in files:
-        for number, text, row in _rows(file, record):
+        for at, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                record.lint.leave_out("a count of machines is no number", file.name, number, text)
+                record.lint.leave_out("a count of machines is no number", *at)
                 continue
-            record.lint.drop("machine states: counts without names", file.name, number, text)
+            record.lint.drop("machine states: counts without names", *at)
             totals.add(sum(map(int, counts)))
             if any(int(count) for count in counts[:3]):
-                record.lint.doubt(SWITCHED_OFF, file.name, number, text)
+                record.lint.doubt(SWITCHED_OFF, *at)
         record.lint.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.lint.doubt(
@@ -237,37 +236,37 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
 def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
     """Return the node time of all jobs that ended, in microseconds."""
     node_time_us = 0
-    for number, text, row in _rows(file, record):
+    for at, row in _rows(file, record):
         start_text, end_text = row["starting_time"], row["finish_time"]
         start, end = _seconds_us(start_text), _seconds_us(end_text)
         if start_text in _NOT_STARTED or (start is not None and start < 0):
-            record.lint.drop("never started", file.name, number, text)
+            record.lint.drop("never started", *at)
             continue
         is_running = end_text in _NOT_STARTED or (end is not None and end < 0)
         try:
             nodes, largest = _nodes(row["allocated_resources"])
         except ValueError:
-            record.lint.leave_out("the allocated resources cannot be read", file.name, number, text)
+            record.lint.leave_out("the allocated resources cannot be read", *at)
             continue
         if start is None or (end is None and not is_running):
-            record.lint.leave_out("a time is no number", file.name, number, text)
+            record.lint.leave_out("a time is no number", *at)
         elif not row["job_id"]:
-            record.lint.leave_out("no job_id", file.name, number, text)
+            record.lint.leave_out("no job_id", *at)
         elif not nodes:
             # rejected jobs have no time either; one that has was somewhere
             if is_running or end == start:
-                record.lint.drop("no resources", file.name, number, text)
+                record.lint.drop("no resources", *at)
             else:
-                record.lint.leave_out("no resources for a job that ran", file.name, number, text)
+                record.lint.leave_out("no resources for a job that ran", *at)
         elif n_machines is not None and largest >= n_machines:
-            record.lint.leave_out("a resource that the machine does not have", file.name, number, text)
+            record.lint.leave_out("a resource that the machine does not have", *at)
         else:
             job = f"{row.get('workload_name', '')}!{row['job_id']}"
             limit = _seconds_us(row.get("requested_time", ""))
             limit_end = start + limit if limit is not None and limit > 0 else None
             held = record.node_ids(nodes)
-            _check_row(row, len(nodes), file, number, text, record)
-            record.add_job(job, start, None if is_running else end, held, None, limit_end, file.name, number)
+            _check_row(row, len(nodes), at, record)
+            record.add_job(job, start, None if is_running else end, held, None, limit_end, *at[:2])
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
@@ -281,9 +280,7 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
     return node_time_us
 
 
-def _check_row(
-    row: dict[str, str], n_nodes: int, file: LogFile, number: int, text: str, record: ScheduleRecord
-) -> None:
+def _check_row(row: dict[str, str], n_nodes: int, at: At, record: ScheduleRecord) -> None:
     """Doubt a row that contradicts itself; Batsim writes its times in several ways."""
     times = {column: _seconds_us(row[column]) for columns in _SUMS for column in columns if column in row}
     for whole, *parts in _SUMS:
@@ -291,18 +288,18 @@ def _check_row(
             continue
         total, first, second = times[whole], times[parts[0]], times[parts[1]]
         if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
-            record.lint.doubt(CONTRADICTING, file.name, number, text)
+            record.lint.doubt(CONTRADICTING, *at)
             break
     asked = row.get("requested_number_of_resources")
     if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
-        record.lint.doubt(OTHER_COUNT, file.name, number, text)
+        record.lint.doubt(OTHER_COUNT, *at)
 
 
 def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
     """Compare with the summary that Batsim computed itself."""
     for file in files:
-        for number, text, row in _rows(file, record):
-            record.lint.drop("summary of the schedule", file.name, number, text)
+        for at, row in _rows(file, record):
+            record.lint.drop("summary of the schedule", *at)
             computing = _seconds_us(row["time_computing"])
             if computing is None:
                 continue
@@ -312,4 +309,4 @@ def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: Schedul
             }
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
                 shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
-                record.lint.doubt(OTHER_NODE_TIME, file.name, number, shown)
+                record.lint.doubt(OTHER_NODE_TIME, *at[:2], shown)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from bfreplay.datasets.ingest.clock import LocalClock
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import is_missing
-from bfreplay.datasets.ingest.table.clock import Clock, Wall
+from bfreplay.datasets.ingest.table.clock import TableClock, Wall
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.times import HOUR_US, US
 
@@ -31,18 +32,16 @@ SITE_ZONE = "America/Chicago"
 """The zone in which ALCF's people work, and maintenance begins at the same hour all year."""
 
 
-class Stamps:
+class CobaltClock(TableClock):
     """Reads stamps in one zone: that of ``--tz``, else UTC."""
 
     def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
-        self.zone = options.timezone or "UTC"
+        in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
+        super().__init__(in_zone, lint, export)
         self._is_given = options.timezone is not None
-        self._lint = lint
-        in_zone = ReadOptions(timezone=self.zone, dst_fold=options.dst_fold)
-        self.clock = Clock(in_zone, lint, export)
         self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
 
-    def read(self, text: str) -> Wall | None:
+    def read(self, value: Any, unit: str | None = None) -> Wall | None:
         """Time as it stands; ``None`` if there is none.
 
         Raises
@@ -50,9 +49,9 @@ class Stamps:
         ValueError
             It is no stamp.
         """
-        if is_missing(text):
+        if is_missing(value):
             return None
-        time = self.clock.read(text)
+        time = super().read(value, unit)
         if not isinstance(time, Wall):
             raise ValueError("no stamp such as 2014-12-31 23:26:29")
         return time
@@ -69,14 +68,15 @@ class Stamps:
         n = sum(self._maintenance.values())
         if n < _FEWEST:
             return said
-        zones = dict.fromkeys([self.zone, "UTC", SITE_ZONE])
+        zone = str(self.zone)
+        zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
         hours = {zone: self._hour_of_most(zone) for zone in zones}
         told = [
             f"as {zone}, {share:,} of {n:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
             for zone, (hour, share) in hours.items()
         ]
         best = max(share for _, share in hours.values())
-        if best > _CLEARER * hours[self.zone][1]:
+        if best > _CLEARER * hours[zone][1]:
             self._lint.doubt(ZONE_UNLIKELY, value="; ".join(told))
         return "; ".join([said, *told])
 

@@ -7,10 +7,11 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bfreplay.datasets.ingest.cobalt.clock import Stamps
+from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
+from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
-from bfreplay.datasets.ingest.table.clock import is_interval
+from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
 from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -47,104 +48,97 @@ class CobaltJobs:
     def __init__(
         self,
         record: ScheduleRecord,
-        stamps: Stamps,
+        clock: CobaltClock,
         identities: Identities,
         machine: str | None,
         size: int | None,
         open_outages: list[int],
     ) -> None:
-        self._record, self._lint, self._stamps, self._identities = record, record.lint, stamps, identities
+        self._record, self._lint, self._clock, self._identities = record, record.lint, clock, identities
         self._machine, self._size = machine, size
         self._open = open_outages
         self.next_start: list[int | None] = [None] * len(open_outages)
         self._has_locations = False
-        self._nowhere: list[tuple[str, int]] = []
+        self._nowhere: list[Place] = []
         self._n_nowhere = 0
 
-    def add(self, cells: Mapping[str, str], file: str, line: int) -> None:
+    def add(self, cells: Mapping[str, str], at: Place) -> None:
         """Make an interval of a row, or count why not."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            self._lint.leave_out("a job of another machine", file, line, machine, doubt=OTHER_MACHINE)
+            self._lint.leave_out("a job of another machine", *at, machine, doubt=OTHER_MACHINE)
             return
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
-            start, end = self._stamps.read(cells["START_TIMESTAMP"]), self._stamps.read(cells["END_TIMESTAMP"])
+            start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._lint.leave_out("a time that cannot be read", file, line, shown)
+            return self._lint.leave_out("a time that cannot be read", *at, shown)
         if start is None:
-            self._lint.drop("never started", file, line, shown)
+            self._lint.drop("never started", *at, shown)
             return
         try:
             count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._lint.leave_out("a number of nodes that cannot be read", file, line, number)
+            return self._lint.leave_out("a number of nodes that cannot be read", *at, number)
         elapsed = _elapsed(cells)
-        interval = self._stamps.clock.interval(start, end, elapsed, file, line)
-        if isinstance(interval, str):
-            self._lint.drop(interval, file, line, shown)
+        interval = self._clock.interval(start, end, elapsed, at)
+        if interval is None:
+            self._lint.drop(SKIPPED, *at, shown)
             return
         start_us, end_us = interval
         if end_us is None and elapsed:
             end_us = start_us + elapsed
-            self._lint.doubt(NO_END, file, line, shown)
-        job = _job(cells) or f"{file} line {line}"
+            self._lint.doubt(NO_END, *at, shown)
+        job = _job(cells) or f"{at[0]} line {at[1]}"
         if not is_interval(start_us, end_us):
-            self._record.add_job(job, start_us, end_us, None, 1, None, file, line)  # which says why it cannot be
+            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
             return
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
-            self._lint.doubt(ELAPSED_DIFFERS, file, line, f"{shown}, {cells['RUNTIME_SECONDS']} s")
-        self._keep(cells, job, start_us, end_us, count, file, line)
+            self._lint.doubt(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+        self._keep(cells, job, start_us, end_us, count, at)
 
     def finish(self) -> None:
         """Doubt jobs without a location, if others have one."""
         if self._has_locations and self._nowhere:
-            for file, line in self._nowhere:
-                self._lint.doubt(WHERE_MISSING, file, line)
+            for at in self._nowhere:
+                self._lint.doubt(WHERE_MISSING, *at)
             self._lint.doubt(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
 
     def _keep(
-        self,
-        cells: Mapping[str, str],
-        job: str,
-        start_us: int,
-        end_us: int | None,
-        count: int | None,
-        file: str,
-        line: int,
+        self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
     ) -> None:
         where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
         try:
             location = location_of(where, count)
         except ValueError:
-            self._lint.doubt(LOCATION_UNREADABLE, file, line, where)
+            self._lint.doubt(LOCATION_UNREADABLE, *at, where)
         else:
             names = location.nodes
             if location.is_cut:
-                self._lint.doubt(CUT, file, line, f"{count} nodes, {len(names)} listed")
+                self._lint.doubt(CUT, *at, f"{count} nodes, {len(names)} listed")
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
-                    self._lint.doubt(BLOCK_DIFFERS, file, line, f"{count} nodes in {where}")
+                    self._lint.doubt(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
                 count = max(count or 0, location.block_size)
             self._has_locations |= bool(names) or location.block_size is not None
             if not names and location.block_size is None:
                 self._n_nowhere += 1
                 if len(self._nowhere) < MOST_EXAMPLES:
-                    self._nowhere.append((file, line))
+                    self._nowhere.append(at)
         held = max(count or 0, len(names))
         if not held:
-            self._lint.drop("a job without nodes", file, line, job)
+            self._lint.drop("a job without nodes", *at, job)
             return
         if self._size is not None and held > self._size:
-            self._lint.leave_out("more nodes than the machine has", file, line, f"{held} nodes", doubt=TOO_LARGE)
+            self._lint.leave_out("more nodes than the machine has", *at, f"{held} nodes", doubt=TOO_LARGE)
             return
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
-        identity = self._identities.of(job, start_us, where if names else "", file, line)
+        identity = self._identities.of(job, start_us, where if names else "", *at)
         nodes = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, file, line)
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
         before = bisect_left(self._open, start_us) - 1
         for i in range(before, -1, -1):
             known = self.next_start[i]

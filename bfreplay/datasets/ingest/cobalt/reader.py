@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bfreplay.datasets.ingest.clock import wall_clock_us
-from bfreplay.datasets.ingest.cobalt.clock import MACHINE_SIZES, Stamps
+from bfreplay.datasets.ingest.cobalt.clock import MACHINE_SIZES, CobaltClock
 from bfreplay.datasets.ingest.cobalt.job_rows import NO_LOCATION, CobaltJobs
 from bfreplay.datasets.ingest.cobalt.outages import CobaltOutages
+from bfreplay.datasets.ingest.delimited import Place, check_text, first_line, names_in, rows_of, split
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table.csv_rows import check_text, first_line, names_in, rows_of, split
 from bfreplay.datasets.ingest.table.job_rows import Identities
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.occupancy.lint import UNREADABLE
@@ -38,7 +38,7 @@ class Kind(Enum):
 _OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
 _ROLE = "MACHINE_NAME"
 
-Add = Callable[[Mapping[str, str], str, int], None]
+Add = Callable[[Mapping[str, str], Place], None]
 
 RAW_JOB_COLUMNS = (
     "QUEUED_TIMESTAMP", "START_TIMESTAMP", "END_TIMESTAMP", "QUEUED_DATE_ID", "START_DATE_ID", "END_DATE_ID",
@@ -107,9 +107,9 @@ class CobaltReader:
             known = f"{machine} has {size:,} nodes (--nodes for another number)"
             record.lint.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
         record.cluster = machine or record.cluster
-        stamps = Stamps(options, record.lint, _HOW)
-        record.timezone = stamps.zone
-        outages = CobaltOutages(record, stamps, machine, size, options.reservations)
+        clock = CobaltClock(options, record.lint, _HOW)
+        record.timezone = clock.zone
+        outages = CobaltOutages(record, clock, machine, size, options.reservations)
         identities = Identities(record.lint)
         adders: dict[Kind, Add] = {
             Kind.STATUS: outages.add_status,
@@ -120,8 +120,8 @@ class CobaltReader:
         intervals = 0
         for kind in _OUTAGES_FIRST:
             if kind is Kind.JOBS:
-                open_starts = [start_us for start_us, _, _ in sorted(outages.open_ended)]
-                jobs = CobaltJobs(record, stamps, identities, machine, size, open_starts)
+                open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
+                jobs = CobaltJobs(record, clock, identities, machine, size, open_starts)
                 adders[kind] = jobs.add
                 intervals = record.lint.kept.get("job intervals", 0)
             for file, layout in layouts:
@@ -142,7 +142,7 @@ class CobaltReader:
         if outages.left_out_us:
             hours = outages.left_out_us / 3_600_000_000
             record.lint.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
-        record.lint.facts["time zone"] = stamps.evidence()
+        record.lint.facts["time zone"] = clock.evidence()
 
 
 def _layout(file: LogFile, options: ReadOptions) -> Layout:
@@ -202,7 +202,7 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
         elif layout.has_header and row.text == header:
             lint.drop("the header again", file.name, row.line, row.text)
         else:
-            add(dict(zip(layout.names, row.cells, strict=True)), file.name, row.line)
+            add(dict(zip(layout.names, row.cells, strict=True)), (file.name, row.line))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,10 +73,8 @@ class FluxReader:
             elif file.head().lstrip().startswith(b"{"):
                 _read_jobs(file, record)
             else:
-                lines = file.head_lines()
                 raise file.wrong_start(
                     "this is neither a list of jobs nor an eventlog of Flux",
-                    value=lines[0] if lines else "",
                     expected='{"jobs": [...]}, or a line of JSON for each event',
                     fix=f"run this on the cluster: {JOBS_COMMAND}",
                 )
@@ -118,50 +116,51 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
 def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecord) -> bool:
     """Add a job, and say whether it ran."""
     shown = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
+    at = file.name, number, shown
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
     start, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
     for time in times.values():
         if isinstance(time, int):
             record.stamp(time)
     if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        record.lint.leave_out("a time of a job is no number of seconds", file.name, number, shown)
+        record.lint.leave_out("a time of a job is no number of seconds", *at)
         return False
     if start is None:
         # rejected and cancelled jobs go from waiting to cleanup
-        record.lint.drop("never ran" if inactive or cleanup else "pending", file.name, number, shown)
+        record.lint.drop("never ran" if inactive or cleanup else "pending", *at)
         return False
     identity = job.get("id")
     if not isinstance(identity, (int, str)) or isinstance(identity, bool) or identity == "":
-        record.lint.leave_out("a job without an id", file.name, number, shown)
+        record.lint.leave_out("a job without an id", *at)
         return True
     count = job.get("nnodes")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
         count = None
     held = _nodes(job.get("nodelist"), record)
     if held is None:
-        record.lint.leave_out("the nodelist of a job cannot be read", file.name, number, shown)
+        record.lint.leave_out("the nodelist of a job cannot be read", *at)
         return True
     if not len(held) and count is None:
-        record.lint.leave_out("a job that ran has neither nodelist nor nnodes", file.name, number, shown)
+        record.lint.leave_out("a job that ran has neither nodelist nor nnodes", *at)
         return True
     end = inactive
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
-        record.lint.doubt(NO_INACTIVE, file.name, number, shown)
+        record.lint.doubt(NO_INACTIVE, *at)
     if end is None and job.get("state") == "INACTIVE":
-        record.lint.leave_out("a job is over and has no end", file.name, number, shown)
+        record.lint.leave_out("a job is over and has no end", *at)
         return True
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
-        record.lint.doubt(LONG_CLEANUP, file.name, number, shown)
+        record.lint.doubt(LONG_CLEANUP, *at)
     known = [time for time in times.values() if isinstance(time, int)]
     if known != sorted(known) and (end is None or end > start):
-        record.lint.doubt(OUT_OF_ORDER, file.name, number, shown)
+        record.lint.doubt(OUT_OF_ORDER, *at)
     if job.get("state", "RUN") not in _STATES:
-        record.lint.doubt(UNKNOWN_STATE, file.name, number, shown)
+        record.lint.doubt(UNKNOWN_STATE, *at)
     if len(held) and "ranks" in job and not _are_ranks(job["ranks"], len(held)):
-        record.lint.doubt(OTHER_RANKS, file.name, number, shown)
+        record.lint.doubt(OTHER_RANKS, *at)
     limit = _limit_us(job, start)
-    record.add_job(str(identity), start, end, held if len(held) else None, count, limit, file.name, number)
+    record.add_job(str(identity), start, end, held if len(held) else None, count, limit, *at[:2])
     return True
 
 

@@ -51,27 +51,21 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
         if not text.strip():
             continue
         record.lint.read()
+        at = file.name, number, text
         event = _parsed(text)
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
-            record.lint.leave_out(
-                "an event that is no JSON object with timestamp, name and context",
-                file.name,
-                number,
-                text,
-                doubt=UNREADABLE,
-            )
+            reason = "an event that is no JSON object with timestamp, name and context"
+            record.lint.leave_out(reason, *at, doubt=UNREADABLE)
             continue
         record.stamp(time_us)
         try:
             state.take(name, time_us, context, number, text)
         except _NamelessError:
-            record.lint.leave_out("an event of ranks without names", file.name, number, text, doubt=NO_NAMES)
+            record.lint.leave_out("an event of ranks without names", *at, doubt=NO_NAMES)
         except ValueError:
-            record.lint.leave_out(
-                "an event whose nodes or ranks cannot be read", file.name, number, text, doubt=UNREADABLE
-            )
+            record.lint.leave_out("an event whose nodes or ranks cannot be read", *at, doubt=UNREADABLE)
     state.finish()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone
+from bfreplay.datasets.ingest.clock import Clock
 from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.occupancy.lint import Lint
@@ -39,7 +39,7 @@ class _Waiting:
     then: Callable[[int], None]
 
 
-class StampClock:
+class StampClock(Clock):
     """Tells UTC for text stamps.
 
     A record with a text stamp and an epoch time of the same moment shows the offset of the server's clock. Without a
@@ -47,16 +47,15 @@ class StampClock:
     changed in between (summer time), and the one that keeps the records in order is right.
     """
 
+    folded_doubt = _FOLD_DOUBT
+
     def __init__(self, options: ReadOptions, lint: Lint) -> None:
-        self._lint = lint
-        self._fold = options.dst_fold
-        self._name = options.timezone
-        self._clock = None if options.timezone is None else LocalClock(named_zone(options.timezone))
+        super().__init__(options.timezone, options.dst_fold, lint)
         self._waiting: list[_Waiting] = []
         self._offset_us: int | None = None
         self._latest_us: int | None = None
         self._changes: list[tuple[int, int]] = []
-        self._agreed = self._disagreed = self._settled = self._folded = 0
+        self._agreed = self._disagreed = 0
 
     @property
     def latest_us(self) -> int | None:
@@ -69,8 +68,8 @@ class StampClock:
         offset = (apart + _QUARTER_US // 2) // _QUARTER_US * _QUARTER_US
         if abs(apart - offset) > _AGREE_US or abs(offset) > FARTHEST_US:
             return False
-        if self._clock is not None:
-            agrees = any(abs(moment - epoch_us) <= _AGREE_US for moment in self._clock.utc_us(stamp_us))
+        if self._local is not None:
+            agrees = any(abs(moment - epoch_us) <= _AGREE_US for moment in self._local.utc_us(stamp_us))
             self._agreed += agrees
             self._disagreed += not agrees
         if offset != self._offset_us:
@@ -83,10 +82,10 @@ class StampClock:
 
     def resolve(self, line: Line, floor_us: int, then: Callable[[int], None]) -> None:
         """Call ``then`` with the UTC time of a record's text stamp, now or as soon as later records have settled it."""
-        if self._clock is not None:
-            fits = [moment for moment in self._clock.utc_us(line.stamp_us) if moment >= floor_us]
+        if self._local is not None:
+            fits = [moment for moment in self._local.utc_us(line.stamp_us) if moment >= floor_us]
             if len(fits) == 1:
-                self._settled += 1
+                self.counts["settled"] += 1
                 then(fits[0])
                 return
         self._waiting.append(_Waiting(line, floor_us, self._offset_us, self._latest_us, then))
@@ -95,13 +94,13 @@ class StampClock:
         """Settle what is left, and write down what the stamps showed."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._lint.doubt(_OTHER_ZONE_DOUBT, value=f"{self._name}; {self._shown()}")
+            self._lint.doubt(_OTHER_ZONE_DOUBT, value=f"{self.zone}; {self._shown()}")
         self._lint.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
         """UTC time of a stamp if it is clear without its neighbours."""
-        if self._clock is not None:
-            found = self._clock.utc_us(stamp_us)
+        if self._local is not None:
+            found = self._local.utc_us(stamp_us)
             return found[0] if len(found) == 1 else None
         return None if self._offset_us is None else stamp_us - self._offset_us
 
@@ -112,13 +111,13 @@ class StampClock:
             if moment is None:
                 self._lint.leave_out(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job, doubt=_IMPOSSIBLE_DOUBT)
             else:
-                self._settled += 1
+                self.counts["settled"] += 1
                 one.then(moment)
 
     def _settled_moment(self, one: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
         stamp = one.line.stamp_us
-        if self._clock is not None:
-            moments = self._clock.utc_us(stamp)
+        if self._local is not None:
+            moments = self._local.utc_us(stamp)
         else:
             offsets = {offset for offset in (one.offset_us, offset_us) if offset is not None}
             if not offsets:
@@ -136,20 +135,18 @@ class StampClock:
         if len(fits) < 2:
             return fits[0] if fits else None
         if self._fold == "reject":
-            raise _ambiguous(one.line, fits, self._name)
-        self._folded += 1
-        self._lint.doubt(_FOLD_DOUBT, one.line.file, one.line.number, one.line.job)
-        return fits[0] if self._fold == "earlier" else fits[-1]
+            raise _ambiguous(one.line, fits, self.zone)
+        return self.by_fold(fits, (one.line.file, one.line.number, one.line.job))
 
     def _sentence(self) -> str:
         parts = ["start and end are epoch seconds: no zone needed"]
-        if self._name is not None:
-            parts.append(f"given as {self._name} for text stamps")
+        if self.zone is not None:
+            parts.append(f"given as {self.zone} for text stamps")
             parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
         if self._changes:
             parts.append(self._shown())
-        if self._settled:
-            parts.append(f"{self._settled:,} ends come from text stamps")
+        if self.counts["settled"]:
+            parts.append(f"{self.counts['settled']:,} ends come from text stamps")
         return "; ".join(parts)
 
     def _shown(self) -> str:

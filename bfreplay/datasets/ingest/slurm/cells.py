@@ -6,6 +6,9 @@ import re
 
 from bfreplay.datasets.log.states import NodeState
 
+HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
+"""For messages about single rows or small mistakes, in which the command itself would take most of the space."""
+
 ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
 """What stands where there is no time, in lower case."""
 
@@ -23,9 +26,15 @@ FINISHED_STATES = frozenset(
 JOB_STATES = tuple(sorted(WAITING_STATES | RUNNING_STATES | FINISHED_STATES))
 
 _US = 1_000_000
+_LONGEST_SHOWN = 100
 _LARGEST_WHOLE = 15  # digits: enough for any count and any second
 _ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d\d):(\d\d)(?:\.\d+)?", re.ASCII)
 _JOB_ID = re.compile(r"(\d+)(_\d+|_\[[^\]]*\]?)?(\+\d+)?(\.\S+)?", re.ASCII)
+
+
+def short(text: str) -> str:
+    """Return the beginning of a row, for messages."""
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def whole(text: str) -> int | None:

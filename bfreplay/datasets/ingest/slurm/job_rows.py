@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -18,7 +19,7 @@ from bfreplay.datasets.ingest.slurm.cells import (
     WAITING_STATES,
     is_known_state,
 )
-from bfreplay.datasets.ingest.slurm.clock import Candidates, SlurmClock
+from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
@@ -82,8 +83,7 @@ class JobRow:
     cluster: str | None
     restarts: int | None
     submitted: object
-    line: int | None
-    shown: str
+    at: At
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
 
@@ -99,15 +99,15 @@ class JobRows:
         self._n_cached = 0
         self._clusters: dict[str, None] = {}
         self._first, self._last = Edge(-1), Edge(1)
-        self._restarted: dict[str, tuple[int, LogFile, int | None]] = {}
+        self._restarted: dict[str, tuple[int, tuple[str, int | None]]] = {}
         self._interrupted: set[str] = set()
         self._has_earlier_runs = False
         self._dump_times = array("q")
         self._n_completed = self._n_others = self._n_ends_told = self._n_suspended = 0
 
-    def add(self, row: JobRow, file: LogFile, clock: SlurmClock) -> None:
+    def add(self, row: JobRow, clock: SlurmClock) -> None:
         """Count ``row``, and keep it or drop it with its reason."""
-        lint, line = self._lint, row.line
+        lint = self._lint
         is_waiting = row.state in WAITING_STATES
         nodes_text = row.nodes
         has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
@@ -115,61 +115,60 @@ class JobRows:
         self._n_others += row.state != "COMPLETED"
         if row.start is None:
             if is_waiting:
-                lint.drop("pending", file.name, line, row.shown)
+                lint.drop("pending", *row.at)
             elif not has_no_nodes and nodes_text:
-                lint.leave_out("nodes, but no start", file.name, line, row.shown, doubt=NO_START)
+                lint.leave_out("nodes, but no start", *row.at, doubt=NO_START)
             else:
-                lint.drop("never started", file.name, line, row.shown)
+                lint.drop("never started", *row.at)
             return
         if has_no_nodes:
             has_no_length = row.start == row.end or (not row.has_end and row.elapsed_us == 0)
             if is_waiting or has_no_length:
-                lint.drop("pending" if is_waiting else "never started", file.name, line, row.shown)
+                lint.drop("pending" if is_waiting else "never started", *row.at)
             elif row.end is None and row.state == "CONFIGURING":
-                lint.drop("its nodes are not assigned yet", file.name, line, row.shown)
+                lint.drop("its nodes are not assigned yet", *row.at)
             else:
-                lint.leave_out("ran, but without nodes", file.name, line, row.shown, doubt=NO_NODES)
+                lint.leave_out("ran, but without nodes", *row.at, doubt=NO_NODES)
             return
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
             if is_waiting and (row.has_end or not row.elapsed_us):
-                lint.drop("pending", file.name, line, row.shown)
+                lint.drop("pending", *row.at)
                 return
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                lint.leave_out("finished, but no end", file.name, line, row.shown, doubt=NO_END)
+                lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
                 return
-        nodes = self._listed(row, file)
+        nodes = self._listed(row)
         if nodes is None and row.count is None:
-            lint.leave_out("neither a list nor a number of nodes", file.name, line, row.shown)
+            lint.leave_out("neither a list nor a number of nodes", *row.at)
             return
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
-        settled = clock.settle(row.start, row.end, span_us, lint, line, row.shown)
+        settled = clock.settle(row.start, row.end, span_us, row.at)
         if settled is None:
+            lint.drop(SKIPPED, *row.at)
             return
         start_us, end_us = settled
         if nodes is None:
-            self._doubt_list(row, file)
+            self._doubt_list(row)
         elif row.has_count and row.count is None:
-            lint.doubt(COUNT_UNREADABLE, file.name, line, row.shown)
+            lint.doubt(COUNT_UNREADABLE, *row.at)
         if not is_known_state(row.state):
-            lint.doubt(UNKNOWN_STATE, file.name, line, row.state)
-        self._note_run(row, file)
+            lint.doubt(UNKNOWN_STATE, *row.at[:2], row.state)
+        self._note_run(row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
-            self._note_end_told(row, file)
+            self._note_end_told(row)
         elif end_us is None:
             if row.elapsed_us is not None and row.state != "SUSPENDED":
                 self._note_dump_time(start_us + row.elapsed_us + (row.suspended_us or 0))
         else:
-            self._check_span(row, file, end_us - start_us, span_us)
+            self._check_span(row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
         self._first.add(start_us, row.submitted)
         limit_end_us = start_us + row.limit_us if row.limit_us else None
-        self._record.add_job(
-            self._identity(row, file), start_us, end_us, nodes, row.count, limit_end_us, file.name, line
-        )
+        self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
 
     def finish(self, file: LogFile) -> None:
         """Doubt what the rows together show; ``file`` is where the report points."""
@@ -184,8 +183,8 @@ class JobRows:
             lint.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
-            job, (_, where, line) = next(iter(self._restarted.items()))
-            lint.doubt(RUNS_MISSING, where.name, line, job, len(self._restarted))
+            job, (_, where) = next(iter(self._restarted.items()))
+            lint.doubt(RUNS_MISSING, *where, job, len(self._restarted))
         if len(self._clusters) == 1:
             self._record.cluster = next(iter(self._clusters))
 
@@ -201,7 +200,7 @@ class JobRows:
         self._lint.doubt(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
         self._dump_times = array("q")
 
-    def _listed(self, row: JobRow, file: LogFile) -> NDArray[np.int32] | None:
+    def _listed(self, row: JobRow) -> NDArray[np.int32] | None:
         text = row.nodes
         if not text:
             return None
@@ -226,16 +225,16 @@ class JobRows:
         self._n_cached += size
         return nodes
 
-    def _doubt_list(self, row: JobRow, file: LogFile) -> None:
+    def _doubt_list(self, row: JobRow) -> None:
         sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
-        self._lint.doubt(sentence, file.name, row.line, row.shown if row.nodes is None else row.nodes)
+        self._lint.doubt(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
 
-    def _check_span(self, row: JobRow, file: LogFile, span_us: int, expected_us: int | None) -> None:
+    def _check_span(self, row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:
-            self._lint.doubt(BACKWARDS, file.name, row.line, row.shown)
+            self._lint.doubt(BACKWARDS, *row.at)
             return
         if row.state == "RUNNING":
-            self._lint.doubt(RUNNING_WITH_END, file.name, row.line, row.shown)
+            self._lint.doubt(RUNNING_WITH_END, *row.at)
         if expected_us is None:
             return
         off_us = span_us - expected_us
@@ -246,22 +245,22 @@ class JobRows:
             return
         to_hour_us = (off_us + _SLACK_US) % HOUR_US
         sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
-        self._lint.doubt(sentence, file.name, row.line, row.shown)
+        self._lint.doubt(sentence, *row.at)
 
-    def _note_run(self, row: JobRow, file: LogFile) -> None:
+    def _note_run(self, row: JobRow) -> None:
         """Remember jobs that were restarted, and those whose first run may be the one before a restart."""
         if row.restarts:
             known = self._restarted.get(row.job)
             if known is not None:
                 self._has_earlier_runs |= known[0] != row.restarts
             elif len(self._restarted) < _MOST_IDS:
-                self._restarted[row.job] = (row.restarts, file, row.line)
+                self._restarted[row.job] = (row.restarts, row.at[:2])
         elif row.restarts == 0 and row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
             self._interrupted.add(row.job)
 
-    def _note_end_told(self, row: JobRow, file: LogFile) -> None:
+    def _note_end_told(self, row: JobRow) -> None:
         if row.has_end:
-            self._lint.doubt(END_TOLD, file.name, row.line, row.shown)
+            self._lint.doubt(END_TOLD, *row.at)
         else:
             self._n_ends_told += 1
 
@@ -269,7 +268,7 @@ class JobRows:
         if len(self._dump_times) < _MOST_DUMP_TIMES:
             self._dump_times.append(time_us)
 
-    def _identity(self, row: JobRow, file: LogFile) -> str:
+    def _identity(self, row: JobRow) -> str:
         cluster = row.cluster
         if not cluster or not _CLUSTER.fullmatch(cluster):
             return row.job
@@ -277,7 +276,7 @@ class JobRows:
             self._clusters[cluster] = None
         if next(iter(self._clusters)) == cluster:
             return row.job
-        self._lint.doubt(CLUSTERS, file.name, row.line, cluster)
+        self._lint.doubt(CLUSTERS, *row.at[:2], cluster)
         return f"{cluster}:{row.job}"
 
 

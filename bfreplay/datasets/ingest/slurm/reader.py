@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bfreplay.datasets.ingest.delimited import find_header, header_of
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.ingest.slurm.cells import HOW, short
 from bfreplay.datasets.ingest.slurm.clock import ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import JobRows
-from bfreplay.datasets.ingest.slurm.psv import HOW, header_of, known_rows, short
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -58,7 +59,7 @@ class SlurmReader:
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
         for file in files:
             kinds[_kind_or_error(file, options)].append(file)
-        evidence = ZoneEvidence()
+        evidence = ZoneEvidence(record.lint)
         rows = JobRows(record, options)
         for file in kinds["sacct"]:
             sacct.read_sacct(file, record, options, rows, evidence)
@@ -86,14 +87,14 @@ def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     head = file.head()
     if head.lstrip()[:1] in (b"{", b"["):
         return _json_kind(head.decode("utf-8", "replace"))
-    if (layout := sacct.find_header(file, options.delimiter)) is not None:
+    if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
         return "sacct", f"a header line of sacct: {_shown(layout.names)}"
-    if (layout := node_events.find_event_header(file, options.delimiter)) is not None:
+    if (layout := find_header(file, options.delimiter, node_events.is_header)) is not None:
         what = "reservation" if node_events.is_reservation_header(layout) else "event"
         return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := known_rows(file)) is not None:
+    if (known := sacct.known_rows(file)) is not None:
         return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
     return None
 

@@ -3,46 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from bfreplay.datasets.ingest.clock import At, Candidates
+from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import (
+    ABSENT_TIMES,
+    HOW,
     JobStepError,
     duration_us,
+    is_known_state,
     is_pending_array,
     job_identity,
     job_state,
     minutes_us,
     seconds_us,
+    short,
     whole,
 )
-from bfreplay.datasets.ingest.slurm.clock import (
-    RELATIVE,
-    Candidates,
-    RelativeTimeError,
-    SlurmClock,
-    ZoneEvidence,
-)
+from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
-from bfreplay.datasets.ingest.slurm.psv import (
-    BEFORE_HEADER,
-    DELIMITERS,
-    HOW,
-    SACCT_COLUMNS,
-    TOO_FEW_CELLS,
-    TOO_MANY_CELLS,
-    XDMOD_COLUMNS,
-    Layout,
-    check_names_once,
-    header_of,
-    known_rows,
-    short,
-    text_lines,
-)
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
+
+SACCT_COLUMNS = (
+    "JobIDRaw", "JobID", "Cluster", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
+    "Suspended", "TimelimitRaw", "NNodes", "NodeList", "Reservation", "Restarts",
+)  # fmt: skip
+"""The columns of the command that the messages give."""
+
+XDMOD_COLUMNS = (
+    "JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit", "Eligible",
+    "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES",
+    "Timelimit", "NodeList", "JobName",
+)  # fmt: skip
+"""The columns that XDMoD has sites export without a header, in UTC."""
+
+_HEAD_ROWS = 200
+
 
 COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
 """What to run on the cluster."""
@@ -59,7 +61,6 @@ _NEEDED = (
 _USED = tuple(name for _, names in _NEEDED for name in names)
 _OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
-_HEAD_ROWS = 200
 
 
 def missing_columns(names: Sequence[str]) -> list[str]:
@@ -67,9 +68,9 @@ def missing_columns(names: Sequence[str]) -> list[str]:
     return [shown for shown, any_of in _NEEDED if not any(name in names for name in any_of)]
 
 
-def is_header(layout: Layout | None) -> bool:
+def is_header(layout: Layout) -> bool:
     """Whether the columns are those of jobs in ``sacct``."""
-    return layout is not None and not missing_columns(layout.names)
+    return not missing_columns(layout.names)
 
 
 def is_part_of_header(names: Sequence[str]) -> bool:
@@ -90,31 +91,99 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) 
     )
 
 
-def find_header(file: LogFile, delimiter: str | None) -> Layout | None:
-    """Layout that one of the first lines gives; ``None`` if none is a header of ``sacct``."""
-    for line in file.head_lines()[:20]:
-        layout = header_of(line, delimiter)
-        if is_header(layout):
-            return layout
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Columns that rows have by their shape.
+
+    Attributes
+    ----------
+    columns
+        As ``sacct`` calls them.
+    command
+        Whose they are, for the report.
+    is_utc
+        Whether that command is known to write UTC.
+    """
+
+    columns: tuple[str, ...]
+    command: str
+    is_utc: bool = False
+
+
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in SACCT_COLUMNS if name not in names)
+
+
+_OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
+_KNOWN = (
+    KnownRows(XDMOD_COLUMNS, "what XDMoD has sites export with sacct -n", is_utc=True),
+    KnownRows(SACCT_COLUMNS, _OWN),
+    KnownRows(_without("Suspended"), _OWN),
+    KnownRows(_without("JobID"), _OWN),
+    KnownRows(_without("JobID", "Suspended"), _OWN),
+)
+
+
+def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
+    """Layout of rows without a header, if more than half of the first ones have a known shape; ``None`` otherwise."""
+    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    for known in _KNOWN:
+        for is_trailing in (False, True):
+            layout = Layout.of(known.columns, "|", is_trailing)
+            fitting = sum(_fits(layout.cells(line), layout) for line in lines)
+            if 2 * fitting > len(lines):
+                return layout, known
     return None
 
 
-def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout, bool, bool]:
-    """Layout, whether a header line gives it, and whether the layout is known to be written in UTC.
+def _fits(cells: list[str] | None, layout: Layout) -> bool:
+    if cells is None:
+        return False
+    found = dict(zip(layout.names, cells, strict=True))
+    try:
+        job_identity(found["jobidraw"], found.get("jobid"))
+    except JobStepError:
+        pass
+    except ValueError:
+        return False
+    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    return all(value is not None and value is not False for value in values)
+
+
+def _is_time(text: str) -> bool:
+    is_epoch = len(text) == 10 and whole(text) is not None
+    return (
+        is_epoch or text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
+    )
+
+
+def _is_state(text: str) -> bool:
+    return is_known_state(job_state(text))
+
+
+_CHECKS: dict[str, Callable[[str], int | None]] = {
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
+    **dict.fromkeys(("elapsed", "suspended"), duration_us),
+    "state": _is_state,
+}
+
+
+def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]:
+    """Layout of the rows, ``None`` if a header line gives it, and whether the layout is known to be written in UTC.
 
     Raises
     ------
     InputError
         There is no header, and nobody named the columns; or the columns named are not enough.
     """
-    header = find_header(file, options.delimiter)
-    if header is not None:
-        return header, True, False
+    if find_header(file, options.delimiter, is_header) is not None:
+        return None, False
     known = known_rows(file)
     if options.columns is not None:
-        return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False, False
+        return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False
     if known is not None:
-        return known[0], False, known[1].is_utc
+        return known[0], known[1].is_utc
     raise file.wrong_start(
         "this text has no header line of sacct, and the shape of its rows is not known",
         value=short(next(iter(file.head_lines()), "")),
@@ -129,7 +198,9 @@ def _named_layout(
     lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
     line = next(iter(lines), "")
     if delimiter is None:
-        delimiter = max(DELIMITERS, key=lambda each: (min(line.count(each) + 1, len(columns)), -DELIMITERS.index(each)))
+        delimiter = max(
+            OF_COMMANDS, key=lambda each: (min(line.count(each) + 1, len(columns)), -OF_COMMANDS.index(each))
+        )
     is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
     layout = Layout.of(columns, delimiter, is_trailing)
     if lines and all(layout.cells(each) is None for each in lines):
@@ -168,47 +239,25 @@ def read_sacct(
     InputError
         Its columns are not known, or its times are local and nobody said where.
     """
-    layout, has_header, is_utc = layout_of(file, options)
-    clock = SlurmClock(file, options, evidence, COMMAND, is_utc)
+    layout, is_utc = layout_of(file, options)
+    clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
-    for line, text, cells, columns in _rows(file, record.lint, layout, options.delimiter, has_header):
-        row = columns.row(cells, line, text, clock, record.lint)
+    columns: _Columns | None = None
+    for line, text, cells, found in rows_below_headers(file, record.lint, options.delimiter, is_header, _USED, layout):
+        if columns is None or columns.layout is not found:
+            columns = _Columns(found)
+        row = columns.row(cells, (file.name, line, text), clock, record.lint)
         if row is not None:
-            rows.add(row, file, clock)
+            rows.add(row, clock)
     rows.finish_file(file)
-
-
-def _rows(
-    file: LogFile, lint: Lint, layout: Layout, delimiter: str | None, has_header: bool
-) -> Iterator[tuple[int, str, list[str], _Columns]]:
-    columns = _Columns(layout, file)
-    waits_for_header = has_header
-    for number, line in text_lines(file, lint):
-        cells = layout.cells(line)
-        # exports that were put one after the other have a header in the middle, with columns of their own
-        if waits_for_header or cells is None or not cells[columns.identity][:1].isdigit():
-            header = header_of(line, delimiter if waits_for_header else layout.delimiter)
-            if header is not None and is_header(header):
-                layout, columns, waits_for_header = header, _Columns(header, file), False
-                continue
-        lint.read()
-        if waits_for_header:
-            lint.drop(BEFORE_HEADER, file.name, number, line)
-        elif cells is None:
-            many = line.count(layout.delimiter) >= len(layout.names)
-            lint.leave_out(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
-        else:
-            yield number, line, cells, columns
 
 
 class _Columns:
     """Where in a row is what, and what it says."""
 
-    def __init__(self, layout: Layout, file: LogFile) -> None:
-        check_names_once(layout, _USED, file)
-        self._file = file
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.raw, self.job_id = layout.index("jobidraw"), layout.index("jobid")
-        self.identity = self.raw if self.raw >= 0 else self.job_id
         self.state, self.start, self.end = (layout.index(name) for name in ("state", "start", "end"))
         self.elapsed_raw, self.elapsed = layout.index("elapsedraw"), layout.index("elapsed")
         self.suspended, self.submit = layout.index("suspended"), layout.index("submit")
@@ -216,34 +265,33 @@ class _Columns:
         self.count, self.nodes = layout.index("nnodes", "allocnodes"), layout.index("nodelist")
         self.cluster, self.restarts = layout.index("cluster"), layout.index("restarts")
 
-    def row(self, cells: list[str], line: int, text: str, clock: SlurmClock, lint: Lint) -> JobRow | None:
+    def row(self, cells: list[str], at: At, clock: SlurmClock, lint: Lint) -> JobRow | None:
         """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
-        file = self._file
         job_id = cells[self.job_id] if self.job_id >= 0 else None
         try:
             job = job_identity(cells[self.raw] if self.raw >= 0 else None, job_id)
         except JobStepError:
-            lint.drop("job step", file.name, line, text)
+            lint.drop("job step", *at)
             return None
         except ValueError:
-            lint.leave_out("unreadable JobID", file.name, line, text)
+            lint.leave_out("unreadable JobID", *at)
             return None
         times: list[Candidates | None] = []
         for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
             try:
                 times.append(clock.read(cells[index]) if index >= 0 else None)
             except RelativeTimeError:
-                lint.leave_out(RELATIVE, file.name, line, text)
+                lint.leave_out(RELATIVE, *at)
                 return None
             except ValueError:
-                lint.leave_out(reason, file.name, line, text)
+                lint.leave_out(reason, *at)
                 return None
         if times[0] is None and is_pending_array(job_id):
-            lint.drop("pending array", file.name, line, text)
+            lint.drop("pending array", *at)
             return None
         restarts = whole(cells[self.restarts]) if self.restarts >= 0 else None
         if restarts is None and self.restarts >= 0 and cells[self.restarts]:
-            lint.doubt(RESTARTS_UNREADABLE, file.name, line, text)
+            lint.doubt(RESTARTS_UNREADABLE, *at)
         nodes = cells[self.nodes] if self.nodes >= 0 else None
         count = whole(cells[self.count]) if self.count >= 0 else None
         return JobRow(
@@ -259,8 +307,7 @@ class _Columns:
             cells[self.cluster] if self.cluster >= 0 else None,
             restarts,
             cells[self.submit] if self.submit >= 0 else None,
-            line,
-            text,
+            at,
             self.count >= 0,
             self.end >= 0,
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import RUNNING_STATES, is_known_state, job_state, whole
-from bfreplay.datasets.ingest.slurm.clock import Candidates, SlurmClock, ZoneEvidence
+from bfreplay.datasets.ingest.slurm.clock import SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import JobRow, JobRows
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.documents import Json
@@ -38,21 +39,21 @@ def read_sacct_json(
     """
     record.add_format("slurm sacct --json")
     lint = record.lint
-    clock = SlurmClock(file, options, evidence, COMMAND)
+    clock = SlurmClock(file.name, options, evidence, COMMAND)
     for number, job in records(file, "jobs", COMMAND, are_several=True):
         lint.read()
-        shown = f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
+        at = file.name, None, f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
         try:
-            row = _row(job, shown)
+            row = _row(job, at)
         except _UnreadableError as error:
-            lint.leave_out(str(error), file.name, None, shown)
+            lint.leave_out(str(error), *at)
             continue
         evidence.counts["epoch"] += row.start is not None
-        rows.add(row, file, clock)
+        rows.add(row, clock)
     rows.finish_file(file)
 
 
-def _row(job: Any, shown: str) -> JobRow:
+def _row(job: Any, at: At) -> JobRow:
     if not isinstance(job, dict):
         raise _UnreadableError("a job that is no JSON object")
     identity = _number(job.get("job_id"))
@@ -82,8 +83,7 @@ def _row(job: Any, shown: str) -> JobRow:
         cluster if isinstance(cluster, str) else None,
         _optional(job.get("restart_cnt")),
         _optional(times.get("submission")),
-        None,
-        shown,
+        at,
     )
 
 

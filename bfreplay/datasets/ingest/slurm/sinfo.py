@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.delimited import text_lines
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
-from bfreplay.datasets.ingest.slurm.psv import text_lines
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 

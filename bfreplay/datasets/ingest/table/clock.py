@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, no_timezone, settled, wall_clock_us
+from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import is_missing
 from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND
+from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 
 UNIT_DIGITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
@@ -21,6 +22,7 @@ UNIT_DIGITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
 ZONE_WRONG = (
     "some times do not exist in the zone given: the clock skips them when summer time begins, so the zone may be wrong"
 )
+SKIPPED = "a time that the clock skips"
 AMBIGUOUS_CHOSEN = "times in the hour that occurs twice were settled by --dst-fold"
 
 _TEXT = re.compile(
@@ -61,7 +63,7 @@ class Instant:
     us: int
 
 
-class Clock:
+class TableClock(IntervalClock):
     """Reads times of a table; says afterwards how.
 
     Parameters
@@ -83,6 +85,8 @@ class Clock:
         The first texts that are no time, for messages.
     """
 
+    skipped_doubt, folded_doubt = ZONE_WRONG, AMBIGUOUS_CHOSEN
+
     def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
         if options.time_unit not in UNIT_DIGITS:
             raise InputError(
@@ -96,12 +100,9 @@ class Clock:
             check_time_format(options.time_format)
         self._options = options
         self._format = options.time_format
-        self._clock = None if options.timezone is None else LocalClock(named_zone(options.timezone))
-        self._fold = options.dst_fold
+        super().__init__(options.timezone, options.dst_fold, lint)
         self._unit = options.time_unit
-        self._lint = lint
         self._export = export
-        self.n_zoned = self.n_numbers = self.n_local = self.n_settled = 0
         self.likely_unit: str | None = None
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
@@ -144,7 +145,7 @@ class Clock:
         wall = wall_clock_us(f"{match[1].replace('/', '-')}T{match[2]}{(match[3] or ':00').replace(',', '.')}")
         if wall is None:
             raise ValueError("outside the calendar")
-        return Wall(wall) if match[4] is None else wall - _offset_us(match[4])
+        return Wall(wall) if match[4] is None else wall - offset_us(match[4])
 
     def use_format_if_it_fits(self, values: Iterable[Any]) -> None:
         """From here on: read in ``time_format`` if one of ``values`` is, else as without it."""
@@ -187,80 +188,49 @@ class Clock:
         start: int | Wall,
         end: int | Wall | None,
         elapsed_us: int | None,
-        file: str,
-        line: int,
-        slack_us: int = 1_000_000,
-    ) -> tuple[int, int | None] | str:
-        """Start and end in UTC microseconds, or why there are none; ``slack_us``: how exact the running time is.
+        at: Place,
+        slack_us: int = US,
+    ) -> tuple[int, int | None] | None:
+        """Start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us``: how exact ``elapsed_us``.
 
         Raises
         ------
         InputError
             The zone is not known; or a time occurs twice and neither the log nor ``--dst-fold`` settles which is meant.
         """
-        starts = self._candidates(start, file)
-        if end is None:
-            if len(starts) > 1:
-                return self._folded([(time, time) for time in starts], file, line)[0], None
-            return (starts[0], None) if starts else self._skipped(file, line)
-        ends = self._candidates(end, file)
-        if len(starts) == 1 and len(ends) == 1:
-            return starts[0], ends[0]
-        if not starts or not ends:
-            return self._skipped(file, line)
-        pairs = settled(starts, ends, elapsed_us, slack_us) or settled(starts, ends, None)
-        if not pairs:
-            return starts[0], ends[-1]
-        if len(pairs) == 1:
-            self.n_settled += 1
-            return pairs[0]
-        return self._folded(pairs, file, line)
+        ends = None if end is None else self._candidates(end, at[0])
+        return self.settle(self._candidates(start, at[0]), ends, elapsed_us, (*at, ""), slack_us)
 
-    def _candidates(self, time: int | Wall, file: str) -> tuple[int, ...]:
+    def _candidates(self, time: int | Wall, file: str) -> Candidates:
         if not isinstance(time, Wall):
             return (time,)
-        if self._clock is None:
+        if self._local is None:
             raise no_timezone(file, self._export)
-        return self._clock.utc_us(time.us)
+        return self._local.utc_us(time.us)
 
-    def _skipped(self, file: str, line: int) -> str:
-        self._lint.doubt(ZONE_WRONG, file, line)
-        return "a time that the clock skips"
-
-    def _folded(self, pairs: list[tuple[int, int]], file: str, line: int) -> tuple[int, int]:
-        if self._fold == "reject":
-            raise InputError(
-                "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
-                file=file,
-                row=f"line {line}",
-                expected="times in UTC, or rows whose running time settles it",
-                fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
-            )
-        self._lint.doubt(AMBIGUOUS_CHOSEN, file, line)
-        return min(pairs) if self._fold == "earlier" else max(pairs)
+    def ambiguous(self, at: At) -> InputError:
+        """Return the error for a time that occurs twice."""
+        return InputError(
+            "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
+            file=at[0],
+            row=f"line {at[1]}",
+            expected="times in UTC, or rows whose running time settles it",
+            fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
+        )
 
     def count(self, time: int | Wall, is_number: bool) -> None:
         """Remember what kind of time a row that was used has."""
-        if isinstance(time, Wall):
-            self.n_local += 1
-        elif is_number:
-            self.n_numbers += 1
-        else:
-            self.n_zoned += 1
+        self.counts["local" if isinstance(time, Wall) else "numbers" if is_number else "zoned"] += 1
 
-    def evidence(self, timezone: str | None) -> str:
+    def evidence(self) -> str:
         """How the times were read, in a sentence."""
-        parts = []
-        if self.n_numbers:
-            parts.append(f"{self.n_numbers:,} rows have numbers (in {', '.join(self._units)}): no zone needed")
-        if self.n_zoned:
-            parts.append(f"{self.n_zoned:,} rows say their zone")
-        if self.n_local:
-            parts.append(f"{self.n_local:,} rows have local times, in {timezone} as given")
-        if self.n_settled:
-            parts.append(
-                f"{self.n_settled:,} rows at the end of summer time were settled by the order and the running time"
-            )
+        said = {
+            "numbers": f"have numbers (in {', '.join(self._units)}): no zone needed",
+            "zoned": "say their zone",
+            "local": f"have local times, in {self.zone} as given",
+            "settled": "at the end of summer time were settled by the order and the running time",
+        }
+        parts = [f"{self.counts[kind]:,} rows {text}" for kind, text in said.items() if self.counts[kind]]
         return "; ".join(parts) or "no row has a time"
 
 
@@ -282,15 +252,6 @@ def _plain(value: int | float) -> str:
     if isinstance(value, int):
         return str(value)
     return repr(value) if value < 1e15 else str(int(value)) if value < 1e19 else "infinite"
-
-
-def _offset_us(zone: str) -> int:
-    if zone in ("Z", "z", "UTC"):
-        return 0
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
-    if hours > 23 or minutes > 59:
-        raise ValueError("no offset from UTC")
-    return (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60_000_000
 
 
 def check_time_format(form: str) -> None:

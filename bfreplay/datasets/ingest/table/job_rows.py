@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import (
@@ -20,7 +21,7 @@ from bfreplay.datasets.ingest.table.cells import (
     span_us,
     unit_in_name,
 )
-from bfreplay.datasets.ingest.table.clock import Clock, Wall, is_interval, is_number
+from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.ingest.table.outages import NodeLists, is_node_word
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -91,7 +92,7 @@ class JobRows:
         self,
         record: ScheduleRecord,
         options: ReadOptions,
-        clock: Clock,
+        clock: TableClock,
         identities: Identities,
         file: str,
         columns: Mapping[str, str],
@@ -113,24 +114,23 @@ class JobRows:
 
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Make an interval of a row, or count why not."""
+        at = self._file, line
         state = first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._lint.drop("job step", self._file, line, job)
+            return self._lint.drop("job step", *at, job)
         if state in PENDING:
-            return self._lint.drop("never started (pending)", self._file, line, job)
+            return self._lint.drop("never started (pending)", *at, job)
         try:
             start = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            return self._lint.leave_out(
-                "a time that cannot be read", self._file, line, f"{shown(cells, 'start', 'end')}: {error}"
-            )
+            return self._lint.leave_out("a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}")
         try:
-            elapsed = self._elapsed(cells, end, line)
+            elapsed = self._elapsed(cells, end, at)
         except (ValueError, OverflowError) as error:
             return self._lint.leave_out(
-                "a running time that cannot be read", self._file, line, f"{shown(cells, 'elapsed')}: {error}"
+                "a running time that cannot be read", *at, f"{shown(cells, 'elapsed')}: {error}"
             )
         if end is not None and _us(end) == 0:
             end = None
@@ -142,29 +142,25 @@ class JobRows:
                 and elapsed != 0
                 and not state.startswith("cancel")
             ):
-                self._lint.doubt(NO_START, self._file, line, f"{job} {shown(cells, 'start', 'end')}")
-            return self._lint.drop("never started", self._file, line, job)
+                self._lint.doubt(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
+            return self._lint.drop("never started", *at, job)
         try:
             count = self._count(cells)
         except ValueError:
-            return self._lint.leave_out(
-                "a number of nodes that cannot be read",
-                self._file,
-                line,
-                shown(cells, "nodes", "node_count", "processors"),
-            )
+            value = shown(cells, "nodes", "node_count", "processors")
+            return self._lint.leave_out("a number of nodes that cannot be read", *at, value)
         slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
-        interval = self._clock.interval(start, end, elapsed, self._file, line, slack)
-        if isinstance(interval, str):
-            return self._lint.drop(interval, self._file, line, shown(cells, "start", "end"))
-        start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, line)
+        interval = self._clock.interval(start, end, elapsed, at, slack)
+        if interval is None:
+            return self._lint.drop(SKIPPED, *at, shown(cells, "start", "end"))
+        start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
         if state and is_node_word(state):
-            self._lint.doubt(NODE_STATES, self._file, line, state)
+            self._lint.doubt(NODE_STATES, *at, state)
         if end_us is not None and elapsed is not None and end is not None:
-            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), line)
+            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
         if not is_interval(start_us, end_us):
-            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), line)
-            self._record.add_job(job, start_us, end_us, None, 1, None, self._file, line)  # which says why it cannot be
+            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), at)
+            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
             return
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
@@ -173,54 +169,52 @@ class JobRows:
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:
-                    return self._lint.leave_out(
-                        "a list of nodes that cannot be read", self._file, line, f"{value}: {error}"
-                    )
-                self._lint.doubt(LISTS_UNREADABLE, self._file, line, value)
+                    return self._lint.leave_out("a list of nodes that cannot be read", *at, f"{value}: {error}")
+                self._lint.doubt(LISTS_UNREADABLE, *at, value)
         if not count and not text:
-            self._lint.doubt(NO_NODES, self._file, line, job)
-            return self._lint.drop("a job without nodes", self._file, line, job)
+            self._lint.doubt(NO_NODES, *at, job)
+            return self._lint.drop("a job without nodes", *at, job)
         if not job and "job" in self._has:
-            self._lint.doubt(NO_JOB, self._file, line)
+            self._lint.doubt(NO_JOB, *at)
         self._clock.count(start, is_number(cells["start"]))
         self._parent = job
-        identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, self._file, line)
-        limit = self._limit(cells, line)
+        identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
+        limit = self._limit(cells, at)
         limit_end = None if limit is None else start_us + limit
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, self._file, line)
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
 
     def _end(
-        self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, line: int
+        self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, at: Place
     ) -> int | None:
         """End of a job; where there is none, the start plus the running time of a job that is over."""
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
             if elapsed is not None and (state or "end" not in self._has):
                 if "end" in self._has:
-                    self._lint.doubt(ENDS_BY_ELAPSED, self._file, line, f"{shown(cells, 'job')} {state}")
+                    self._lint.doubt(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
                 return start_us + elapsed
             if state:
-                self._lint.doubt(OVER_WITHOUT_END, self._file, line, f"{shown(cells, 'job')} {state}")
+                self._lint.doubt(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
         elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
-            self._written.append((start_us + elapsed, line))
+            self._written.append((start_us + elapsed, at[1]))
         return end_us
 
     def _check_elapsed(
-        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, line: int
+        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, at: Place
     ) -> None:
         off_us = span_us - elapsed_us
         if span_us < 0 or abs(off_us) <= slack_us:
             return
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
-        self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end", "elapsed"))
+        self._lint.doubt(sentence, *at, shown(cells, "start", "end", "elapsed"))
 
     def _doubt_backwards(
-        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, line: int
+        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, at: Place
     ) -> None:
         if end_us is not None and end_us < start_us:
             sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < HOUR_US else BACKWARDS
-            self._lint.doubt(sentence, self._file, line, shown(cells, "start", "end"))
+            self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
 
     def finish(self) -> None:
         """Doubt running jobs whose start plus running time is not when most say that the table was written."""
@@ -242,24 +236,24 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, line: int) -> int | None:
+    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
         """Running time; where there is an end to go by, one that cannot be read is a doubt only."""
         if is_missing(cells.get("elapsed")):
             return None
-        self._check_unit("elapsed", cells["elapsed"], line)
+        self._check_unit("elapsed", cells["elapsed"], at)
         try:
             return span_us(cells["elapsed"], self._units.get("elapsed", "s"))
         except (ValueError, OverflowError):
             if end is None:
                 raise
-            self._lint.doubt(ELAPSED_UNREADABLE, self._file, line, shown(cells, "elapsed"))
+            self._lint.doubt(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
             return None
 
-    def _limit(self, cells: Mapping[str, Cell], line: int) -> int | None:
-        self._check_unit("limit", cells.get("limit"), line)
+    def _limit(self, cells: Mapping[str, Cell], at: Place) -> int | None:
+        self._check_unit("limit", cells.get("limit"), at)
         return limit_us(cells.get("limit"), self._units.get("limit", "s"))
 
-    def _check_unit(self, role: str, value: Any, line: int) -> None:
+    def _check_unit(self, role: str, value: Any, at: Place) -> None:
         """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
         unit = self._named_units.get(role)
         if unit is None or not is_plain_number(value):
@@ -267,8 +261,8 @@ class JobRows:
         column = self._columns[role]
         raise InputError(
             f"the numbers of {column!r} would be read as seconds, and seem to be in another unit",
-            file=self._file,
-            row=f"line {line}",
+            file=at[0],
+            row=f"line {at[1]}",
             column=column,
             value=value,
             expected=f"the unit of the column: {', '.join(SPAN_UNITS)}",

@@ -7,19 +7,17 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from bfreplay.datasets.ingest.delimited import CUT_END, CsvTable, rows_of
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.table.cells import is_missing
 from bfreplay.datasets.ingest.table.clock import Instant, Wall
 from bfreplay.datasets.ingest.table.columns import Columns
-from bfreplay.datasets.ingest.table.csv_rows import CsvTable, rows_of
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
 MAGIC = b"PAR1"
 BATCH_ROWS = 16_384
-
-CUT_END = "the last line has no end: the file may have been cut"
 _LOOKED_AT = 50
 
 

@@ -1,4 +1,4 @@
-"""Rows of tables to outages."""
+"""Tables of outages: rows to outages, and a file of them beside the log of any scheduler."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
-from bfreplay.datasets.ingest.table.clock import Clock, is_interval, is_number
-from bfreplay.datasets.ingest.table.columns import plain
+from bfreplay.datasets.ingest.table.clock import (
+    READABLE_TIMES,
+    SKIPPED,
+    TableClock,
+    how_to_read,
+    is_interval,
+    is_number,
+)
+from bfreplay.datasets.ingest.table.columns import Columns, plain
+from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.documents import Cell
+from bfreplay.errors import InputError
 
 OUTAGES_UNREADABLE = "outages that cannot be read were left out: their nodes look idle"
 OUTAGES_BACKWARDS = "outages that end before they start were left out: their nodes look idle"
@@ -33,6 +45,16 @@ _OF_NODES_IN_SERVICE = frozenset({"idle", "up", "free", "alloc", "allocated", "m
 _WHOLE_MACHINE = frozenset({"all", "*", "cluster", "system"})
 
 _MOST_IDS = 4_000_000
+
+
+SMALLEST_FILE = (
+    "node,start,end,state",
+    "cn[17-18],2024-10-22T03:11:20Z,2024-11-11T00:00:00Z,down",
+    "ALL,2024-12-02T06:00:00Z,2024-12-02T18:00:00Z,maint",
+)
+_JOBS = ("job", "job_id", "jobid", "jobidraw")
+_STATES = "down, drain, maint, reserved, off or unknown"
+IN_UTC = "times such as 2024-10-01T01:32:06Z"
 
 
 class OutageRows:
@@ -55,7 +77,7 @@ class OutageRows:
     def __init__(
         self,
         record: ScheduleRecord,
-        clock: Clock,
+        clock: TableClock,
         file: str,
         has: set[str],
         constant: str | None,
@@ -70,43 +92,44 @@ class OutageRows:
 
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Make an outage of a row, or count why not."""
+        at = self._file, line
         word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         state = outage_state(word)
         if state is None:
-            return self._dropped("an outage with a state that is not known", line, word, is_doubt=True)
+            return self._dropped("an outage with a state that is not known", at, word, is_doubt=True)
         if state == NodeState.BUSY and not self._is_named:
-            self._lint.doubt(IN_USE, self._file, line, word)
+            self._lint.doubt(IN_USE, *at, word)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._dropped("a state that is no outage", line, word, is_doubt=False)
+            return self._dropped("a state that is no outage", at, word, is_doubt=False)
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
         except (ValueError, OverflowError) as error:
             value = f"{shown(cells, 'start', 'end')}: {error}"
-            return self._dropped("an outage that cannot be read", line, value, is_doubt=True)
+            return self._dropped("an outage that cannot be read", at, value, is_doubt=True)
         if start is None:
-            return self._dropped("an outage without a start", line, shown(cells, "start", "end"), is_doubt=True)
-        interval = self._clock.interval(start, end, None, self._file, line)
-        if isinstance(interval, str):
-            return self._dropped(interval, line, shown(cells, "start", "end"), is_doubt=False)
+            return self._dropped("an outage without a start", at, shown(cells, "start", "end"), is_doubt=True)
+        interval = self._clock.interval(start, end, None, at)
+        if interval is None:
+            return self._dropped(SKIPPED, at, shown(cells, "start", "end"), is_doubt=False)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
                 nodes, text = self._lists.ids(cells["nodes"])
             except ValueError as error:
                 return self._dropped(
-                    "an outage that cannot be read", line, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
+                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
                 )
             if not text:  # written as "all" if it were the machine
-                return self._dropped("an outage without nodes", line, cells["nodes"], is_doubt=True)
+                return self._dropped("an outage without nodes", at, cells["nodes"], is_doubt=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._lint.doubt(OUTAGES_BACKWARDS, self._file, line, shown(cells, "start", "end"))
+            self._lint.doubt(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
         self._clock.count(start, is_number(cells["start"]))
-        self._record.add_outage(state, *interval, nodes, self._file, line)
+        self._record.add_outage(state, *interval, nodes, *at)
 
-    def _dropped(self, reason: str, line: int, value: object, *, is_doubt: bool) -> None:
-        self._lint.drop(reason, self._file, line, value)
+    def _dropped(self, reason: str, at: Place, value: object, *, is_doubt: bool) -> None:
+        self._lint.drop(reason, *at, value)
         if is_doubt:
-            self._lint.doubt(OUTAGES_UNREADABLE, self._file, line, value)
+            self._lint.doubt(OUTAGES_UNREADABLE, *at, value)
 
 
 def _word(value: Any) -> str:
@@ -193,3 +216,77 @@ class NodeLists:
             self._known[text] = known
             self._n_ids += len(known) + 64
         return known, text if len(known) else ""
+
+
+def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
+    """Add the outages in a CSV, TSV or Parquet file to what a reader has read.
+
+    Columns: ``node`` (or ``nodes``, ``host``, ...; a name, a list of nodes, or ``ALL``), ``start``, ``end`` (empty: out
+    to the end of the log), ``state`` (down, drain, maint, reserved, off, unknown; without the column: down). Times as
+    in tables of jobs, by ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` of the options (the format only
+    if the file's times are in it). The other options are about the log, not about this file.
+
+    The outages given count as all that there were (``record.outages_known``).
+
+    Raises
+    ------
+    InputError
+        It is no such table, or none of its rows can be used.
+    """
+    table = open_table(file)
+    known = {plain(name): name for name in reversed(table.names)}
+    state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
+    if any(name in known for name in _JOBS) or ("id" in known and state is None):
+        raise file.wrong_start(
+            "this is a table of jobs, and should be one of outages",
+            value=", ".join(table.names[:60]),
+            expected=f"columns node, start, end and state ({_STATES})",
+            fix=_example(),
+        )
+    columns = Columns(
+        table.names, {} if state is None else {"outage_state": state}, looks_like_count(table), is_outages=True
+    )
+    try:
+        columns.check(file.name)
+    except InputError as error:
+        raise InputError(
+            error.problem, file=file.name, row=error.row, value=error.value, expected=error.expected, fix=_example()
+        ) from None
+    lint, kept, read = record.lint, sum(record.lint.kept.values()), record.lint.rows_read
+    before = {reason: tally.count for reason, tally in lint.dropped.items()}
+    record.add_format("outage table")
+    short = file.name.rsplit("/", 1)[-1]
+    lint.facts[f"columns of {short}"] = dict(columns.by_role)
+    clock = TableClock(options, lint, IN_UTC)
+    clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+    roles = list(columns.by_role)
+    rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
+    for line, cells in rows_by_role(table, columns, roles, lint, OUTAGES_UNREADABLE):
+        rows.add(cells, line)
+    if lint.rows_read > read and sum(lint.kept.values()) == kept:
+        raise _nothing(file, record, before, clock)
+    record.outages_known = True
+    lint.facts[f"time zone of {short}"] = clock.evidence()
+
+
+def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
+    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.lint.dropped.items()}
+    reason = max(counts, key=lambda name: (counts[name], name))
+    example = next((each for each in record.lint.dropped[reason].examples if each.file == file.name), None)
+    fix = _example()
+    if clock.likely_unit is not None:
+        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
+    elif clock.unread:
+        fix = how_to_read(clock.unread)
+    return InputError(
+        f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
+        file=file.name,
+        row=example.row if example else None,
+        value="" if example is None else example.value,
+        expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
+        fix=fix,
+    )
+
+
+def _example() -> str:
+    return "a file that works:" + "".join(f"\n            {line}" for line in SMALLEST_FILE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bfreplay.datasets.ingest.delimited import delimiter_of, first_line, names_in
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, Clock, how_to_read
+from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock, how_to_read
 from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
-from bfreplay.datasets.ingest.table.csv_rows import delimiter_of, first_line, names_in
 from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
 from bfreplay.datasets.ingest.table.open_tables import (
     ParquetTable,
@@ -19,8 +19,8 @@ from bfreplay.datasets.ingest.table.open_tables import (
     open_table,
     rows_by_role,
 )
-from bfreplay.datasets.ingest.table.outage_file import EXPORTS, IN_UTC, JOIN, PARQUET_IN_UTC, works
 from bfreplay.datasets.ingest.table.outages import (
+    IN_UTC,
     OUTAGES_UNREADABLE,
     OutageRows,
     outage_column,
@@ -31,6 +31,35 @@ from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
+SMALLEST_TABLE = (
+    "job,start,end,nodes",
+    "101,2024-10-01T01:32:06Z,2024-10-01T02:02:41Z,cn[1-4]",
+    "102,2024-10-01T02:00:00Z,,cn5",
+)
+"""A table of jobs that needs no option; the second job is still running."""
+
+PARQUET_IN_UTC = (
+    "duckdb -c \"COPY (SELECT * REPLACE (start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time) FROM 'jobs.parquet') TO 'jobs-utc.parquet'\""
+)
+DATABASE_IN_UTC = (
+    "duckdb site.db \"COPY (SELECT job_id, start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time, num_nodes, nodelist FROM jobs) TO 'jobs.parquet'\""
+)
+JOIN = (
+    "duckdb -c \"COPY (SELECT allocation_id, begin_time, end_time, num_nodes, string_agg(node_name, ' ') AS nodelist "
+    "FROM 'csm_allocation_history.csv' JOIN 'csm_allocation_node_history.csv' USING (allocation_id) "
+    "GROUP BY ALL) TO 'jobs.parquet'\""
+)
+EXPORTS: Sequence[Export] = (
+    Export(
+        "\n".join(["cat > jobs.csv <<END", *SMALLEST_TABLE, "END"]),
+        f"the smallest table that works (no end: still running). Times: {READABLE_TIMES}",
+    ),
+    Export(DATABASE_IN_UTC, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
+    Export(PARQUET_IN_UTC, "the same of a Parquet file"),
+    Export(JOIN, "LSF with CSM: each allocation with the nodes it had"),
+)
 _OWN_FORMATS = (  # columns by which other readers know their logs
     {"is_all_machine_down"},
     {"start_timestamp", "machine_name"},
@@ -90,7 +119,7 @@ class TableReader:
         check_mapping(options.mapping)
         tables = [open_table(file, options.delimiter, options.columns) for file in files]
         has_parquet = any(isinstance(table, ParquetTable) for table in tables)
-        clock = Clock(options, record.lint, PARQUET_IN_UTC if has_parquet else IN_UTC)
+        clock = TableClock(options, record.lint, PARQUET_IN_UTC if has_parquet else IN_UTC)
         identities = Identities(record.lint)
         intervals = sum(record.lint.kept.values())
         everywhere = {name for table in tables for name in table.names}
@@ -108,12 +137,14 @@ class TableReader:
             self._read_one(table, mapped, units_here, record, options, clock, identities)
         if sum(record.lint.kept.values()) == intervals:
             raise _nothing(files, record, clock, is_parquet=has_parquet)
-        if clock.n_local:
+        counts = clock.counts
+        if counts["local"]:
             record.timezone = options.timezone or record.timezone
-        if clock.n_numbers and not clock.n_local and not clock.n_zoned and record.last_stamp_us < RELATIVE_BEFORE_US:
+        are_numbers = counts["numbers"] and not counts["local"] and not counts["zoned"]
+        if are_numbers and record.last_stamp_us < RELATIVE_BEFORE_US:
             record.time_origin = "relative"
             record.lint.facts["time origin"] = "all times lie within ten years of zero: they count from the log's start"
-        record.lint.facts["time zone"] = clock.evidence(options.timezone)
+        record.lint.facts["time zone"] = clock.evidence()
 
     def _read_one(
         self,
@@ -122,7 +153,7 @@ class TableReader:
         units: Mapping[str, str],
         record: ScheduleRecord,
         options: ReadOptions,
-        clock: Clock,
+        clock: TableClock,
         identities: Identities,
     ) -> None:
         file, are_counts = table.file, looks_like_count(table)
@@ -200,8 +231,15 @@ def _note_columns(
         record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
 
 
-def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: Clock, *, is_parquet: bool) -> InputError:
-    fix = "say which column is what with --map role=column; " + works(is_parquet=is_parquet)
+def _works(*, is_parquet: bool) -> str:
+    """End of a ``fix``: what works, for owners of Parquet files or of CSV."""
+    if is_parquet:
+        return "an export that works: " + DATABASE_IN_UTC
+    return "a table that works:" + "".join(f"\n            {line}" for line in SMALLEST_TABLE)
+
+
+def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
+    fix = "say which column is what with --map role=column; " + _works(is_parquet=is_parquet)
     expected = "rows of jobs with start, end and nodes"
     if clock.likely_unit is not None:
         fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
