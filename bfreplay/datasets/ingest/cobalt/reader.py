@@ -36,7 +36,6 @@ class Kind(Enum):
 
 
 _OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
-_ROLE = "MACHINE_NAME"
 
 Add = Callable[[Mapping[str, str], Place], None]
 
@@ -174,13 +173,14 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     """Machine that most of the first jobs name, in lower case."""
     names: Counter[str] = Counter()
     for file, layout in layouts:
-        if layout.kind is Kind.JOBS and _ROLE in layout.places:
+        if layout.kind is Kind.JOBS:
             lines = enumerate(file.head_lines(), 1)
             if layout.has_header:
                 next(lines, None)
             for row in rows_of(lines, ",", len(layout.names)):
-                if row.cells is not None and row.cells[layout.places[_ROLE]].strip():
-                    names[row.cells[layout.places[_ROLE]].strip().lower()] += 1
+                cells = {} if row.cells is None else dict(zip(layout.names, row.cells, strict=True))
+                if name := cells.get("MACHINE_NAME", "").strip().lower():
+                    names[name] += 1
     return max(names, key=lambda name: (names[name], name), default=None)
 
 
@@ -207,7 +207,7 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file is, how one can see it, and where its columns are.
+    """What a file is, how one can see it, and its columns.
 
     ``names`` are upper case; ``has_header`` says whether the first line is no row.
     """
@@ -216,11 +216,6 @@ class Layout:
     why: str
     names: tuple[str, ...]
     has_header: bool
-
-    @property
-    def places(self) -> Mapping[str, int]:
-        """Column name -> position."""
-        return {name: i for i, name in enumerate(self.names)}
 
 
 def layout_of(file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:

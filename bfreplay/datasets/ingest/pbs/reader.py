@@ -92,7 +92,7 @@ class PbsReader:
         firsts = [_first_stamp(file) for file in files]
         order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
         lint = record.lint
-        kept = _intervals(lint)
+        kept = lint.kept.get("job intervals", 0)
         clock = StampClock(options, lint)
         runs = Runs(record, clock)
         reserved = Reservations(record, clock, options.reservations == "reserved")
@@ -107,7 +107,7 @@ class PbsReader:
         days.finish(lint)
         if last_us is not None:
             _stamp_end(record, clock, last_us)
-        if _intervals(lint) == kept:
+        if lint.kept.get("job intervals", 0) == kept:
             raise lint.no_runs(
                 "",
                 file=files[order[0]].name,
@@ -212,10 +212,6 @@ def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
     moment, latest = clock.moment(last_us), clock.latest_us
     if moment is not None and latest is not None and moment < latest + _QUIET_US:
         record.stamp(moment)
-
-
-def _intervals(lint: Lint) -> int:
-    return lint.kept.get("job intervals", 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,18 +53,6 @@ def duration_us(text: str) -> int | None:
     return (3600 * hours + 60 * int(match[3]) + int(match[4])) * _US
 
 
-def seconds_us(text: str) -> int | None:
-    """Microseconds in a whole number of seconds (ElapsedRaw)."""
-    seconds = whole(text)
-    return None if seconds is None else seconds * _US
-
-
-def minutes_us(text: str) -> int | None:
-    """Microseconds in a whole number of minutes (TimelimitRaw); ``None`` for UNLIMITED and Partition_Limit."""
-    minutes = whole(text)
-    return None if minutes is None else 60 * minutes * _US
-
-
 class JobStepError(ValueError):
     """The row is of a step of a job, whose nodes are those of the job."""
 

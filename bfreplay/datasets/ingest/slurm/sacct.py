@@ -19,8 +19,6 @@ from bfreplay.datasets.ingest.slurm.cells import (
     is_pending_array,
     job_identity,
     job_state,
-    minutes_us,
-    seconds_us,
     short,
     whole,
 )
@@ -28,6 +26,7 @@ from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, Sl
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 SACCT_COLUMNS = (
@@ -299,9 +298,9 @@ class _Columns:
             job_state(cells[self.state]),
             times[0],
             times[1],
-            self._span_us(cells, self.elapsed_raw, seconds_us, self.elapsed),
+            self._span_us(cells, self.elapsed_raw, US, self.elapsed),
             duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
-            self._span_us(cells, self.limit_raw, minutes_us, self.limit),
+            self._span_us(cells, self.limit_raw, 60 * US, self.limit),
             count,
             nodes,
             cells[self.cluster] if self.cluster >= 0 else None,
@@ -312,7 +311,9 @@ class _Columns:
             self.end >= 0,
         )
 
-    def _span_us(self, cells: list[str], raw: int, read: Callable[[str], int | None], other: int) -> int | None:
-        """Microseconds in the cell ``raw``, as ``read`` has it, or else in the cell ``other``."""
-        span_us = read(cells[raw]) if raw >= 0 else None
-        return duration_us(cells[other]) if span_us is None and other >= 0 else span_us
+    def _span_us(self, cells: list[str], raw: int, unit_us: int, other: int) -> int | None:
+        """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
+        number = whole(cells[raw]) if raw >= 0 else None
+        if number is not None:
+            return number * unit_us
+        return duration_us(cells[other]) if other >= 0 else None

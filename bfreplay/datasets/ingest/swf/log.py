@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -178,7 +179,7 @@ class SwfLog:
         if not len(kept):
             return
         zero = left & is_without_wait
-        self._note(block, rows, zero, WAIT_IS_ZERO)
+        self._doubt(block, rows, zero, WAIT_IS_ZERO)
         self.n_requested += (
             int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
@@ -193,7 +194,7 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._note(block, rows, left & machine.part_filled(processors), sentence)
+        self._doubt(block, rows, left & machine.part_filled(processors), sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -215,18 +216,17 @@ class SwfLog:
         return np.where(is_guess, rows.requested, rows.processors)
 
     def _leave_out(self, block: Block, rows: Rows, which: NDArray[np.bool_], reason: str, doubt: str | None) -> None:
-        lines = rows.line[which].tolist()
-        for line in lines[:3]:
-            self.lint.drop(reason, self.file.name, line, block.text(line))
-        self.lint.drop(reason, n=len(lines[3:]))
+        self._count(self.lint.drop, block, rows.line[which], reason)
         if doubt is not None:
-            self._note(block, rows, which, doubt)
+            self._doubt(block, rows, which, doubt)
 
-    def _note(self, block: Block, rows: Rows, which: NDArray[np.bool_], doubt: str) -> None:
-        lines = rows.line[which].tolist()
-        for line in lines[:3]:
-            self.lint.doubt(doubt, self.file.name, line, block.text(line))
-        self.lint.doubt(doubt, n=len(lines[3:]))
+    def _doubt(self, block: Block, rows: Rows, which: NDArray[np.bool_], doubt: str) -> None:
+        self._count(self.lint.doubt, block, rows.line[which], doubt)
+
+    def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
+        for line in lines[:3].tolist():
+            count(reason, self.file.name, line, block.text(line))
+        count(reason, n=len(lines[3:]))
 
     def _known_machine(self) -> Machine:
         if self.machine is None:
