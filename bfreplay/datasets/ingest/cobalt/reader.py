@@ -107,7 +107,7 @@ class CobaltReader:
             record.lint.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
         record.cluster = machine or record.cluster
         clock = CobaltClock(options, record.lint, _HOW)
-        record.timezone = clock.zone
+        record.timezone = options.timezone or "UTC"
         outages = CobaltOutages(record, clock, machine, size, options.reservations)
         identities = Identities(record.lint)
         adders: dict[Kind, Add] = {
