@@ -10,7 +10,7 @@ else is a finding, whose input libFuzzer leaves in the working folder as ``crash
 
     python fuzz/readers.py slurm crash-...
 
-It starts from the small logs of tests/datasets/scheduler_logs/small_logs_of_formats.py and from a few hostile files, in
+It starts from the small logs of tests/datasets/ingest/small_logs_of_formats.py and from a few hostile files, in
 a corpus of its own that is removed afterwards unless a folder is given.
 """
 
@@ -34,17 +34,17 @@ HOSTILE = (
 
 def seeds_of(reader: str) -> list[bytes]:
     """Contents of the small valid logs of a reader's formats."""
-    from tests.datasets.scheduler_logs.small_logs_of_formats import SMALL_LOGS
+    from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
 
     return [log.text.encode() for log in SMALL_LOGS.values() if log.reader == reader]
 
 
 def target_of(reader: str, folder: Path) -> Callable[[bytes], None]:
     """Return what takes the bytes of a file of ``reader``, and lets nothing but a ``BfreplayError`` pass silently."""
-    from bfreplay.datasets.scheduler_logs.ingest import read_log
-    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+    from bfreplay.datasets.ingest.read_log import read_log
+    from bfreplay.datasets.ingest.reader import ReadOptions
     from bfreplay.errors import BfreplayError
-    from tests.datasets.scheduler_logs.small_logs_of_formats import SMALL_LOGS
+    from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
 
     log = next(log for log in SMALL_LOGS.values() if log.reader == reader)
     options = ReadOptions(timezone="Europe/Paris", dst_fold="earlier", n_nodes=6, reservations="reserved")
@@ -73,7 +73,7 @@ def main() -> int:
         return USAGE
     reader = sys.argv.pop(1)
     with atheris.instrument_imports(include=["bfreplay.datasets"]):
-        from bfreplay.datasets.scheduler_logs.catalogue import reader_named
+        from bfreplay.datasets.ingest.catalogue import reader_named
 
         reader_named(reader)
     with tempfile.TemporaryDirectory() as name:

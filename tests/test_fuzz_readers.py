@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bfreplay.datasets.scheduler_logs import catalogue
-from tests.datasets.scheduler_logs.small_logs_of_formats import SMALL_LOGS
+from bfreplay.datasets.ingest import catalogue
+from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
 
 SCRIPT = Path(__file__).resolve().parents[1] / "fuzz/readers.py"
 
@@ -27,7 +27,7 @@ def test_every_reader_has_seeds_that_its_target_reads(fuzz, reader, tmp_path, mo
     for data in (*seeds, b"", b"\x00\xff", seeds[0][:-200], *fuzz.HOSTILE):
         target(data)
     read = []
-    monkeypatch.setattr("bfreplay.datasets.scheduler_logs.ingest.build_events", lambda *given: read.append(given) or 1)
+    monkeypatch.setattr("bfreplay.datasets.ingest.read_log.build_events", lambda *given: read.append(given) or 1)
     with pytest.raises(AttributeError):
         target(seeds[0])  # what is no error of bfreplay's is not passed over
     assert len(read) == 1

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -119,7 +119,7 @@ rule_options = adding(_RULES)
 
 def read_options(given: dict[str, Any]) -> Any:
     """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
-    from bfreplay.datasets.scheduler_logs.reader import ReadOptions
+    from bfreplay.datasets.ingest.reader import ReadOptions
 
     columns, mapping = given.pop("columns"), {}
     for text in given.pop("mapping"):
@@ -210,8 +210,8 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
+    from bfreplay.datasets.ingest.read_log import read_log
     from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
-    from bfreplay.datasets.scheduler_logs.ingest import each_assignment, read_log
 
     is_spread = given["assignment"] == "all"
     rules, options = occupancy_rules(given), read_options(given)
@@ -227,7 +227,8 @@ def ingest(
             fix="leave --assignment out",
         )
     with _status("Making node events ...", hidden=quiet):
-        built = [log.built(each) for each in (each_assignment(rules, ASSIGNMENTS) if is_spread else [rules])]
+        several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
+        built = [log.built(each) for each in several]
         for each in built if strict else []:
             each.lint.refuse_doubts()
         for each, file in zip(built, outputs, strict=False):
@@ -246,7 +247,7 @@ def ingest(
 
 def _how(reader: str) -> str:
     """Commands of one reader, or of all of them for ``auto``."""
-    from bfreplay.datasets.scheduler_logs.catalogue import AUTO, READERS, reader_named
+    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
 
     lines = []
     for each in [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]:

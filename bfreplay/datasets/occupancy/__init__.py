@@ -2,5 +2,5 @@
 
 Every log format comes down to three tables: *job intervals* (a job holds these nodes, or so many nodes, from start to
 end), *outage intervals* (these nodes are down, draining, reserved, off, from start to end) and the *inventory* of
-nodes. Readers (``scheduler_logs``) fill them; this package makes ``NodeEvents`` of them, by stated rules.
+nodes. Readers (``ingest``) fill them; this package makes ``NodeEvents`` of them, by stated rules.
 """

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from bfreplay.datasets.ingest.clock import LocalClock, named_zone, wall_clock_us
+from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import spool
 from bfreplay.datasets.occupancy.build import build_events
@@ -10,9 +13,6 @@ from bfreplay.datasets.occupancy.findings import EMPTY_MACHINE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
-from bfreplay.datasets.scheduler_logs.hostlists import expand_nodes
-from bfreplay.datasets.scheduler_logs.local_times import LocalClock, named_zone, wall_clock_us
-from bfreplay.datasets.scheduler_logs.log_file import LogFile
 from bfreplay.errors import InputError
 from tests.datasets.occupancy.small_records import (
     DAY,

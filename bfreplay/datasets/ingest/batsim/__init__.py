@@ -1,0 +1,1 @@
+"""Batsim: output of the simulator, and the workload that it read."""

@@ -1,0 +1,312 @@
+"""BatsimReader: what the Batsim simulator writes, and the workload that it read."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from bfreplay.datasets.ingest.clock import At
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.json_stream import top_level_number
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
+from bfreplay.errors import InputError
+
+SWITCHED_OFF = (
+    "machines slept or were switched on or off during the simulation; which ones is not written, so they look idle"
+)
+CONTRADICTING = (
+    "start, end, running, waiting and turnaround time of a job do not fit together: its start and end are believed"
+)
+OTHER_COUNT = "a job was given another number of resources than it asked for: those that it was given are believed"
+OTHER_NODE_TIME = "the node time of the jobs is not the time_computing of out_schedule.csv"
+
+JOBS, STATES, SCHEDULE, WORKLOAD = "out_jobs.csv", "out_machine_states.csv", "out_schedule.csv", "workload JSON"
+EXPORTS = (
+    Export(
+        "batsim -p PLATFORM.xml -w WORKLOAD.json -e out ...",
+        "out_jobs.csv (who ran where and when), out_machine_states.csv, out_schedule.csv; give WORKLOAD.json too: its "
+        "nb_res is the number of machines",
+    ),
+)
+
+_JOB_COLUMNS = frozenset({"job_id", "starting_time", "finish_time", "allocated_resources"})
+_STATE_COLUMNS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
+_SCHEDULE_COLUMNS = frozenset({"makespan", "nb_jobs", "time_computing"})
+_SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_NOT_STARTED = ("", "-1")
+_NODE_TIME_SLACK = 1e-6
+_SLACK_US = 10  # Batsim writes six decimals, of times that it rounds one by one
+_SUMS = (  # columns: the first is the second plus the third
+    ("finish_time", "starting_time", "execution_time"),
+    ("starting_time", "submission_time", "waiting_time"),
+    ("finish_time", "submission_time", "turnaround_time"),
+)
+
+
+class BatsimReader:
+    """Output of Batsim: times in seconds from the start of the simulation, resources by number.
+
+    Resource 7 is the node ``0007``. The number of machines is ``nb_res`` of the workload, else the sum of the counts of
+    ``out_machine_states.csv``, else what the jobs used. One simulation at a time.
+    """
+
+    name = "batsim"
+    title = "Batsim: out_jobs.csv, with out_machine_states.csv, out_schedule.csv and the workload JSON if at hand"
+    reads_local_times = False
+    exports: Sequence[Export] = EXPORTS
+
+    def recognise(self, file: LogFile) -> str | None:
+        """See ``LogReader``: the columns of the first line, or the keys of a workload."""
+        kind = _kind(file)
+        return None if kind is None else f"it has what Batsim's {kind} has"
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """See ``LogReader``.
+
+        Raises
+        ------
+        InputError
+            There is not exactly one ``out_jobs.csv``, a file is none of Batsim's, or no job can be used.
+        """
+        by_kind: dict[str, list[LogFile]] = {JOBS: [], STATES: [], SCHEDULE: [], WORKLOAD: []}
+        for file in files:
+            kind = _kind(file)
+            if kind is None:
+                raise file.wrong_start(
+                    "this is no file of Batsim's",
+                    expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
+                    "the workload",
+                    fix=f"Batsim writes them: {EXPORTS[0].command}",
+                )
+            by_kind[kind].append(file)
+        for kind, of_kind in by_kind.items():
+            if len(of_kind) > 1 or (kind == JOBS and not of_kind):
+                raise InputError(
+                    f"there is more than one {kind}" if of_kind else f"there is no {JOBS}",
+                    file=of_kind[1].name if of_kind else files[0].name,
+                    expected=f"the files of one simulation, with {JOBS}",
+                    fix="give one simulation at a time"
+                    if of_kind
+                    else f"add it; Batsim writes it: {EXPORTS[0].command}",
+                )
+        record.time_origin = "relative"
+        record.outages_known = True  # none: a simulated machine without jobs is idle
+        record.add_format("batsim")
+        record.lint.facts["time zone"] = (
+            "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
+        )
+        n_machines = _read_workload(by_kind[WORKLOAD], record)
+        n_counted = _read_states(by_kind[STATES], record)
+        n_machines = n_machines if n_machines is not None else n_counted
+        if options.n_nodes is not None:
+            n_machines = options.n_nodes
+        if n_machines is not None:
+            record.add_inventory(_name(i) for i in range(n_machines))
+            record.set_machine_size(n_machines)
+        node_time_us = _read_jobs(by_kind[JOBS][0], n_machines, record)
+        if record.jobs.n_rows:
+            record.covers(0, record.last_stamp_us, "all of the simulation: from its start to the end of its last job")
+        _check_schedule(by_kind[SCHEDULE], node_time_us, record)
+
+
+def resources(text: str) -> tuple[int, ...]:
+    """Numbers in a set of intervals, ``0-3 7``, each once; empty for an empty text.
+
+    Raises
+    ------
+    ValueError
+        It is no such set, or has more than a million numbers.
+    """
+    found: dict[int, None] = {}
+    for part in text.split():
+        match = _INTERVAL.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is no number or range")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= MOST_NODES - len(found):
+            raise ValueError(f"{part!r} runs backwards or is too long")
+        found.update(dict.fromkeys(range(first, last + 1)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=65_536)
+def _nodes(text: str) -> tuple[tuple[str, ...], int]:
+    """Names of the nodes of a set, and its largest number."""
+    numbers = resources(text)
+    return tuple(map(_name, numbers)), max(numbers, default=-1)
+
+
+def _name(number: int) -> str:
+    return f"{number:04d}"
+
+
+def _kind(file: LogFile) -> str | None:
+    head = file.head().lstrip()
+    if head.startswith(b"{"):
+        is_workload = b'"jobs"' in head and b'"subtime"' in head and b'"profile"' in head
+        return WORKLOAD if is_workload or (b'"nb_res"' in head and b'"profiles"' in head) else None
+    lines = file.head_lines()
+    columns = set(lines[0].removeprefix("\ufeff").split(",")) if lines else set()
+    if columns >= _JOB_COLUMNS:
+        return JOBS
+    if columns >= {"time", *_STATE_COLUMNS}:
+        return STATES
+    return SCHEDULE if columns >= _SCHEDULE_COLUMNS else None
+
+
+def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str, str]]]:
+    """Place and fields by column of each row that has as many fields as the first line; the others are dropped.
+
+    A row is one line: a quote that is not closed spoils its row, not the rest of the file.
+    """
+    lines = file.lines()
+    _, first = next(lines)
+    columns = first.removeprefix("\ufeff").split(",")
+    for number, text in lines:
+        if not text.strip():
+            continue
+        record.lint.read()
+        try:
+            fields = next(csv.reader([text], strict=True))
+        except csv.Error:
+            fields = []
+        if len(fields) == len(columns):
+            yield (file.name, number, text), dict(zip(columns, fields, strict=True))
+        else:
+            record.lint.leave_out("not as many fields as columns", file.name, number, text)
+
+
+def _seconds_us(text: str) -> int | None:
+    """Microseconds; ``None`` for what is no number or no time in the calendar."""
+    if not _SECONDS.fullmatch(text):
+        return None
+    try:
+        time_us = seconds_to_us(text, exact=False)
+    except ValueError:
+        return None
+    return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
+
+
+def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
+    if not files:
+        return None
+    n_machines = top_level_number(files[0], "nb_res", EXPORTS[0].command)
+    if n_machines is not None and not 0 < n_machines <= MOST_NODES:
+        raise InputError(
+            "nb_res is out of range",
+            file=files[0].name,
+            column="nb_res",
+            value=n_machines,
+            expected=f"1 to {MOST_NODES:,} machines",
+            fix="mend the workload, or leave it out",
+        )
+    record.lint.facts["workload"] = f"read for the number of machines only: nb_res {n_machines}"
+    return n_machines
+
+
+def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
+    """Return the number of machines by the counts of states, if they agree."""
+    totals: set[int] = set()
+    for file in files:
+        for at, row in _rows(file, record):
+            counts = [row[column] for column in _STATE_COLUMNS]
+            if not all(map(_WHOLE.fullmatch, counts)):
+                record.lint.leave_out("a count of machines is no number", *at)
+                continue
+            record.lint.drop("machine states: counts without names", *at)
+            totals.add(sum(map(int, counts)))
+            if any(int(count) for count in counts[:3]):
+                record.lint.doubt(SWITCHED_OFF, *at)
+        record.lint.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
+        if len(totals) > 1:
+            record.lint.doubt(
+                "the number of machines in out_machine_states.csv changes", file.name, None, sorted(totals)
+            )
+    total = max(totals, default=0)
+    return total if 0 < total <= MOST_NODES else None
+
+
+def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
+    """Return the node time of all jobs that ended, in microseconds."""
+    node_time_us = 0
+    for at, row in _rows(file, record):
+        start_text, end_text = row["starting_time"], row["finish_time"]
+        start, end = _seconds_us(start_text), _seconds_us(end_text)
+        if start_text in _NOT_STARTED or (start is not None and start < 0):
+            record.lint.drop("never started", *at)
+            continue
+        is_running = end_text in _NOT_STARTED or (end is not None and end < 0)
+        try:
+            nodes, largest = _nodes(row["allocated_resources"])
+        except ValueError:
+            record.lint.leave_out("the allocated resources cannot be read", *at)
+            continue
+        if start is None or (end is None and not is_running):
+            record.lint.leave_out("a time is no number", *at)
+        elif not row["job_id"]:
+            record.lint.leave_out("no job_id", *at)
+        elif not nodes:
+            # rejected jobs have no time either; one that has was somewhere
+            if is_running or end == start:
+                record.lint.drop("no resources", *at)
+            else:
+                record.lint.leave_out("no resources for a job that ran", *at)
+        elif n_machines is not None and largest >= n_machines:
+            record.lint.leave_out("a resource that the machine does not have", *at)
+        else:
+            job = f"{row.get('workload_name', '')}!{row['job_id']}"
+            limit = _seconds_us(row.get("requested_time", ""))
+            limit_end = start + limit if limit is not None and limit > 0 else None
+            held = record.node_ids(nodes)
+            _check_row(row, len(nodes), at, record)
+            record.add_job(job, start, None if is_running else end, held, None, limit_end, *at[:2])
+            node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
+    if not record.jobs.n_rows:
+        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
+        raise InputError(
+            "no job of this simulation can be used",
+            file=file.name,
+            value=reasons or "no rows",
+            expected="jobs that started, with their allocated_resources",
+            fix=f"check the simulation, and run it again: {EXPORTS[0].command}",
+        )
+    return node_time_us
+
+
+def _check_row(row: dict[str, str], n_nodes: int, at: At, record: ScheduleRecord) -> None:
+    """Doubt a row that contradicts itself; Batsim writes its times in several ways."""
+    times = {column: _seconds_us(row[column]) for columns in _SUMS for column in columns if column in row}
+    for whole, *parts in _SUMS:
+        if any(column not in row for column in (whole, *parts)):
+            continue
+        total, first, second = times[whole], times[parts[0]], times[parts[1]]
+        if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
+            record.lint.doubt(CONTRADICTING, *at)
+            break
+    asked = row.get("requested_number_of_resources")
+    if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
+        record.lint.doubt(OTHER_COUNT, *at)
+
+
+def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
+    """Compare with the summary that Batsim computed itself."""
+    for file in files:
+        for at, row in _rows(file, record):
+            record.lint.drop("summary of the schedule", *at)
+            computing = _seconds_us(row["time_computing"])
+            if computing is None:
+                continue
+            record.lint.facts["node time of jobs (s)"] = {
+                "out_jobs.csv": node_time_us / 1e6,
+                "out_schedule.csv": computing / 1e6,
+            }
+            if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
+                shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
+                record.lint.doubt(OTHER_NODE_TIME, *at[:2], shown)

@@ -1,0 +1,158 @@
+"""Which readers there are, and which of them a file is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import LogReader
+from bfreplay.documents import refuse_other_kind
+from bfreplay.errors import InputError
+from bfreplay.registry import Registry
+
+AUTO = "auto"
+_LOG_EXPECTED = "a scheduler's log or a table of jobs, as text in UTF-8 or as Parquet"
+_PICKLE, _PARQUET = b"\x80", b"PAR1"
+
+READERS = Registry(
+    kind="log reader",
+    group="bfreplay.log_readers",
+    needs=("name", "title", "exports", "recognise", "read"),
+    built_in={
+        "slurm": "bfreplay.datasets.ingest.slurm.reader:SlurmReader",
+        "pbs": "bfreplay.datasets.ingest.pbs.reader:PbsReader",
+        "swf": "bfreplay.datasets.ingest.swf.reader:SwfReader",
+        "cobalt": "bfreplay.datasets.ingest.cobalt.reader:CobaltReader",
+        "lsf": "bfreplay.datasets.ingest.lsf.reader:LsfReader",
+        "flux": "bfreplay.datasets.ingest.flux.reader:FluxReader",
+        "batsim": "bfreplay.datasets.ingest.batsim.reader:BatsimReader",
+        "table": "bfreplay.datasets.ingest.table.reader:TableReader",
+    },
+)
+
+
+def reader_named(name: str) -> LogReader:
+    """Return the reader that a user named.
+
+    Raises
+    ------
+    InputError
+        There is none of this name.
+    """
+    reader: LogReader = READERS.make(name, allow_code=True)
+    return reader
+
+
+def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+    """Return the reader that ``files`` are for, those that it is to read, and why, each reason once.
+
+    Readers are asked in their written order; a file is the first one's that claims it. Files that nobody knows are left
+    out if they were not named but lie in a folder or an archive with others that are known.
+
+    Raises
+    ------
+    InputError
+        A named file that nobody knows, no file that anybody knows, or files of several schedulers.
+    """
+    found: LogReader | None = None
+    known: list[LogFile] = []
+    reasons: dict[str, list[str]] = {}
+    unknown: InputError | None = None
+    for file in files:
+        try:
+            reader, reason = _reader_of(file)
+        except InputError as error:
+            if file.is_named:
+                raise
+            unknown = unknown or error
+            continue
+        if found is not None and reader.name != found.name:
+            raise InputError(
+                f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
+                file=file.name,
+                value=reason,
+                expected="files of one scheduler",
+                fix=f"import them one by one, or say which reader is to read all: bfreplay ingest {found.name} ...",
+            )
+        found = reader
+        known.append(file)
+        reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
+    if found is None:
+        raise unknown or InputError("there is no file to read", expected="at least one file")
+    why = [
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
+        for reason, names in reasons.items()
+    ]
+    return found, known, why
+
+
+def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
+    """Return the files that a reader is to read: those that were named, and of the others those that it recognises.
+
+    All of them, if it recognises none.
+
+    Raises
+    ------
+    InputError
+        One of them is no log at all, such as a spreadsheet or text in UTF-16.
+    """
+    is_known = {file: reader.recognise(file) is not None for file in files}
+    kept = [file for file in files if file.is_named or is_known[file]] or list(files)
+    for file in kept:
+        if not is_known[file]:
+            refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
+    return kept
+
+
+def refuse_events(file: LogFile) -> None:
+    """Refuse a file that is node events already, in one of the forms that ``load_events`` reads.
+
+    Raises
+    ------
+    InputError
+        It says so, and which commands take it as it is.
+    """
+    start = file.head()
+    if start.startswith(_PICKLE):
+        columns = {"a published node-state matrix"}
+        is_events = True
+    else:
+        columns = _columns(file)
+        is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
+    if is_events:
+        raise InputError(
+            "this is a log of node events already: nothing has to be made of it",
+            file=file.name,
+            value=", ".join(sorted(columns)),
+            expected="a scheduler's log of jobs",
+            fix="give it to the other commands as it is: bfreplay describe FILE; bfreplay replay FILE --jobs JOBS",
+        )
+
+
+def _columns(file: LogFile) -> set[str]:
+    """Names of the columns of a table, in its first line or its Parquet schema; empty for anything else."""
+    if file.head().startswith(_PARQUET):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return set(pq.read_schema(file.path).names)
+        except (pa.ArrowException, OSError):
+            return set()  # damaged: the reader that is to read it says how
+    return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
+
+
+def _reader_of(file: LogFile) -> tuple[LogReader, str]:
+    for name in READERS.names():
+        reader = reader_named(name)
+        reason = reader.recognise(file)
+        if reason is not None:
+            return reader, reason
+    refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
+    raise file.wrong_start(
+        "no reader knows this kind of log",
+        value=(file.head_lines() or [""])[0][:120],
+        expected="a log of " + ", ".join(READERS.names()),
+        fix="name the reader: bfreplay ingest slurm FILE ...; for any table of jobs: bfreplay ingest table FILE "
+        "--map start=COLUMN --map end=COLUMN --map nodes=COLUMN",
+    )

@@ -1,0 +1,244 @@
+"""The clock of all formats: local times of a log to UTC, though a wall clock shows some times twice, and some never.
+
+A format makes a ``Clock`` of its own, which reads its texts and says what is in them; what a zone makes of them, and
+which of two times is meant, is settled here.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import ClassVar, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US
+from bfreplay.errors import InputError
+
+Candidates = tuple[int, ...]
+"""UTC microseconds that a local time may mean, ascending: one, two, or none (the zone skips it)."""
+
+At = tuple[str, int | None, str]
+"""Where a time stands, for the report: file, line, and what is shown of it."""
+
+_T = TypeVar("_T")
+_CHANGES = (0, 0)
+"""Marks an hour in which the offset changes."""
+
+_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
+
+
+def named_zone(name: str) -> ZoneInfo:
+    """Return the zone of an IANA name.
+
+    Raises
+    ------
+    InputError
+        There is no such zone.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            "there is no such time zone",
+            column="--tz",
+            value=name,
+            expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
+            fix="the cluster's zone is what `timedatectl` shows there; a fixed offset is Etc/GMT-1 for UTC+1 (sic)",
+        ) from None
+
+
+def no_timezone(file: str, export: str) -> InputError:
+    """Return the error for a log in local times of which nobody said the zone."""
+    return InputError(
+        "the times in this log have no zone, so nobody can tell when they were",
+        file=file,
+        expected="the zone of the machine where the log was written",
+        fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {export}",
+    )
+
+
+def wall_clock_us(text: str) -> int | None:
+    """Microseconds since 1970-01-01 00:00 on the same clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
+    match = _STAMP.fullmatch(text)
+    if match is None:
+        return None
+    day = _day_us(text[:10])
+    hour, minute, second = int(match[4]), int(match[5]), int(match[6])
+    if day is None or hour > 23 or minute > 59 or second > 60:
+        return None
+    fraction = int(match[7].ljust(6, "0")) if match[7] else 0
+    return day + (hour * 3600 + minute * 60 + second) * US + fraction
+
+
+def offset_us(zone: str) -> int:
+    """Microseconds that ``Z``, ``UTC``, ``+02``, ``+0200`` or ``+02:00`` is ahead of UTC.
+
+    Raises
+    ------
+    ValueError
+        No clock is so far from UTC.
+    """
+    if zone in ("Z", "z", "UTC"):
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    if hours > 23 or minutes > 59:
+        raise ValueError("no offset from UTC")
+    return (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
+
+
+@lru_cache(maxsize=4_096)
+def _day_us(text: str) -> int | None:
+    try:
+        moment = datetime(int(text[:4]), int(text[5:7]), int(text[8:10]), tzinfo=EPOCH.tzinfo)
+    except ValueError:
+        return None
+    return (moment - EPOCH) // MICROSECOND
+
+
+class LocalClock:
+    """A wall clock of a zone, asked what UTC was."""
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        self.zone = zone
+        self._of_hour: dict[int, tuple[int, ...]] = {}
+
+    def utc_us(self, wall_us: int) -> Candidates:
+        """UTC microseconds at which the clock shows ``wall_us`` (see ``wall_clock_us``).
+
+        One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
+        skipped when it begins.
+        """
+        hour = wall_us // HOUR_US
+        offsets = self._of_hour.get(hour)
+        if offsets is None:
+            first, last = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
+            # an hour in which the clock is not changed has one offset at both of its ends
+            offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
+        if offsets is _CHANGES:
+            offsets = self._offsets_at(wall_us)
+        return tuple(wall_us - offset for offset in offsets)
+
+    def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
+        if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
+            return (0,)  # the edge of the calendar, where no log is
+        naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
+        found = []
+        for fold in (0, 1):
+            moment = naive.replace(tzinfo=self.zone, fold=fold)
+            offset = moment.utcoffset() or timedelta()
+            back = (moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
+            if back.replace(tzinfo=None, fold=0) == naive:
+                found.append(offset // MICROSECOND)
+        return tuple(dict.fromkeys(sorted(found, reverse=True)))
+
+
+def settled(start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US) -> list[tuple[int, int]]:
+    """Possible pairs of a start and an end: the end is not before the start, and they lie ``elapsed_us`` apart.
+
+    Parameters
+    ----------
+    start, end
+        Candidates from ``LocalClock.utc_us``.
+    elapsed_us
+        Running time as the log gives it; ``None`` where it does not.
+    slack_us
+        By how much clocks that count whole seconds may differ.
+    """
+    pairs = [(s, e) for s in start for e in end if e >= s]
+    if elapsed_us is not None:
+        pairs = [(s, e) for s, e in pairs if abs(e - s - elapsed_us) <= slack_us]
+    return pairs
+
+
+class Clock:
+    """A zone, and which of two times is meant that nothing else settles.
+
+    Parameters
+    ----------
+    zone
+        Name of the zone of times that say none; ``None``: nobody said.
+    fold
+        Which is meant of two times that nothing else settles: ``"reject"``, ``"earlier"`` or ``"later"``.
+
+    Raises
+    ------
+    InputError
+        There is no such zone.
+
+    Attributes
+    ----------
+    folded_doubt
+        What the report says of times that were settled by ``fold``.
+    counts
+        How many times were understood in which way: ``"settled"``, ``"folded"``, and what the format adds.
+    """
+
+    folded_doubt: ClassVar[str]
+
+    def __init__(self, zone: str | None, fold: str, lint: Lint) -> None:
+        self.zone = zone
+        self._local = None if zone is None else LocalClock(named_zone(zone))
+        self._fold = fold
+        self._lint = lint
+        self.counts: Counter[str] = Counter()
+
+    def by_fold(self, possible: Sequence[_T], at: At) -> _T:
+        """Return the first or the last of several times, which are in order; it is doubted."""
+        self.counts["folded"] += 1
+        self._lint.doubt(self.folded_doubt, *at)
+        return possible[0] if self._fold == "earlier" else possible[-1]
+
+
+class IntervalClock(Clock, ABC):
+    """Tells start and end of what has both, beside its running time.
+
+    Attributes
+    ----------
+    skipped_doubt
+        What the report says of times that the zone skips.
+    """
+
+    skipped_doubt: ClassVar[str]
+
+    @abstractmethod
+    def ambiguous(self, at: At) -> InputError:
+        """Return the error for times that can be several, where ``fold`` is ``"reject"``."""
+
+    def settle(
+        self, start: Candidates, end: Candidates | None, elapsed_us: int | None, at: At, slack_us: int = US
+    ) -> tuple[int, int | None] | None:
+        """Which start and end are meant; ``end`` ``None`` stays so. ``None``: the zone skips one of them.
+
+        Parameters
+        ----------
+        elapsed_us, slack_us
+            See ``settled``.
+
+        Raises
+        ------
+        InputError
+            Several are possible, and ``fold`` is ``"reject"``.
+        """
+        if not start or (end is not None and not end):
+            self._lint.doubt(self.skipped_doubt, *at)
+            return None
+        if len(start) == 1 and (end is None or len(end) == 1):
+            return start[0], None if end is None else end[0]
+        pairs: Sequence[tuple[int, int | None]]
+        if end is None:
+            pairs = [(time_us, None) for time_us in start]
+        else:
+            pairs = settled(start, end, elapsed_us, slack_us) or settled(start, end, None)
+            if not pairs:  # it ends before it starts, whatever was meant: the record says so
+                return start[0], end[-1]
+        if len(pairs) == 1:
+            self.counts["settled"] += 1
+            return pairs[0]
+        if self._fold == "reject":
+            raise self.ambiguous(at)
+        return self.by_fold(pairs, at)

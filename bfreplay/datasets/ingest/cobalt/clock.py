@@ -1,0 +1,95 @@
+"""Times in ALCF tables: stamps without a zone, which are UTC unless someone says otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from bfreplay.datasets.ingest.clock import LocalClock
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.cells import is_missing
+from bfreplay.datasets.ingest.table.clock import TableClock, Wall
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.times import HOUR_US, US
+
+ZONE_UNLIKELY = "the hours at which maintenance begins speak for another zone than the one in which stamps were read"
+_FEWEST = 20
+_CLEARER = 1.1
+
+MACHINE_SIZES = {
+    "mira": 49_152,
+    "theta": 4_392,
+    "cooley": 126,
+    "thetagpu": 24,
+    "polaris": 560,
+    "aurora": 10_624,
+}
+"""Nodes of each machine, as ALCF gives them, by its name in the tables in lower case."""
+
+SITE_ZONE = "America/Chicago"
+"""The zone in which ALCF's people work, and maintenance begins at the same hour all year."""
+
+
+class CobaltClock(TableClock):
+    """Reads stamps in one zone: that of ``--tz``, else UTC."""
+
+    def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
+        in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
+        super().__init__(in_zone, lint, export)
+        self._is_given = options.timezone is not None
+        self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
+
+    def read(self, value: Any, unit: str | None = None) -> Wall | None:
+        """Time as it stands; ``None`` if there is none.
+
+        Raises
+        ------
+        ValueError
+            It is no stamp.
+        """
+        if is_missing(value):
+            return None
+        time = super().read(value, unit)
+        if not isinstance(time, Wall):
+            raise ValueError("no stamp such as 2014-12-31 23:26:29")
+        return time
+
+    def saw_maintenance(self, start: Wall) -> None:
+        """Remember when a maintenance period began, as evidence."""
+        self._maintenance[start.us // (HOUR_US // 4)] += 1
+
+    def evidence(self) -> str:
+        """In which zone stamps were read, and what speaks for it. Doubts it if maintenance starts speak against it."""
+        said = f"the stamps have no zone; read as {self.zone}, " + (
+            "as given" if self._is_given else "which is what ALCF's tables are in (--tz for another zone)"
+        )
+        n = sum(self._maintenance.values())
+        if n < _FEWEST:
+            return said
+        zone = str(self.zone)
+        zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
+        hours = {zone: self._hour_of_most(zone) for zone in zones}
+        told = [
+            f"as {zone}, {share:,} of {n:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
+            for zone, (hour, share) in hours.items()
+        ]
+        best = max(share for _, share in hours.values())
+        if best > _CLEARER * hours[zone][1]:
+            self._lint.doubt(ZONE_UNLIKELY, value="; ".join(told))
+        return "; ".join([said, *told])
+
+    def _hour_of_most(self, zone: str) -> tuple[int, int]:
+        """Hour of the day in Chicago in which most maintenance begins if stamps are in ``zone``, and how many do."""
+        read, site = LocalClock(ZoneInfo(zone)), ZoneInfo(SITE_ZONE)
+        by_hour: Counter[int] = Counter()
+        for quarter, n in self._maintenance.items():
+            times = read.utc_us(quarter * (HOUR_US // 4))
+            if times:
+                by_hour[_local_hour(times[0], site)] += n
+        return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+
+
+def _local_hour(time_us: int, zone: ZoneInfo) -> int:
+    return datetime.fromtimestamp(time_us // US, UTC).astimezone(zone).hour

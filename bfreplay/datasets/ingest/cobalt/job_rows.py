@@ -1,0 +1,245 @@
+"""Job rows of ALCF tables: raw Cobalt jobs, and DIM_JOB_COMPOSITE."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
+from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
+from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
+from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+
+CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
+LOCATION_UNREADABLE = "locations that cannot be read: the nodes are placed by rule"
+BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is believed"
+OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
+NO_LOCATION = "the table says nowhere on which nodes a job ran: they are placed by rule"
+WHERE_MISSING = "jobs lack the location that others have: their nodes are placed by rule"
+NO_END = "jobs have a running time but no end: they are taken to have ended after it"
+TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
+
+_BLOCK = re.compile(r"[A-Z]{2,5}-[0-9A-F]{5}-[0-9A-F]{5}(?:-\d+)*-(\d{1,6})", re.ASCII)
+_XNAME = re.compile(r"x\d+c\d+s\d+b\d+n\d+", re.ASCII)
+_XNAMES = re.compile(r"x\d+c\d+s\d+b\d+n\d+(?:,x\d+c\d+s\d+b\d+n\d+)*", re.ASCII)
+_XNAME_BEGUN = re.compile(r"x(?:\d+(?:c(?:\d+(?:s(?:\d+(?:b(?:\d+n?)?)?)?)?)?)?)?", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\d", re.ASCII)
+_NOWHERE = frozenset({"", "none", "null", "nan", "unknown", "n/a", "-"})
+
+
+class CobaltJobs:
+    """Takes job rows.
+
+    Parameters
+    ----------
+    machine, size
+        Machine that is read, in lower case, and its nodes; ``None`` where they are not known.
+    open_outages
+        Starts of outages without an end, ascending: the first start of a job after each is kept in ``next_start``.
+    """
+
+    def __init__(
+        self,
+        record: ScheduleRecord,
+        clock: CobaltClock,
+        identities: Identities,
+        machine: str | None,
+        size: int | None,
+        open_outages: list[int],
+    ) -> None:
+        self._record, self._lint, self._clock, self._identities = record, record.lint, clock, identities
+        self._machine, self._size = machine, size
+        self._open = open_outages
+        self.next_start: list[int | None] = [None] * len(open_outages)
+        self._has_locations = False
+        self._nowhere: list[Place] = []
+        self._n_nowhere = 0
+
+    def add(self, cells: Mapping[str, str], at: Place) -> None:
+        """Make an interval of a row, or count why not."""
+        machine = cells.get("MACHINE_NAME", "").strip().lower()
+        if self._machine is not None and machine and machine != self._machine:
+            self._lint.leave_out("a job of another machine", *at, machine, doubt=OTHER_MACHINE)
+            return
+        shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
+        try:
+            start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+        except ValueError:
+            return self._lint.leave_out("a time that cannot be read", *at, shown)
+        if start is None:
+            self._lint.drop("never started", *at, shown)
+            return
+        try:
+            count = _count(cells)
+        except ValueError:
+            number = cells.get("NODES_USED", cells.get("USED_NODES"))
+            return self._lint.leave_out("a number of nodes that cannot be read", *at, number)
+        elapsed = _elapsed(cells)
+        interval = self._clock.interval(start, end, elapsed, at)
+        if interval is None:
+            self._lint.drop(SKIPPED, *at, shown)
+            return
+        start_us, end_us = interval
+        if end_us is None and elapsed:
+            end_us = start_us + elapsed
+            self._lint.doubt(NO_END, *at, shown)
+        job = _job(cells) or f"{at[0]} line {at[1]}"
+        if not is_interval(start_us, end_us):
+            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
+            return
+        if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
+            self._lint.doubt(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+        self._keep(cells, job, start_us, end_us, count, at)
+
+    def finish(self) -> None:
+        """Doubt jobs without a location, if others have one."""
+        if self._has_locations and self._nowhere:
+            for at in self._nowhere:
+                self._lint.doubt(WHERE_MISSING, *at)
+            self._lint.doubt(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
+
+    def _keep(
+        self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
+    ) -> None:
+        where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
+        names: tuple[str, ...] = ()
+        try:
+            location = location_of(where, count)
+        except ValueError:
+            self._lint.doubt(LOCATION_UNREADABLE, *at, where)
+        else:
+            names = location.nodes
+            if location.is_cut:
+                self._lint.doubt(CUT, *at, f"{count} nodes, {len(names)} listed")
+            if location.block_size is not None:
+                if count is not None and count != location.block_size:
+                    self._lint.doubt(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
+                count = max(count or 0, location.block_size)
+            self._has_locations |= bool(names) or location.block_size is not None
+            if not names and location.block_size is None:
+                self._n_nowhere += 1
+                if len(self._nowhere) < MOST_EXAMPLES:
+                    self._nowhere.append(at)
+        held = max(count or 0, len(names))
+        if not held:
+            self._lint.drop("a job without nodes", *at, job)
+            return
+        if self._size is not None and held > self._size:
+            self._lint.leave_out("more nodes than the machine has", *at, f"{held} nodes", doubt=TOO_LARGE)
+            return
+        walltime = limit_us(cells.get("WALLTIME_SECONDS"))
+        limit_end = None if walltime is None else start_us + walltime
+        identity = self._identities.of(job, start_us, where if names else "", *at)
+        nodes = self._record.node_ids(names) if names else None
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
+        before = bisect_left(self._open, start_us) - 1
+        for i in range(before, -1, -1):
+            known = self.next_start[i]
+            if known is not None and known <= start_us:
+                break
+            self.next_start[i] = start_us
+
+
+def _count(cells: Mapping[str, str]) -> int | None:
+    text = cells.get("NODES_USED", cells.get("USED_NODES", ""))
+    return None if is_missing(text) else count_in(text)
+
+
+def _elapsed(cells: Mapping[str, str]) -> int | None:
+    try:
+        return span_us(cells.get("RUNTIME_SECONDS"))
+    except ValueError:
+        return None
+
+
+def _job(cells: Mapping[str, str]) -> str:
+    """Number of the job; with its name where the name says more (tasks of an array have one number)."""
+    number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
+    name = cells.get("JOB_NAME", "")
+    if is_missing(name) or name.split(".")[0] == number:
+        return "" if is_missing(number) else number
+    return name if is_missing(number) else f"{number} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Names of the nodes that are listed; whether the list was cut short; nodes in the block, if it names one."""
+
+    nodes: tuple[str, ...]
+    is_cut: bool
+    block_size: int | None
+
+
+def location_of(text: str, count: int | None) -> Location:
+    """Read a location.
+
+    Parameters
+    ----------
+    text
+        Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
+        them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
+    count
+        Nodes that the job used: a list with fewer was cut at the width of the column, and the name at the cut is a part
+        of one, left out unless it is whole.
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+    """
+    if _XNAMES.fullmatch(text):
+        nodes = dict.fromkeys(text.split(","))
+        return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+    if text.strip().lower() in _NOWHERE:
+        return Location((), False, None)
+    tokens = re.split(r"[,:]", text)
+    blocks = [_BLOCK.fullmatch(token) for token in tokens]
+    if any(blocks):
+        sizes = [int(match[1]) for match in blocks if match is not None]
+        if len(sizes) < len(tokens):
+            raise ValueError("a part of the list is no block")
+        return Location((), False, sum(sizes))
+    nodes = {}
+    last = len(tokens) - 1
+    for i, token in enumerate(tokens):
+        names = _names(token)
+        if names is None:
+            if i == last and last > 0 and count is not None and len(nodes) < count and _is_begun(token):
+                return Location(tuple(nodes), True, None)
+            raise ValueError(f"{token!r} is no node")
+        if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
+            return Location(tuple(nodes), True, None)
+        nodes.update(dict.fromkeys(names))
+        if len(nodes) > MOST_NODES:
+            raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+
+
+def _names(token: str) -> list[str] | None:
+    if _XNAME.fullmatch(token):
+        return [token]
+    numbers = _NUMBERS.fullmatch(token)
+    if numbers is not None:
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        return [f"nid{i:05d}" for i in range(first, last + 1)] if first <= last else None
+    return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
+
+
+def _is_begun(token: str) -> bool:
+    """Whether it can be the first letters of a node's name."""
+    return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
+
+
+def _is_whole(tokens: list[str]) -> bool:
+    """Whether the name at the cut is whole: a complete xname, or as long as every other name."""
+    last = tokens[-1]
+    if _XNAME.fullmatch(last):
+        return True
+    return not _NUMBERS.fullmatch(last) and {len(token) for token in tokens[:-1]} == {len(last)}

@@ -1,0 +1,134 @@
+"""When nodes of ALCF machines were not usable: machine status, maintenance periods, reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
+from bfreplay.datasets.ingest.cobalt.job_rows import location_of
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.table.cells import count_in
+from bfreplay.datasets.ingest.table.clock import SKIPPED
+from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+
+PART_UNKNOWN = "reservations for repairs on blocks whose nodes nobody published were left out: those nodes look idle"
+PART_DOWN = "outages of parts of the machine were left out, because the log does not say which: those nodes look idle"
+OTHER_MACHINE = "outages of another machine are in the log; only one machine is read"
+END_UNKNOWN = "outages of the whole machine without an end are taken to last until the next job starts"
+
+_YES = frozenset({"1", "1.0", "true", "t", "yes", "y"})
+_NO = frozenset({"0", "0.0", "false", "f", "no", "n"})
+_USED = frozenset({"complete", "completed", "active", "running"})
+_REPAIR_WORDS = ("hw", "maint", "pm", "repair", "outage")
+
+
+class CobaltOutages:
+    """Takes rows of machine status, maintenance periods and reservations.
+
+    Attributes
+    ----------
+    open_ended
+        Outages of the whole machine without an end: start in UTC microseconds, file and line.
+    left_out_us
+        Node-microseconds of repairs on nodes that cannot be told.
+    """
+
+    def __init__(
+        self, record: ScheduleRecord, clock: CobaltClock, machine: str | None, size: int | None, policy: str
+    ) -> None:
+        self._record, self._lint, self._clock = record, record.lint, clock
+        self._machine, self._size, self._policy = machine, size, policy
+        self.open_ended: list[tuple[int, Place]] = []
+        self.left_out_us = 0
+
+    def add_status(self, cells: Mapping[str, str], at: Place) -> None:
+        """A row of a MACHINESTATUS file."""
+        word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
+        if self._is_of_another(cells, at):
+            return
+        if word not in _YES | _NO:
+            return self._unreadable(f"{word!r} is neither yes nor no", at)
+        times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), at)
+        if times is None:
+            return
+        if word in _NO:
+            start = cells["START_TIMESTAMP"]
+            self._lint.leave_out("an outage of a part of the machine", *at, start, doubt=PART_DOWN)
+        elif times[1] is None:
+            self.open_ended.append((times[0], at))
+        else:
+            self._record.add_outage(NodeState.DOWN, *times, None, *at)
+
+    def add_maintenance(self, cells: Mapping[str, str], at: Place) -> None:
+        """A maintenance period of the whole machine."""
+        times = self._times(cells["START"], cells["END"], at, is_maintenance=True)
+        if times is None:
+            return
+        if times[1] is None:
+            self.open_ended.append((times[0], at))
+        else:
+            self._record.add_outage(NodeState.DOWN, *times, None, *at)
+
+    def add_reservation(self, cells: Mapping[str, str], at: Place) -> None:
+        """A reservation. Only one of the whole machine says which nodes it took."""
+        if self._is_of_another(cells, at):
+            return
+        name = cells["RESERVATION"].removeprefix("R.").lower()
+        if cells["STATUS"].lower() not in _USED:
+            self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
+            return
+        is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
+        if not is_repair and self._policy != "reserved":
+            self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
+            return
+        times = self._times(cells["START"], cells["END"], at)
+        if times is None:
+            return
+        try:
+            count = count_in(cells["NODES"])
+            blocks = [location_of(block, None).block_size or 0 for block in cells["BLOCKS"].split(",")]
+        except ValueError as error:
+            return self._unreadable(str(error), at)
+        if self._size is not None and max(count, *blocks) >= self._size:
+            state = NodeState.DOWN if is_repair else NodeState.RESERVED
+            self._record.add_outage(state, *times, None, *at)
+            return
+        self._lint.drop("a reservation on nodes that cannot be told", *at, cells["BLOCKS"])
+        if is_repair:
+            self._lint.doubt(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
+        if times[1] is not None and times[1] > times[0]:
+            self.left_out_us += count * (times[1] - times[0])
+
+    def close(self, next_start: list[int | None]) -> None:
+        """End the outages without an end where the next job starts (``next_start``, in order of their starts)."""
+        for (start_us, at), end_us in zip(sorted(self.open_ended), next_start, strict=True):
+            self._lint.doubt(END_UNKNOWN, *at)
+            self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
+
+    def _times(self, start: str, end: str, at: Place, *, is_maintenance: bool = False) -> tuple[int, int | None] | None:
+        try:
+            first, last = self._clock.read(start), self._clock.read(end)
+            if first is None:
+                raise ValueError("no start")
+        except ValueError:
+            self._unreadable(f"{start} to {end}", at)
+            return None
+        interval = self._clock.interval(first, last, None, at)
+        if interval is None:
+            self._lint.drop(SKIPPED, *at, f"{start} to {end}")
+            return None
+        if is_maintenance:
+            self._clock.saw_maintenance(first)
+        return interval
+
+    def _is_of_another(self, cells: Mapping[str, str], at: Place) -> bool:
+        machine = cells.get("MACHINE_NAME", "").strip().lower()
+        if self._machine is None or not machine or machine == self._machine:
+            return False
+        self._lint.leave_out("an outage of another machine", *at, machine, doubt=OTHER_MACHINE)
+        return True
+
+    def _unreadable(self, value: str, at: Place) -> None:
+        self._lint.leave_out("an outage that cannot be read", *at, value, doubt=OUTAGES_UNREADABLE)

@@ -1,0 +1,297 @@
+"""Logs of Cobalt and of the Argonne Leadership Computing Facility (ALCF), which publishes them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bfreplay.datasets.ingest.clock import wall_clock_us
+from bfreplay.datasets.ingest.cobalt.clock import MACHINE_SIZES, CobaltClock
+from bfreplay.datasets.ingest.cobalt.job_rows import NO_LOCATION, CobaltJobs
+from bfreplay.datasets.ingest.cobalt.outages import CobaltOutages
+from bfreplay.datasets.ingest.delimited import Place, check_text, first_line, names_in, rows_of, split
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.table.job_rows import Identities
+from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
+from bfreplay.datasets.occupancy.lint import UNREADABLE
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.errors import InputError
+
+_ADDRESS = "https://reports.alcf.anl.gov/data/"
+_HOW = f"take ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz from {_ADDRESS}"
+
+
+class Kind(Enum):
+    """What the rows of a file are."""
+
+    JOBS = "alcf jobs"
+    STATUS = "alcf machine status"
+    RESERVATIONS = "cobalt reservations"
+    MAINTENANCE = "maintenance periods"
+
+
+_OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
+
+Add = Callable[[Mapping[str, str], Place], None]
+
+RAW_JOB_COLUMNS = (
+    "QUEUED_TIMESTAMP", "START_TIMESTAMP", "END_TIMESTAMP", "QUEUED_DATE_ID", "START_DATE_ID", "END_DATE_ID",
+    "RUNTIME_SECONDS", "WALLTIME_SECONDS", "REQUESTED_CORES", "USED_CORES", "REQUESTED_NODES", "USED_NODES",
+    "REQUESTED_CORE_HOURS", "REQUESTED_CORE_SECONDS", "USED_CORE_HOURS", "USED_CORE_SECONDS",
+    "COBALT_PROJECT_NAME_GENID", "COBALT_USER_NAME_GENID", "MACHINE_PARTITION", "EXIT_CODE", "QUEUE_GENID", "MODE",
+    "MACHINE_NAME", "RESID", "DELETED_BY_GENID", "JOBID", "PROJECT_NAME_GENID",
+)  # fmt: skip
+"""Columns of a raw Cobalt job row."""
+
+RESERVATION_COLUMNS = (
+    "START", "END", "RESERVATION", "MACHINE_NAME", "NAME", "CYCLE", "USERS", "RESID", "ACTUAL_SECONDS",
+    "PLANNED_SECONDS", "NODES", "CORE_HOURS", "CORE_SECONDS", "BLOCKS", "INDEX", "STATUS",
+)  # fmt: skip
+"""Columns of a raw Cobalt reservation row. The fifth to seventh are named by what stands in them."""
+
+MAINTENANCE_COLUMNS = ("START", "END")
+"""Columns of a list of maintenance periods."""
+
+_DATE_ID = re.compile(r"(?:19|20)\d{6}", re.ASCII)
+_WHOLE = re.compile(r"\d{1,12}", re.ASCII)
+_LOOKED_AT = 5
+
+
+class CobaltReader:
+    """Job tables of ALCF (Mira, Theta, ThetaGPU, Cooley, Polaris, Aurora), raw Cobalt rows, and what goes with them.
+
+    - jobs: ``ANL-ALCF-DJC-<MACHINE>_*.csv`` (DIM_JOB_COMPOSITE), or raw Cobalt job rows of 27 columns, with or without
+      their header;
+    - ``ANL-ALCF-MACHINESTATUS-<MACHINE>_*.csv``, maintenance periods (start, end), reservations (16 columns).
+
+    Stamps are UTC unless ``timezone`` says otherwise; when 20 or more maintenance periods are given, the hour of their
+    starts in Chicago is checked. The size of the machine follows from its name unless ``n_nodes`` says otherwise. Nodes
+    are known where ``LOCATION`` lists them; blocks (Mira) give only their number, lists that were cut short give some.
+    """
+
+    name = "cobalt"
+    title = "Cobalt and ALCF's public tables: jobs, machine status, maintenance periods, reservations"
+    exports: Sequence[Export] = (
+        Export(f"{_ADDRESS}: ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz", "jobs of one machine and period"),
+        Export(f"{_ADDRESS}: ANL-ALCF-MACHINESTATUS-<MACHINE>_<from>_<to>.csv.gz", "when the whole machine was down"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say which of the kinds of ALCF files this is, and by what."""
+        try:
+            layout = layout_of(file)
+        except InputError:  # damaged: what it is cannot be seen
+            return None
+        return None if layout is None else f"{layout.kind.value}: {layout.why}"
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read jobs, and what goes with them, of one machine."""
+        layouts = [(file, _layout(file, options)) for file in files]
+        if not any(layout.kind is Kind.JOBS for _, layout in layouts):
+            raise InputError(
+                "there are no jobs in what was given: " + ", ".join(layout.kind.value for _, layout in layouts),
+                file=files[0].name,
+                expected="a table of jobs, beside machine status, maintenance periods and reservations",
+                fix=f"give the jobs of the same machine and time too: {_HOW}",
+            )
+        machine = _machine(layouts)
+        size = options.n_nodes or MACHINE_SIZES.get(machine or "")
+        if size is not None:
+            record.set_machine_size(size)
+            known = f"{machine} has {size:,} nodes (--nodes for another number)"
+            record.lint.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
+        record.cluster = machine or record.cluster
+        clock = CobaltClock(options, record.lint, _HOW)
+        record.timezone = options.timezone or "UTC"
+        outages = CobaltOutages(record, clock, machine, size, options.reservations)
+        identities = Identities(record.lint)
+        adders: dict[Kind, Add] = {
+            Kind.STATUS: outages.add_status,
+            Kind.MAINTENANCE: outages.add_maintenance,
+            Kind.RESERVATIONS: outages.add_reservation,
+        }
+        jobs: CobaltJobs | None = None
+        intervals = 0
+        for kind in _OUTAGES_FIRST:
+            if kind is Kind.JOBS:
+                open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
+                jobs = CobaltJobs(record, clock, identities, machine, size, open_starts)
+                adders[kind] = jobs.add
+                intervals = record.lint.kept.get("job intervals", 0)
+            for file, layout in layouts:
+                if layout.kind is kind:
+                    identities.next_file()
+                    record.add_format(kind.value)
+                    _read_one(file, layout, adders[kind], record)
+        if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
+            raise record.lint.nothing_usable(
+                "no job in these files can be used",
+                "there are no rows",
+                file=files[0].name,
+                expected="jobs with START_TIMESTAMP, END_TIMESTAMP and NODES_USED",
+                fix=f"{_HOW}, as it is",
+            )
+        jobs.finish()
+        outages.close(jobs.next_start)
+        if outages.left_out_us:
+            hours = outages.left_out_us / 3_600_000_000
+            record.lint.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
+        record.lint.facts["time zone"] = clock.evidence()
+
+
+def _layout(file: LogFile, options: ReadOptions) -> Layout:
+    check_text(file)
+    layout = layout_of(file)
+    if layout is None and options.columns is not None:
+        layout = layout_of(file, options.columns)
+    if layout is None:
+        raise file.wrong_start(
+            "this is none of ALCF's tables",
+            value=first_line(file)[:160],
+            expected="columns START_TIMESTAMP, END_TIMESTAMP, NODES_USED (or USED_NODES), MACHINE_NAME; or 27 cells of "
+            "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",
+            fix=f"{_HOW}; for rows without a header: --columns START_TIMESTAMP,END_TIMESTAMP,...",
+        )
+    repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
+    if repeated:
+        raise InputError(
+            f"two columns are called {repeated[0]}",
+            file=file.name,
+            row="line 1",
+            expected="each column once",
+            fix="remove one of them",
+        )
+    return layout
+
+
+def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
+    """Machine that most of the first jobs name, in lower case."""
+    names: Counter[str] = Counter()
+    for file, layout in layouts:
+        if layout.kind is Kind.JOBS:
+            lines = enumerate(file.head_lines(), 1)
+            if layout.has_header:
+                next(lines, None)
+            for row in rows_of(lines, ",", len(layout.names)):
+                cells = {} if row.cells is None else dict(zip(layout.names, row.cells, strict=True))
+                if name := cells.get("MACHINE_NAME", "").strip().lower():
+                    names[name] += 1
+    return max(names, key=lambda name: (names[name], name), default=None)
+
+
+def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -> None:
+    lint = record.lint
+    doubt = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
+    if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
+        lint.facts["nodes of jobs"] = NO_LOCATION
+    lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in file.lines())
+    is_first = layout.has_header
+    header = first_line(file)
+    for row in rows_of(lines, ",", len(layout.names)):
+        if is_first:
+            is_first = row.text.startswith("#")
+            continue
+        lint.read()
+        if row.cells is None:
+            lint.leave_out("a row with another number of columns", file.name, row.line, row.text, doubt=doubt)
+        elif layout.has_header and row.text == header:
+            lint.drop("the header again", file.name, row.line, row.text)
+        else:
+            add(dict(zip(layout.names, row.cells, strict=True)), (file.name, row.line))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a file is, how one can see it, and its columns.
+
+    ``names`` are upper case; ``has_header`` says whether the first line is no row.
+    """
+
+    kind: Kind
+    why: str
+    names: tuple[str, ...]
+    has_header: bool
+
+
+def layout_of(file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
+    """Tell what ``file`` is, ``None`` for nothing of ALCF's; ``columns`` are the names for a file without a header."""
+    if columns is not None:
+        names = tuple(name.strip().upper() for name in columns)
+        named = _by_names(names)
+        return None if named is None else Layout(named[0], f"the given columns have {named[1]}", names, False)
+    if b"\x00" in file.head():
+        return None
+    header = first_line(file)
+    names = tuple(name.upper() for name in names_in(header, ","))
+    named = _by_names(names)
+    if named is not None:
+        return Layout(named[0], f"line 1 has {named[1]}", names, True)
+    if names == MAINTENANCE_COLUMNS and _all_rows(file, 1, _is_maintenance):
+        return Layout(Kind.MAINTENANCE, "every row is a start and an end, nothing else", MAINTENANCE_COLUMNS, True)
+    for kind, shape, columns_of in (
+        (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS),
+        (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS),
+        (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS),
+    ):
+        if _all_rows(file, 0, shape):
+            return Layout(kind, _WHY[kind], columns_of, False)
+    return None
+
+
+_WHY = {
+    Kind.JOBS: "rows have the 27 cells of raw Cobalt jobs: three stamps, three dates as numbers, ...",
+    Kind.RESERVATIONS: "rows have the 16 cells of Cobalt reservations: two stamps, a name, a machine, ..., a status",
+    Kind.MAINTENANCE: "every row is a start and an end, nothing else",
+}
+
+
+def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
+    found = set(names)
+    if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= found:
+        return Kind.STATUS, "START_TIMESTAMP and IS_ALL_MACHINE_DOWN"
+    has_count = found & {"NODES_USED", "USED_NODES"}
+    has_more = found & {"COBALT_JOBID", "MACHINE_NAME", "MACHINE_PARTITION", "QUEUED_TIMESTAMP"}
+    if {"START_TIMESTAMP", "END_TIMESTAMP"} <= found and has_count and has_more:
+        shown = ["START_TIMESTAMP", "END_TIMESTAMP", *sorted(has_count), *sorted(has_more)]
+        return Kind.JOBS, " and ".join([", ".join(shown[:-1]), shown[-1]])
+    if set(RESERVATION_COLUMNS) <= found:
+        return Kind.RESERVATIONS, "the columns of reservations"
+    return None
+
+
+def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
+    """Whether most of the first rows have a shape: one that is spoilt does not change what the file is."""
+    rows = [text for text in file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
+    good = 0
+    for text in rows:
+        try:
+            good += has_shape(split(text.removeprefix("\ufeff"), ","))
+        except csv.Error:
+            continue
+    return 2 * good > len(rows)
+
+
+def _is_raw_job(cells: list[str]) -> bool:
+    return (
+        len(cells) == len(RAW_JOB_COLUMNS)
+        and all(wall_clock_us(cell) is not None for cell in cells[:2])
+        and all(_DATE_ID.fullmatch(cell) is not None for cell in cells[3:5])
+    )
+
+
+def _is_reservation(cells: list[str]) -> bool:
+    return (
+        len(cells) == len(RESERVATION_COLUMNS)
+        and all(wall_clock_us(cell) is not None for cell in cells[:2])
+        and all(_WHOLE.fullmatch(cell) is not None for cell in cells[7:10])
+        and cells[15].isalpha()
+    )
+
+
+def _is_maintenance(cells: list[str]) -> bool:
+    return len(cells) == 2 and all(wall_clock_us(cell) is not None for cell in cells)

@@ -1,0 +1,1 @@
+"""Flux: jobs of an instance, and its resource eventlog."""

@@ -1,0 +1,214 @@
+"""Records of a long JSON file one at a time, in memory that neither its length nor its nesting can blow up."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.documents import DEEPEST, is_too_deep
+from bfreplay.errors import InputError
+
+LONGEST_RECORD = 1 << 26
+"""Characters: a record that does not end within is no record."""
+
+_CHUNK = 1 << 20
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def records(file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are passed over.
+
+    Whole numbers are ``int``, others finite ``float``. Bytes that are no UTF-8 become surrogates.
+
+    Parameters
+    ----------
+    export
+        The command that writes a right file, for messages.
+    are_several
+        Documents may follow each other; the elements of all are numbered in one series.
+
+    Raises
+    ------
+    InputError
+        It is no JSON, is cut, is nested more than 64 deep, has a number of thousands of digits or one that is too large
+        for a float, or a record of more than 64 Mi characters; it has no such array.
+    """
+    number = 0
+    has_array = False
+    with file.binary() as stream:
+        text = _Text(stream.read)
+        try:
+            while text.next_character() is not None:
+                for key, value, is_listed in _members(text):
+                    if key == array and is_listed:
+                        has_array = True
+                        if value is not _NO_ELEMENT:
+                            number += 1
+                            yield number, value
+                if not are_several and text.next_character() is not None:
+                    raise _BrokenJsonError("something follows the document")
+        except _BrokenJsonError as error:
+            raise _broken(file, number, str(error), export) from None
+    if not has_array:
+        raise InputError(
+            f'there is no list "{array}" in this JSON',
+            file=file.name,
+            expected=f'{{"{array}": [...]}}',
+            fix=f"export again: {export}",
+        )
+
+
+def top_level_number(file: LogFile, key: str, export: str) -> int | None:
+    """Return the whole number under a key of the outermost object, ``None`` if there is none.
+
+    Raises
+    ------
+    InputError
+        As ``records`` does for what is no JSON.
+    """
+    with file.binary() as stream:
+        text = _Text(stream.read)
+        try:
+            for name, value, is_listed in _members(text):
+                if name == key and not is_listed and type(value) is int:
+                    return value
+        except _BrokenJsonError as error:
+            raise _broken(file, 0, str(error), export) from None
+    return None
+
+
+class _BrokenJsonError(Exception):
+    """What was being parsed is no JSON, and why."""
+
+
+_NO_ELEMENT = object()
+
+
+def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
+    """Key and value of each member of the outermost object; of a list its elements one by one, marked ``True``.
+
+    Before the elements comes ``_NO_ELEMENT``, so that empty lists show.
+    """
+    if text.next_character() != "{":
+        text.value()
+        return
+    text.skip()
+    if text.next_character() == "}":
+        text.skip()
+        return
+    while True:
+        key = text.value()
+        if not isinstance(key, str):
+            raise _BrokenJsonError("a key of an object is no string")
+        text.take(":")
+        if text.next_character() == "[":
+            yield key, _NO_ELEMENT, True
+            for element in _listed(text):
+                yield key, element, True
+        else:
+            yield key, text.value(), False
+        if text.take(",}") == "}":
+            return
+
+
+def _listed(text: _Text) -> Iterator[Any]:
+    text.skip()
+    if text.next_character() == "]":
+        text.skip()
+        return
+    while True:
+        yield text.value()
+        if text.take(",]") == "]":
+            return
+
+
+class _Text:
+    """A document as text, of which a part is in memory."""
+
+    def __init__(self, read: Any) -> None:
+        self._read = read
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._json = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+        self._buffer, self._at, self._is_whole = "", 0, False
+
+    def next_character(self) -> str | None:
+        """Return the first character that is no space, without taking it; ``None`` at the end."""
+        while True:
+            match = _SPACE.match(self._buffer, self._at)
+            self._at = self._at if match is None else match.end()
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
+            if self._is_whole:
+                return None
+            self._more()
+
+    def skip(self) -> None:
+        """Take that character."""
+        self._at += 1
+
+    def take(self, expected: str) -> str:
+        """Take the first character that is no space, which must be one of ``expected``."""
+        found = self.next_character()
+        if found is None or found not in expected:
+            raise _BrokenJsonError(f"{' or '.join(expected)} is missing")
+        self._at += 1
+        return found
+
+    def value(self) -> Any:
+        """Take a value of any kind."""
+        self.next_character()
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                if self._is_whole or len(self._buffer) - self._at > LONGEST_RECORD:
+                    raise _BrokenJsonError(error.msg) from None
+            except RecursionError:
+                _too_deep()
+            except ValueError as error:
+                # as int() says of thousands of digits, and _finite and _no_constant of what they refuse
+                raise _BrokenJsonError(str(error).partition(";")[0]) from None
+            else:
+                if end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
+                    self._at = end
+                    if is_too_deep(value):
+                        _too_deep()
+                    return value
+            self._more()
+
+    def _more(self) -> None:
+        rest = self._buffer[self._at :]
+        # as much again as there is: a record that is parsed in vain costs no more than twice its length
+        data = self._read(max(_CHUNK, len(rest)))
+        self._is_whole = not data
+        self._buffer, self._at = rest + self._decoder.decode(data, self._is_whole), 0
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _too_deep() -> NoReturn:
+    raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
+
+
+def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+    return InputError(
+        f"this JSON is broken or cut: {reason}",
+        file=file.name,
+        row=f"after record {records_read}" if records_read else None,
+        expected="one whole JSON document",
+        fix=f"export again, and check that the command ends without an error: {export}",
+    )

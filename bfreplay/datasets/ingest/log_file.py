@@ -1,0 +1,321 @@
+"""Files as sites have them: plain or compressed, alone, in folders, in tar or zip archives, read as streams."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader, FileIO
+from pathlib import Path
+from typing import IO, Any, cast
+
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.registry import check_is_file
+from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, most_unpacked, other_kind
+from bfreplay.errors import InputError
+from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix
+
+HEAD_BYTES = 65_536
+_BUFFER = 1 << 20
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+_TAR_MAGIC_AT = 257
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+Progress = Callable[[int], None]
+
+
+class LogFile:
+    """One file of a log, compressed or not, read as often as wanted.
+
+    Parameters
+    ----------
+    path
+        The file on disk.
+    name
+        What messages call it: the path as the user gave it; for a member of an archive ``"archive.tar:member"``.
+    progress
+        Told how many bytes (as on disk) have been read since the last call.
+    is_named
+        Whether the user named this file; others lie in a folder or an archive that was named.
+    """
+
+    def __init__(
+        self, path: Path, name: str | None = None, progress: Progress | None = None, is_named: bool = True
+    ) -> None:
+        self.is_named = is_named
+        self.path = path
+        self.name = str(path) if name is None else name
+        self._progress = progress
+        self._head: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"<LogFile {self.name}>"
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size
+
+    def head(self) -> bytes:
+        """First bytes of the content, decompressed: at most 64 KiB."""
+        if self._head is None:
+            with self._opened(None) as stream:
+                self._head = self._guarded(stream.read, HEAD_BYTES)
+        return self._head
+
+    def head_lines(self) -> list[str]:
+        """First lines, as ``lines`` gives them; the last one only if it is whole."""
+        head = self.head()
+        lines = [line.rstrip("\r") for line in head.decode("utf-8", "surrogateescape").split("\n")]
+        if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
+            lines.pop()
+        return lines
+
+    def binary(self) -> IO[bytes]:
+        """Open the content, decompressed; use as a context. A cut or damaged file raises ``InputError`` on reading."""
+        return cast(IO[bytes], _Guarded(self._opened(self._progress), self))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Line number from 1, and the line without its end (LF or CR LF). Bytes that are no UTF-8 become surrogates.
+
+        Raises
+        ------
+        InputError
+            The file is cut or damaged, or a line is longer than 16 MiB.
+        """
+        with self._opened(self._progress) as stream:
+            number = 0
+            while True:
+                line = self._guarded(stream.readline, LONGEST_LINE)
+                if not line:
+                    return
+                number += 1
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    raise endless_line(self.name, line, number)
+                yield number, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+
+    def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
+        """Whole lines of the content, about ``size`` bytes at a time."""
+        with self._opened(self._progress) as stream:
+            rest = b""
+            while True:
+                block = self._guarded(stream.read, size)
+                if not block:
+                    break
+                cut = block.rfind(b"\n") + 1
+                if cut:
+                    yield rest + block[:cut]
+                    rest = block[cut:]
+                elif len(rest) + len(block) > LONGEST_LINE:
+                    raise endless_line(self.name, rest + block[:60])
+                else:
+                    rest += block
+            if rest:
+                yield rest
+
+    def lines_with_ends(self) -> Iterator[tuple[int, str, bool]]:
+        """As ``lines``, only faster, and whether each line has its end: the last one may have been cut."""
+        number = 0
+        for block in self.blocks():
+            *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
+            for text in lines:
+                number += 1
+                yield number, text.rstrip("\r"), True
+            if rest:
+                yield number + 1, rest.rstrip("\r"), False
+
+    def wrong_start(self, problem: str, *, value: str | None = None, expected: str, fix: str) -> InputError:
+        """Return the error for a file that does not begin as it should; ``value`` ``None``: its first line."""
+        value = (self.head_lines() or [""])[0] if value is None else value
+        return InputError(problem, file=self.name, row="line 1", value=value, expected=expected, fix=fix)
+
+    def _opened(self, progress: Progress | None) -> IO[bytes]:
+        raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
+        start = raw.peek(8)
+        if start.startswith(_GZIP):
+            return cast(IO[bytes], BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER))
+        if start.startswith(_BZIP2):
+            return cast(IO[bytes], BufferedReader(bz2.BZ2File(raw), _BUFFER))
+        if start.startswith(_XZ):
+            return cast(IO[bytes], BufferedReader(lzma.LZMAFile(raw), _BUFFER))
+        if start.startswith(_ZSTD):
+            import pyarrow as pa
+
+            return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
+        return cast(IO[bytes], raw)
+
+    def _guarded(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            return read(size)
+        except _DAMAGED as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: BaseException) -> InputError:
+        return InputError(
+            f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
+            file=self.name,
+            expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
+            fix="copy or compress the file again",
+        )
+
+
+class _Counted(FileIO):
+    """A file that tells how much of it has been read."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        super().__init__(path)
+        self._progress = progress
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer) or 0
+        if self._progress is not None and count:
+            self._progress(count)
+        return count
+
+
+class _Guarded:
+    """A binary stream whose damage is an ``InputError``; with what parsers of streams call."""
+
+    def __init__(self, stream: IO[bytes], file: LogFile) -> None:
+        self._stream, self._file = stream, file
+
+    def __enter__(self) -> _Guarded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file._guarded(self._stream.read, size)
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._file._guarded(self._stream.readline, size)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class OpenedLog:
+    """The files behind what a user named: files as they are, folders as the files in them, archives as their members.
+
+    Use as a context: members of archives lie in a temporary folder until its end.
+
+    Attributes
+    ----------
+    files
+        In the order given; those of a folder or an archive by name.
+    sources
+        The files on disk that were named (or lie in the folders that were), with their digests.
+    n_bytes
+        Size of all ``files`` as they will be read.
+    """
+
+    def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
+        self._progress = progress
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._n_unpacked = 0
+        on_disk = [(file, not path.is_dir()) for path in paths for file in _files_of(path)]
+        self.sources = tuple(SourceFile.of(file) for file, _ in on_disk)
+        try:
+            self.files = [member for file, is_named in on_disk for member in self._members(file, is_named)]
+        except BaseException:
+            self.close()
+            raise
+        if not self.files:
+            raise InputError(
+                "there is nothing to read: the archive has no files",
+                file=on_disk[0][0],
+                expected="files of a log",
+                fix="check the archive",
+            )
+        self.n_bytes = sum(file.size for file in self.files)
+
+    def __enter__(self) -> OpenedLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what was unpacked."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _members(self, path: Path, is_named: bool) -> list[LogFile]:
+        file = LogFile(path, progress=self._progress, is_named=is_named)
+        if path.stat().st_size == 0:
+            raise InputError("the file is empty", file=path, expected="a log", fix="check the command that wrote it")
+        kind = other_kind(file.head())
+        if kind is not None and kind[0] == ZIP:
+            packed = _zip_members(file)
+        elif file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
+            packed = _tar_members(file)
+        else:
+            return [file]
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))
+        members: list[LogFile] = []
+        most_bytes = bytes_left = most_unpacked(path)
+        try:
+            for name, size, content in packed:
+                if Path(name).name.startswith("."):
+                    continue
+                bytes_left -= size
+                if bytes_left < 0:
+                    raise InputError(
+                        "the archive claims to unpack to far more than its size", file=path,
+                        value=f"{name}: {size:,} bytes",
+                        expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
+                        fix="do not trust this file; or unpack it yourself, and give the folder",
+                    )  # fmt: skip
+                # a name of our own: what an archive calls its members decides nothing on this disk
+                unpacked = Path(self._folder.name) / f"{self._n_unpacked}"
+                self._n_unpacked += 1
+                with naming(unpacked), unpacked.open("wb") as target:
+                    shutil.copyfileobj(content, target)
+                members.append(LogFile(unpacked, f"{path}:{name}", self._progress, is_named=False))
+        except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
+            if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
+                raise
+            raise file._damaged(error) from error
+        return sorted(members, key=lambda member: member.name)
+
+
+def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Name, claimed size and content of each file in a tar archive that is not empty."""
+    with LogFile(file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isfile() and member.size else None
+            if content is not None:
+                yield member.name, member.size, content
+
+
+def _zip_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Name, claimed size and content of each file in a zip archive that is not empty."""
+    with zipfile.ZipFile(file.path) as archive:
+        for member in archive.infolist():
+            if member.file_size:
+                with archive.open(member) as content:
+                    yield member.filename, member.file_size, content
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        check_is_file(path)
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    files = [file for file in files if file.stat().st_size]
+    if not files:
+        raise InputError(
+            "there is no file in this folder", file=path, expected="a folder with log files", fix="check the path"
+        )
+    for file in files:
+        check_is_file(file)
+    return files

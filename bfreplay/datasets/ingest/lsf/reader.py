@@ -1,0 +1,229 @@
+"""Reads LSF's accounting (lsb.acct), and which hosts were closed (lsb.events)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.lsf.records import (
+    KNOWN_TYPES,
+    RECORD_START,
+    US,
+    HostControl,
+    fields_of,
+    finish_of,
+    host_control_of,
+    record_texts,
+)
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+
+EXPORT = (
+    'cd "$(sed -n \'s/^LSB_SHAREDIR=//p\' "$LSF_ENVDIR/lsf.conf")"/*/logdir'
+    " && ls | grep -E '^lsb[.](acct|events)([.][0-9]+)?$' | tar czf ~/lsf-logs.tar.gz -T -"
+)
+
+_OPEN, _CLOSE = 1, 2
+_EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
+_TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
+_OTHER_TYPE = "other record type"
+_UNKNOWN_DOUBT = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
+_RESIZE_DOUBT = "jobs were resized while they ran: here they hold from their start what they held at their end"
+_ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
+_EARLY_DOUBT = "jobs start before they were submitted: one of the times is wrong"
+_ELSEWHERE_DOUBT = "hosts of another cluster, host@cluster, were left out"
+_RESERVED_DOUBT = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
+_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
+_RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
+_OPENINGS = "hosts that the log closes and opens (HOST_CTRL); hosts that were down are not in it"
+_NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
+
+
+class LsfReader:
+    """LSF's lsb.acct, and of lsb.events what closes and opens hosts; all files of each, in any order."""
+
+    name = "lsf"
+    title = "IBM Spectrum LSF: lsb.acct, HOST_CTRL of lsb.events"
+    reads_local_times = False
+    exports: Sequence[Export] = (
+        Export(EXPORT, "all of lsb.acct and lsb.events (as the LSF administrator, with LSF's profile loaded)"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say why ``file`` looks like LSF's, ``None`` if it does not."""
+        types = _types_in_head(file)
+        lines = (line for line in file.head_lines() if line.strip() and not line.startswith("#"))
+        if not types or not RECORD_START.match(next(lines, "")):
+            return None
+        return f"its records begin as LSF's do: type, version, event time; the types are {', '.join(types[:3])}"
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read lsb.acct and lsb.events files into ``record``.
+
+        Memory grows with the times that hosts were closed, not with the jobs.
+
+        Raises
+        ------
+        InputError
+            A file is something else, or no finished job with hosts is in any.
+        """
+        for file in files:
+            if not _types_in_head(file):
+                raise file.wrong_start(
+                    "this is neither LSF's lsb.acct nor its lsb.events",
+                    value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+                    expected=_EXPECTED,
+                    fix=f"leave this file out, or run this on your cluster: {EXPORT}",
+                )
+        reading = _Reading(record, options)
+        kept = record.lint.kept.get("job intervals", 0)
+        for file in files:
+            reading.read(file)
+        if record.lint.kept.get("job intervals", 0) == kept:
+            raise record.lint.no_runs(
+                "records of hosts only",
+                file=files[0].name,
+                expected=_EXPECTED,
+                fix="lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: "
+                f"{EXPORT}",
+            )
+        has_control = reading.close_hosts()
+        record.add_format("lsf lsb.acct")
+        if has_control:
+            record.add_format("lsf lsb.events")
+        facts = record.lint.facts
+        facts["time zone"] = "epoch seconds: no zone needed"
+        facts["outages"] = _OPENINGS if has_control else _NO_OPENINGS
+        facts["running jobs"] = _RUNNING
+
+
+class _Reading:
+    """One import: caches of node lists, and what closed and opened hosts."""
+
+    def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
+        self._record = record
+        self._lint = record.lint
+        self._wants_reservations = options.reservations == "reserved"
+        self._lists: dict[tuple[str, ...], NDArray[np.int32]] = {}
+        self._lists_size = 0
+        self._controls: list[tuple[HostControl, str, int]] = []
+
+    def read(self, file: LogFile) -> None:
+        """Take in a file; HOST_CTRL waits for ``close_hosts``."""
+        last_s = 0
+        for one in record_texts(file):
+            self._lint.read()
+            match = RECORD_START.match(one.text)
+            fields = fields_of(one.text) if match and one.is_whole else None
+            if match is None or fields is None:
+                self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
+                continue
+            kind, time_s = match[1], int(match[3])
+            if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
+                self._lint.doubt(_ORDER_DOUBT, file.name, one.number, time_s)
+            last_s = time_s
+            try:
+                if kind == "JOB_FINISH":
+                    self._finish(fields, file, one.number)
+                elif kind == "HOST_CTRL":
+                    self._controls.append((host_control_of(fields), file.name, one.number))
+                else:
+                    self._other(kind, file, one.number)
+            except ValueError as error:
+                self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
+
+    def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
+        job = finish_of(fields)
+        if job.start_s == 0:
+            self._lint.drop("never started", file.name, number, job.job)
+            return
+        hosts = tuple(host for host in job.hosts if "@" not in host)
+        if len(hosts) < len(job.hosts):
+            self._lint.doubt(_ELSEWHERE_DOUBT, file.name, number, job.job)
+            if not hosts:
+                self._lint.drop("ran in another cluster", file.name, number, job.job)
+                return
+        nodes = self._nodes(hosts)
+        if job.start_s < job.submit_s:
+            self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
+        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
+
+    def _other(self, kind: str, file: LogFile, number: int) -> None:
+        if kind == "JOB_RESIZE":
+            self._lint.leave_out("resize of a job", file.name, number, doubt=_RESIZE_DOUBT)
+        elif kind == "EVENT_ADRSV_FINISH":
+            self._lint.drop("advance reservation", file.name, number)
+            if self._wants_reservations:
+                self._lint.doubt(_RESERVED_DOUBT, file.name, number)
+        else:
+            self._lint.drop(_OTHER_TYPE, file.name, number, kind)
+            if kind not in KNOWN_TYPES:
+                self._lint.doubt(_UNKNOWN_DOUBT, file.name, number, kind)
+
+    def _nodes(self, hosts: tuple[str, ...]) -> NDArray[np.int32]:
+        nodes = self._lists.get(hosts)
+        if nodes is None:
+            nodes = self._record.node_ids(_checked(hosts))
+            self._lists_size += sum(map(len, hosts))
+            if self._lists_size > _MOST_LISTED:
+                self._lists.clear()
+                self._lists_size = 0
+            self._lists[hosts] = nodes
+        return nodes
+
+    def close_hosts(self) -> bool:
+        """Make outages of what closed and opened hosts: a closed host takes no jobs, those on it run on.
+
+        Returns whether there was any such record.
+        """
+        closed: dict[str, tuple[int, str, int]] = {}
+        done: set[HostControl] = set()
+        for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
+            if control in done:
+                self._lint.drop("host control that was read twice", file, number, control.host)
+            elif control.code == _CLOSE and control.host not in closed:
+                closed[control.host] = (control.time_s, file, number)
+            elif control.code == _CLOSE:
+                self._lint.drop("host closed that was closed", file, number, control.host)
+            elif control.code == _OPEN and control.host in closed:
+                self._close(control.host, closed.pop(control.host), control.time_s)
+                self._lint.drop("host opened, its outage is known from when it was closed", file, number, control.host)
+            elif control.code == _OPEN:
+                self._lint.drop("host opened that was not closed in this log", file, number, control.host)
+            else:
+                self._lint.drop(
+                    "host control other than open and close", file, number, f"{control.code} {control.host}"
+                )
+            done.add(control)
+        for host, since in closed.items():
+            self._close(host, since, None)
+        return bool(self._controls)
+
+    def _close(self, host: str, since: tuple[int, str, int], until_s: int | None) -> None:
+        start_s, file, number = since
+        try:
+            nodes = self._record.node_ids(_checked((host,)))
+        except ValueError as error:
+            self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
+            return
+        end_us = None if until_s is None else until_s * US
+        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
+
+
+def _checked(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    for host in hosts:
+        if expand_nodes(host) != (host,):
+            raise ValueError(f"{host!r} is no name of a host")
+    return hosts
+
+
+def _types_in_head(file: LogFile) -> list[str]:
+    """Types of LSF's records at the start of ``file``, each once."""
+    matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
+    types = list(dict.fromkeys(match[1] for match in matches))
+    return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []

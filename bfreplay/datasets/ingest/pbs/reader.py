@@ -1,0 +1,277 @@
+"""Reads the accounting files of PBS Pro, OpenPBS and TORQUE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
+from bfreplay.datasets.ingest.pbs.records import (
+    RECORD_START,
+    SERVER_LOG_START,
+    FileDays,
+    Line,
+    attributes,
+    epoch_us,
+    is_job,
+    parsed_line,
+    stamp_of,
+    vnode_hosts,
+)
+from bfreplay.datasets.ingest.pbs.runs import ORDER_DOUBT, Runs
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import US
+from bfreplay.errors import InputError
+
+PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
+TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
+
+_EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
+_NO_RECORD = "a line that is no record"
+CUT_END_DOUBT = "the last line of a file has no end: it may have been cut, and its last value is not used"
+_NO_JOB = "a record without a job's id"
+_OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
+_BACK_US = 3_900 * US  # the end of summer time puts the clock back by one hour
+_QUIET_US = 7 * 86_400 * US
+
+_WITHOUT_RUN = {
+    "Q": "queued record",
+    "L": "licence record",
+    "M": "moved to another server",
+    "P": "provisioning record",
+    "p": "provisioning record",
+    "a": "alteration of a job",
+    "z": "suspend or resume record",
+    "r": "suspend or resume record",
+}
+_OUTAGES = (
+    "not in accounting logs: nodes that were down or drained look idle; give them with --outages FILE"
+    " (columns node, start, end, state)"
+)
+
+RESERVATION_KINDS = "BFUYKk"
+_REASON = "reservation"
+_UNREADABLE = "a reservation that cannot be read"
+_UNREADABLE_DOUBT = "reservations that cannot be read were left out: their nodes look usable"
+
+
+class PbsReader:
+    """PBS Pro, OpenPBS and TORQUE accounting: the daily files, in any order, or all of them in one."""
+
+    name = "pbs"
+    title = "PBS Pro, OpenPBS, TORQUE: files of server_priv/accounting"
+    exports: Sequence[Export] = (
+        Export(PBS_EXPORT, "PBS Pro, OpenPBS: all accounting files (as root on the server)"),
+        Export(TORQUE_EXPORT, "TORQUE: all accounting files (as root on the server)"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say why ``file`` looks like PBS accounting, ``None`` if it does not."""
+        lines = [line for line in file.head_lines() if line.strip()]
+        records = sum(RECORD_START.match(line) is not None for line in lines)
+        if not records or 2 * records < len(lines):
+            return None
+        return f"{records} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read accounting files into ``record``; memory grows with the jobs that run at a time.
+
+        Raises
+        ------
+        InputError
+            A file is something else; no run can be made of the log; a text stamp decides and its zone is not known.
+        """
+        firsts = [_first_stamp(file) for file in files]
+        order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
+        lint = record.lint
+        kept = lint.kept.get("job intervals", 0)
+        clock = StampClock(options, lint)
+        runs = Runs(record, clock)
+        reserved = Reservations(record, clock, options.reservations == "reserved")
+        last_us: int | None = None
+        days = FileDays()
+        for i in order:
+            last_us = _read_file(files[i], lint, runs, reserved, last_us)
+            days.add(firsts[i], firsts[i] if last_us is None else last_us)
+        clock.finish()
+        runs.finish()
+        reserved.finish()
+        days.finish(lint)
+        if last_us is not None:
+            _stamp_end(record, clock, last_us)
+        if lint.kept.get("job intervals", 0) == kept:
+            raise lint.no_runs(
+                "",
+                file=files[order[0]].name,
+                expected="S and E records with start=, end= and exec_host=",
+                fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+            )
+        record.add_format("pbs accounting")
+        if options.timezone is not None:
+            record.timezone = options.timezone
+        lint.facts["outages"] = _OUTAGES
+
+
+def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
+    """Return the last text stamp, on the server's clock."""
+    for number, text, is_whole in file.lines_with_ends():
+        if not text.strip():
+            continue
+        lint.read()
+        if not is_whole:
+            lint.doubt(CUT_END_DOUBT, file.name, number, text)
+        line = parsed_line(text if is_whole else _complete(text), file.name, number)
+        if line is None or not line.job.strip():
+            lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            continue
+        if last_us is not None and line.stamp_us < last_us - _BACK_US:
+            lint.doubt(ORDER_DOUBT, file.name, number, text[:19])
+        last_us = line.stamp_us
+        _take(line, lint, runs, reserved)
+    return last_us
+
+
+def _complete(text: str) -> str:
+    """Return a record that may have been cut without its last attribute; nothing where not even the job's id is whole.
+
+    An attribute is whole if another one follows it.
+    """
+    parts = text.split(";", 3)
+    if len(parts) < 4:
+        return ""
+    head, attributes = text[: -len(parts[3])] if parts[3] else text, parts[3]
+    open_quote = _OPEN_QUOTE.search(attributes)
+    end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
+    return head + attributes[:end]
+
+
+def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
+    kind = line.kind
+    without_run = _WITHOUT_RUN.get(kind)
+    if without_run is not None:
+        lint.drop(without_run, line.file, line.number, line.job)
+    elif kind in RESERVATION_KINDS:
+        reserved.take(line)
+    elif kind not in "SERADCTcsue":
+        lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
+    elif not is_job(line.job):
+        lint.leave_out(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
+    elif "[]" in line.job:
+        lint.drop("array parent", line.file, line.number, line.job)
+    elif kind == "S":
+        runs.start(line)
+    elif kind in "ERA":
+        runs.end(line)
+    elif kind == "D":
+        runs.delete(line)
+    elif kind in "CT":
+        runs.checkpoint(line)
+    else:
+        runs.give_back(line)
+
+
+def _first_stamp(file: LogFile) -> int:
+    """Text stamp of the first record, by which files are put in order.
+
+    Raises
+    ------
+    InputError
+        There is none: the file is something else.
+    """
+    lines = [line for line in file.head_lines() if line.strip()]
+    for line in lines:
+        if RECORD_START.match(line):
+            stamp = stamp_of(line[:19])
+            if stamp is not None:
+                return stamp
+    if any(SERVER_LOG_START.match(line) for line in lines):
+        raise InputError(
+            "this is a log of the PBS server, which says what it did, not who held which nodes",
+            file=file.name,
+            expected=f"accounting: {_EXPECTED}",
+            fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+        )
+    raise file.wrong_start(
+        "this is no PBS accounting file",
+        value=lines[0][:100] if lines else "",
+        expected=_EXPECTED,
+        fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+    )
+
+
+def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
+    """Note when the last record was written, unless nothing near it confirms such a time."""
+    moment, latest = clock.moment(last_us), clock.latest_us
+    if moment is not None and latest is not None and moment < latest + _QUIET_US:
+        record.stamp(moment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    start_us: int
+    end_us: int
+    nodes: NDArray[np.int32]
+    line: Line
+
+
+class Reservations:
+    """Makes ``RESERVED`` outages of reservations that have begun, if they are to take nodes away; drops them if not."""
+
+    def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
+        self._record = record
+        self._clock = clock
+        self._are_kept = are_kept
+        self._open: dict[str, _Reservation] = {}
+
+    def take(self, line: Line) -> None:
+        """Read one of the records of ``RESERVATION_KINDS``."""
+        lint = self._record.lint
+        if not self._are_kept:
+            lint.drop(_REASON, line.file, line.number, line.job)
+        elif line.kind == "B":
+            self._begin(line)
+        else:
+            lint.drop(_REASON, line.file, line.number, line.job)
+            reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
+            if reservation is not None:
+                self._clock.resolve(line, reservation.start_us, self._ending(reservation))
+
+    def finish(self) -> None:
+        """Those that were not ended early last as long as they were made for."""
+        for reservation in self._open.values():
+            self._add(reservation, reservation.end_us)
+        self._open.clear()
+
+    def _begin(self, line: Line) -> None:
+        lint = self._record.lint
+        try:
+            found = attributes(line.text)
+            start, end = epoch_us(found, "start"), epoch_us(found, "end")
+            if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
+                raise ValueError("no start and end")
+            nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
+        except ValueError as error:
+            lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
+            return
+        known = self._open.get(line.job)
+        if known is not None and known.start_us == start:
+            lint.drop(_REASON, known.line.file, known.line.number, line.job)
+        elif known is not None:
+            self._add(known, known.end_us)
+        self._open[line.job] = _Reservation(start, end, nodes, line)
+
+    def _ending(self, reservation: _Reservation) -> Callable[[int], None]:
+        return lambda moment_us: self._add(reservation, min(moment_us, reservation.end_us))
+
+    def _add(self, one: _Reservation, end_us: int) -> None:
+        self._record.add_outage(
+            NodeState.RESERVED, one.start_us, end_us, one.nodes, file=one.line.file, line=one.line.number
+        )

@@ -1,0 +1,303 @@
+"""Runs of PBS jobs from their records: opened by S, closed by E, R or A; E alone is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
+from bfreplay.datasets.ingest.pbs.records import (
+    Line,
+    attributes,
+    count_of,
+    epoch_us,
+    is_followed,
+    node_names,
+    walltime_us,
+)
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import US
+
+BAD_ATTRIBUTES = "times that cannot be read"
+BAD_NODES = "a node list that cannot be read"
+CONTRADICTION = "times that contradict the record's own text stamp"
+
+_PAIRED = "start record, its run is known from the end record"
+_TWICE = "start record that was read twice"
+_LATE = "start record that comes after a later one of the same job"
+_NEVER = "never started"
+_NO_RUN = {
+    "R": "rerun of a job whose start is not in the log",
+    "A": "aborted before it started",
+}
+_LOST_DOUBT = "jobs were rerun whose start is not in the log: their nodes look idle before"
+_OVERLAP_DOUBT = "a job started again without an end of its earlier run: that run is taken to have lasted until then"
+ORDER_DOUBT = "records are not in order of time: runs that end by a record without times may be wrong"
+_STARTS_DOUBT = "the start and the end record of a run give different starts; that of the start record is believed"
+_HOSTS_DOUBT = "the start and the end record of a run list different nodes; those of the end record are believed"
+_NO_END_DOUBT = "end records without end=: the times when they were written are taken"
+_OTHER_START_DOUBT = (
+    "start records were written at another time than the start they give; the start they give is believed"
+)
+_DELETED_DOUBT = (
+    "jobs whose deletion was requested never end in the log: they hold their nodes until the log, or their time limit,"
+    " is over"
+)
+_PAST_LIMIT_DOUBT = (
+    "jobs have no end record though their time limit is long over (is a day's file missing?): they are taken to have"
+    " ended at it, as runaway jobs"
+)
+_OTHER_END_DOUBT = "end records were written at another time than the end they give; the end they give is believed"
+_CUT_DOUBT = "records end with their node list: it may have been cut, and its last nodes look idle"
+_VNODES_DOUBT = "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
+_PHASES_DOUBT = "jobs gave back nodes while they ran: here they hold all of them until they end"
+_CHECKPOINT_DOUBT = "jobs were checkpointed while they ran: here they hold their nodes all the time"
+_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
+
+_MOST_DIFFERING = 100_000
+_GRACE_US = 3600 * US
+Nodes = NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run without an end so far; ``listed`` is its node list as it stands in the log."""
+
+    start_us: int
+    nodes: Nodes | None
+    listed: str | None
+    count: int | None
+    limit_us: int | None
+    line: Line
+    is_deleted: bool = False
+
+
+class Runs:
+    """Follows the jobs of a log, in order of time, and hands their intervals to a record.
+
+    Every record given to a method ends as one interval or one dropped row, at the latest in ``finish``.
+    """
+
+    def __init__(self, record: ScheduleRecord, clock: StampClock) -> None:
+        self._record = record
+        self._lint = record.lint
+        self._clock = clock
+        self._open: dict[str, _Run] = {}
+        self._lists: dict[str, Nodes | None] = {}
+        self._lists_size = 0
+        self._n_agreeing = 0
+        self._differing: list[Line] = []
+
+    def start(self, line: Line) -> None:
+        """S: the job holds nodes from now on."""
+        found = self._attributes(line)
+        if found is None:
+            return
+        start = found[1]
+        if start is None:
+            self._unreadable(BAD_ATTRIBUTES, line)
+            return
+        if not self._is_consistent(line, found[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
+            return
+        nodes = self._nodes(line, found[0], are_needed=True)
+        if nodes is _NONE:
+            return
+        if not self._clock.witness(line.stamp_us, start):
+            self._lint.doubt(_OTHER_START_DOUBT, line.file, line.number, line.job)
+        known = self._open.get(line.job)
+        if known is not None:
+            if start < known.start_us:
+                self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
+                return
+            if start == known.start_us:
+                self._lint.drop(_TWICE, known.line.file, known.line.number, line.job)
+            else:
+                self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
+                self._add(line.job, known, start)
+        limit = walltime_us(found[0])
+        self._open[line.job] = _Run(
+            start, nodes, _listed(found[0]), count_of(found[0]), None if limit is None else start + limit, line
+        )
+
+    def end(self, line: Line) -> None:
+        """E, R or A: the job holds its nodes no longer; the record gives the times and nodes, or only its stamp."""
+        found = self._attributes(line)
+        if found is None:
+            return
+        values, start, end = found
+        known = self._open.get(line.job)
+        if start is None:
+            if known is None:
+                self._no_run(line)
+                return
+            start = known.start_us
+        if not self._is_consistent(line, values, start, end):
+            return
+        nodes = self._nodes(line, values, are_needed=known is None)
+        if nodes is _NONE:
+            return
+        if end is not None and not self._clock.witness(line.stamp_us, end):
+            if end <= start:  # of no length by one of two times that differ: not a run that can be left out
+                self._unreadable(CONTRADICTION, line)
+                return
+            self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
+        run = _Run(start, nodes, _listed(values), count_of(values), None, line)
+        if known is not None:
+            self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
+        if end is not None:
+            self._add(line.job, run, end)
+            return
+        if line.kind == "E":
+            self._lint.doubt(_NO_END_DOUBT, line.file, line.number, line.job)
+        self._clock.resolve(line, run.start_us, self._closing(line.job, run))
+
+    def delete(self, line: Line) -> None:
+        """D: somebody asked for the end of the job; only E tells when it came."""
+        run = self._open.get(line.job)
+        if run is not None:
+            run.is_deleted = True
+        self._lint.drop("request to delete", line.file, line.number, line.job)
+
+    def give_back(self, line: Line) -> None:
+        """Note c, s, u, e: a job with phases, which gave back nodes."""
+        self._lint.drop("update of a running job", line.file, line.number, line.job)
+        if line.kind in "cs":
+            self._lint.doubt(_PHASES_DOUBT, line.file, line.number, line.job)
+
+    def checkpoint(self, line: Line) -> None:
+        """Note C, T: checkpointed and held, restarted from there."""
+        self._lint.drop("checkpoint record", line.file, line.number, line.job)
+        if line.job in self._open:
+            self._lint.doubt(_CHECKPOINT_DOUBT, line.file, line.number, line.job)
+
+    def finish(self) -> None:
+        """Jobs that have not ended are running when the log ends."""
+        latest = self._clock.latest_us
+        for job, run in self._open.items():
+            if run.is_deleted:
+                self._lint.doubt(_DELETED_DOUBT, run.line.file, run.line.number, job)
+            elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
+                self._lint.doubt(_PAST_LIMIT_DOUBT, run.line.file, run.line.number, job)
+            self._add(job, run, None)
+        self._open.clear()
+        # machines may call their virtual nodes otherwise than their hosts
+        if len(self._differing) < self._n_agreeing:
+            for line in self._differing:
+                self._lint.doubt(_VNODES_DOUBT, line.file, line.number, line.job)
+
+    # ---- what the methods share --------------------------------------------------------------------------------
+
+    def _meet(self, line: Line, run: _Run, known: _Run, end_us: int) -> None:
+        """Bring an end record together with the run that its job's last start record opened."""
+        if run.start_us > known.start_us:
+            self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
+            self._add(line.job, known, run.start_us)
+        elif end_us < known.start_us:
+            return  # the end of an earlier run: the open one goes on
+        else:
+            if run.start_us < known.start_us:
+                self._lint.doubt(_STARTS_DOUBT, line.file, line.number, line.job)
+                run.start_us = known.start_us
+            if run.nodes is None:
+                run.nodes, run.count = known.nodes, known.count
+            elif known.nodes is not None and run.listed != known.listed and not _same(run.nodes, known.nodes):
+                self._lint.doubt(_HOSTS_DOUBT, line.file, line.number, line.job)
+            self._lint.drop(_PAIRED, known.line.file, known.line.number, line.job)
+        del self._open[line.job]
+
+    def _closing(self, job: str, run: _Run) -> Callable[[int], None]:
+        return lambda end_us: self._add(job, run, end_us)
+
+    def _add(self, job: str, run: _Run, end_us: int | None) -> None:
+        line = run.line
+        self._record.add_job(
+            job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
+        )
+
+    def _no_run(self, line: Line) -> None:
+        self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
+        if line.kind == "R":
+            self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job)
+
+    def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
+        try:
+            found = attributes(line.text)
+            return found, epoch_us(found, "start"), epoch_us(found, "end")
+        except ValueError as error:
+            self._unreadable(BAD_ATTRIBUTES, line, str(error))
+            return None
+
+    def _is_consistent(
+        self, line: Line, found: Mapping[str, str], start_us: int, end_us: int | None, earliest_us: int | None = None
+    ) -> bool:
+        """Whether a record was written after what it tells and the job created before, as far as zones allow."""
+        try:
+            created = epoch_us(found, "ctime")
+        except ValueError:
+            created = None
+        latest = line.stamp_us + FARTHEST_US
+        fine = start_us <= latest and (end_us is None or start_us <= end_us <= latest)
+        fine = fine and (earliest_us is None or start_us >= earliest_us)
+        fine = fine and (created is None or start_us >= created - FARTHEST_US)
+        if not fine:
+            self._unreadable(CONTRADICTION, line)
+        return fine
+
+    def _nodes(self, line: Line, found: Mapping[str, str], are_needed: bool) -> Nodes | None:
+        """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is dropped."""
+        listed = _listed(found)
+        try:
+            if are_needed and listed is None and count_of(found) is None:
+                raise ValueError("neither exec_host nor exec_vnode")
+            if listed is None:
+                return None
+            if not is_followed(line.text, found):
+                self._lint.doubt(_CUT_DOUBT, line.file, line.number, line.job)
+            if listed in self._lists:
+                return self._lists[listed]
+            names = node_names(found)
+            self._compare(line, found, names)
+        except ValueError as error:
+            self._unreadable(BAD_NODES, line, str(error))
+            return _NONE
+        nodes = self._record.node_ids(names) if names else None
+        self._lists_size += len(listed)
+        if self._lists_size > _MOST_LISTED:
+            self._lists.clear()
+            self._lists_size = len(listed)
+        self._lists[listed] = nodes
+        return nodes
+
+    def _compare(self, line: Line, found: Mapping[str, str], names: tuple[str, ...]) -> None:
+        """Note whether a list of hosts, met for the first time, names the nodes of the list of virtual nodes."""
+        try:
+            others = node_names({"exec_vnode": found.get("exec_vnode", "")})
+        except ValueError:
+            others = None
+        if others == ():
+            return
+        if others is not None and set(others) == set(names):
+            self._n_agreeing += 1
+        elif len(self._differing) < _MOST_DIFFERING:
+            self._differing.append(line)
+
+    def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
+        value = f"{line.kind};{line.job}" + (f": {why}" if why else "")
+        self._lint.leave_out(reason, line.file, line.number, value)
+
+
+_NONE: Nodes = np.empty(0, np.int32)
+
+
+def _listed(found: Mapping[str, str]) -> str | None:
+    """Return the node lists as they stand in the record, ``None`` if it has neither."""
+    if "exec_host" not in found and "exec_vnode" not in found:
+        return None
+    return found.get("exec_host", "") + " " + found.get("exec_vnode", "")
+
+
+def _same(first: Nodes, second: Nodes) -> bool:
+    return len(first) == len(second) and bool((np.sort(first) == np.sort(second)).all())

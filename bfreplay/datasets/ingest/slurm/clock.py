@@ -1,0 +1,143 @@
+"""Times in Slurm's texts: no zone, epoch seconds, or a zone of their own; and which of two times a wall clock meant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, short
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.errors import InputError
+
+SKIPPED = "a local time that the zone skips"
+ZONE_DOUBT = "local times that the given zone does not have: the zone is wrong"
+FOLD_DOUBT = "local times in the hour that occurs twice were taken as --dst-fold says"
+RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative): nobody can tell the day"
+
+_US = 1_000_000
+_EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
+_ZONED = re.compile(r"(.{19})(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_RELATIVE = re.compile(
+    r"\d\d:\d\d(:\d\d)?|(Ystday|Tomorr|Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d|\d{1,2} [A-Z][a-z]{2} [\d:]{4,5}",
+    re.ASCII,
+)
+_MOST_CACHED = 65_536
+
+
+class RelativeTimeError(ValueError):
+    """``SLURM_TIME_FORMAT=relative`` was set when the log was written."""
+
+
+class ZoneEvidence:
+    """What was seen of zones over all files: for the report."""
+
+    def __init__(self, lint: Lint) -> None:
+        self.lint = lint
+        self.counts: Counter[str] = Counter()
+        self.zone: str | None = None
+
+    def sentence(self) -> str | None:
+        """How the times were understood, ``None`` if there were none."""
+        parts = []
+        for key, text in (
+            ("epoch", "epoch seconds: no zone needed"),
+            ("zoned", "times with their zone"),
+            ("xdmod", "UTC, in which XDMoD has sites export this layout"),
+            ("local", f"given as {self.zone}"),
+        ):
+            if self.counts[key]:
+                parts.append(text)
+        for key, how in (("settled", "settled by their running time"), ("folded", "taken as --dst-fold says")):
+            if n := self.counts[key]:
+                parts.append(f"{n} {'row' if n == 1 else 'rows'} around the end of summer time {how}")
+        return "; ".join(parts) or None
+
+
+class SlurmClock(IntervalClock):
+    """Reads the times of one file.
+
+    Parameters
+    ----------
+    file
+        Its name, for messages.
+    options
+        ``timezone`` and ``dst_fold``.
+    evidence
+        Takes what was seen of zones, of all files.
+    export
+        Command that gives the same in UTC, for messages.
+    utc_by_layout
+        The layout of the file is known to be written in UTC.
+    """
+
+    skipped_doubt, folded_doubt = ZONE_DOUBT, FOLD_DOUBT
+
+    def __init__(
+        self, file: str, options: ReadOptions, evidence: ZoneEvidence, export: str, utc_by_layout: bool = False
+    ) -> None:
+        super().__init__(options.timezone or ("UTC" if utc_by_layout else None), options.dst_fold, evidence.lint)
+        self._file, self._export, self._evidence = file, export, evidence
+        self.counts = evidence.counts
+        self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"
+        self._cache: dict[str, Candidates | None] = {}
+
+    def read(self, text: str) -> Candidates | None:
+        """UTC microseconds that ``text`` may mean: one, two, or none (skipped by the zone); ``None`` for no time.
+
+        Raises
+        ------
+        ValueError
+            It cannot be read (``RelativeTimeError``: it is relative).
+        InputError
+            It is a local time and nobody said of which zone.
+        """
+        try:
+            return self._cache[text]
+        except KeyError:
+            pass
+        found = self._read(text)
+        if len(self._cache) >= _MOST_CACHED:
+            self._cache.clear()
+        self._cache[text] = found
+        return found
+
+    def _read(self, text: str) -> Candidates | None:
+        if text.lower() in ABSENT_TIMES:
+            return None
+        if _EPOCH_DIGITS.fullmatch(text):
+            self.counts["epoch"] += 1
+            return (int(text) * _US,)
+        wall_us = wall_clock_us(text)
+        if wall_us is not None:
+            if self._local is None:
+                raise no_timezone(self._file, self._export)
+            self.counts[self._basis] += 1
+            if self._basis == "local":
+                self._evidence.zone = self.zone
+            return self._local.utc_us(wall_us)
+        zoned = _ZONED.fullmatch(text)
+        wall_us = None if zoned is None else wall_clock_us(zoned[1])
+        if zoned is not None and wall_us is not None:
+            time_us = wall_us - offset_us(zoned[2])
+            self.counts["zoned"] += 1
+            return (time_us,)
+        if _RELATIVE.fullmatch(text):
+            raise RelativeTimeError(text)
+        raise ValueError("no time")
+
+    def ambiguous(self, at: At) -> InputError:
+        """Return the error for a time that occurs twice."""
+        file, line, shown = at
+        n_settled = self.counts["settled"]
+        return InputError(
+            "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing settles it"
+            + (f"; {n_settled} before it were settled by their running time" if n_settled else ""),
+            file=file,
+            row=None if line is None else f"line {line}",
+            value=short(shown),
+            expected="times in UTC, or a running time that tells which was meant",
+            fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self.zone} is wrong; "
+            f"better, export in UTC: {HOW}",
+        )

@@ -1,0 +1,318 @@
+"""Rows of jobs, whatever form they come in, into the record: which held nodes, from when to when; and what is amiss."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.clock import At, Candidates
+from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.cells import (
+    ABSENT_NODES,
+    RUNNING_STATES,
+    WAITING_STATES,
+    is_known_state,
+)
+from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import HOUR_US, US, iso_utc
+
+NO_END = "finished jobs without an end were left out: their nodes look idle"
+END_TOLD = "finished jobs have no end: start plus running time is taken"
+ENDS_TOLD = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
+ALL_COMPLETED = (
+    "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
+    "out, were cancelled or still run look idle then"
+)
+NO_START = "jobs with nodes but without a start were left out: their nodes look idle"
+NO_NODES = "jobs that ran, but were given no nodes, were left out"
+BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to hold their nodes from start to end"
+LIST_UNREADABLE = "a node list is cut or unreadable: the job's nodes are assigned by rule, from their number"
+NO_LISTS = "the log has no NodeList: which nodes a job held is assigned by rule, from their number"
+LIST_MISSING = "jobs with a number of nodes but no list of them: their nodes are assigned by rule"
+COUNT_UNREADABLE = "a number of nodes is missing or cannot be read: nothing confirms the list of nodes beside it"
+RESTARTS_UNREADABLE = "a number of restarts cannot be read: the cells of the row may not be in their places"
+WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone may be wrong"
+TOO_LONG = "a running time is longer than from start to end: one of the three is wrong"
+TOO_SHORT = (
+    "a running time is shorter than from start to end: the job was suspended (export Suspended too), or a time is wrong"
+)
+CUT_STARTS = "many jobs start at the very first second: their starts are cut at the window's edge (sacct -T?)"
+CUT_ENDS = "many jobs end at the very last second: their ends are cut at the window's edge (sacct -T?)"
+RUNNING_WITH_END = "jobs that are still running have an end: it is cut at the window's edge (sacct -T?)"
+RUNS_MISSING = "requeued jobs lack their earlier runs (sacct without -D?): their nodes look idle then"
+CLUSTERS = "jobs of several clusters are in this log: their nodes count as one machine (export one: sacct -M NAME)"
+DUMP_TIMES = (
+    "running jobs disagree on when the file was written: a running time or a start is wrong, or it is several exports"
+)
+
+_SLACK_US = US
+_DUMP_TAKES_US = 600 * US
+_CLUSTER = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
+_MOST_IDS = 100_000
+_MOST_TIMES_LISTED = 10
+_NEVER_REQUEUED = RUNNING_STATES | {"COMPLETED"}
+_MANY_COMPLETED = 200
+_MOST_CACHED_LISTS = 65_536
+_MOST_CACHED = 16_000_000  # characters and nodes
+_MOST_DUMP_TIMES = 100_000
+
+LEAST_AT_EDGE = 10
+
+
+@dataclass(slots=True)
+class JobRow:
+    """One row: ``start``, ``end`` are what they may mean, ``None`` where there is none; absent cells are ``None``."""
+
+    job: str
+    state: str
+    start: Candidates | None
+    end: Candidates | None
+    elapsed_us: int | None
+    suspended_us: int | None
+    limit_us: int | None
+    count: int | None
+    nodes: str | None
+    cluster: str | None
+    restarts: int | None
+    submitted: object
+    at: At
+    has_count: bool = False  # the table has a column for it
+    has_end: bool = True
+
+
+class JobRows:
+    """Takes the rows of all files of jobs; ``finish`` adds what only all of them together tell."""
+
+    def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
+        self._record, self._lint = record, record.lint
+        if options.n_nodes is not None:
+            record.set_machine_size(options.n_nodes)
+        self._lists: dict[str, NDArray[np.int32] | None] = {}
+        self._n_cached = 0
+        self._clusters: dict[str, None] = {}
+        self._first, self._last = Edge(-1), Edge(1)
+        self._restarted: dict[str, tuple[int, tuple[str, int | None]]] = {}
+        self._interrupted: set[str] = set()
+        self._has_earlier_runs = False
+        self._dump_times = array("q")
+        self._n_completed = self._n_others = self._n_ends_told = self._n_suspended = 0
+
+    def add(self, row: JobRow, clock: SlurmClock) -> None:
+        """Count ``row``, and keep it or drop it with its reason."""
+        lint = self._lint
+        is_waiting = row.state in WAITING_STATES
+        nodes_text = row.nodes
+        has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
+        self._n_completed += row.state == "COMPLETED"
+        self._n_others += row.state != "COMPLETED"
+        if row.start is None:
+            if is_waiting:
+                lint.drop("pending", *row.at)
+            elif not has_no_nodes and nodes_text:
+                lint.leave_out("nodes, but no start", *row.at, doubt=NO_START)
+            else:
+                lint.drop("never started", *row.at)
+            return
+        if has_no_nodes:
+            has_no_length = row.start == row.end or (not row.has_end and row.elapsed_us == 0)
+            if is_waiting or has_no_length:
+                lint.drop("pending" if is_waiting else "never started", *row.at)
+            elif row.end is None and row.state == "CONFIGURING":
+                lint.drop("its nodes are not assigned yet", *row.at)
+            else:
+                lint.leave_out("ran, but without nodes", *row.at, doubt=NO_NODES)
+            return
+        is_end_told = False
+        if row.end is None and row.state not in RUNNING_STATES:
+            if is_waiting and (row.has_end or not row.elapsed_us):
+                lint.drop("pending", *row.at)
+                return
+            # a running time of 0 beside an end that is not known tells nothing
+            is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
+            if not is_end_told:
+                lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
+                return
+        nodes = self._listed(row)
+        if nodes is None and row.count is None:
+            lint.leave_out("neither a list nor a number of nodes", *row.at)
+            return
+        span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
+        settled = clock.settle(row.start, row.end, span_us, row.at)
+        if settled is None:
+            lint.drop(SKIPPED, *row.at)
+            return
+        start_us, end_us = settled
+        if nodes is None:
+            self._doubt_list(row)
+        elif row.has_count and row.count is None:
+            lint.doubt(COUNT_UNREADABLE, *row.at)
+        if not is_known_state(row.state):
+            lint.doubt(UNKNOWN_STATE, *row.at[:2], row.state)
+        self._note_run(row)
+        if is_end_told and span_us is not None:
+            end_us = start_us + span_us
+            self._note_end_told(row)
+        elif end_us is None:
+            if row.elapsed_us is not None and row.state != "SUSPENDED":
+                self._note_dump_time(start_us + row.elapsed_us + (row.suspended_us or 0))
+        else:
+            self._check_span(row, end_us - start_us, span_us)
+            self._last.add(end_us, start_us)
+        self._first.add(start_us, row.submitted)
+        limit_end_us = start_us + row.limit_us if row.limit_us else None
+        self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
+
+    def finish(self, file: LogFile) -> None:
+        """Doubt what the rows together show; ``file`` is where the report points."""
+        lint = self._lint
+        if self._first.is_cut:
+            lint.doubt(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
+        if self._last.is_cut:
+            lint.doubt(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
+        if self._n_completed >= _MANY_COMPLETED and not self._n_others:
+            lint.doubt(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
+        if self._n_ends_told:
+            lint.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
+        is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
+        if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
+            job, (_, where) = next(iter(self._restarted.items()))
+            lint.doubt(RUNS_MISSING, *where, job, len(self._restarted))
+        if len(self._clusters) == 1:
+            self._record.cluster = next(iter(self._clusters))
+
+    def finish_file(self, file: LogFile) -> None:
+        """Take from the running jobs of ``file`` when it was written."""
+        if not self._dump_times:
+            return
+        times = np.frombuffer(self._dump_times, dtype=np.int64)
+        # one wrong row must not move the end of the log
+        middle = int(np.sort(times)[len(times) // 2])
+        self._record.stamp(middle)
+        off = int((np.abs(times - middle) > _DUMP_TAKES_US).sum())
+        self._lint.doubt(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
+        self._dump_times = array("q")
+
+    def _listed(self, row: JobRow) -> NDArray[np.int32] | None:
+        text = row.nodes
+        if not text:
+            return None
+        try:
+            return self._lists[text]
+        except KeyError:
+            pass
+        try:
+            # no name of a node, but a count or a time where cells are not in their places
+            names = () if text.isdigit() else expand_nodes(text)
+        except ValueError:
+            names = ()
+        if row.count and len(names) > _MOST_TIMES_LISTED * row.count:
+            # a wrong digit in a range must not add a thousand nodes to the machine
+            return None
+        nodes = self._record.node_ids(names) if names else None
+        size = len(text) if nodes is None else len(text) + len(nodes)
+        if len(self._lists) >= _MOST_CACHED_LISTS or self._n_cached + size > _MOST_CACHED:
+            self._lists.clear()
+            self._n_cached = 0
+        self._lists[text] = nodes
+        self._n_cached += size
+        return nodes
+
+    def _doubt_list(self, row: JobRow) -> None:
+        sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
+        self._lint.doubt(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
+
+    def _check_span(self, row: JobRow, span_us: int, expected_us: int | None) -> None:
+        if span_us < 0:
+            self._lint.doubt(BACKWARDS, *row.at)
+            return
+        if row.state == "RUNNING":
+            self._lint.doubt(RUNNING_WITH_END, *row.at)
+        if expected_us is None:
+            return
+        off_us = span_us - expected_us
+        if abs(off_us) <= _SLACK_US:
+            if row.suspended_us:
+                self._n_suspended += 1
+                self._lint.facts["suspended jobs"] = self._n_suspended
+            return
+        to_hour_us = (off_us + _SLACK_US) % HOUR_US
+        sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
+        self._lint.doubt(sentence, *row.at)
+
+    def _note_run(self, row: JobRow) -> None:
+        """Remember jobs that were restarted, and those whose first run may be the one before a restart."""
+        if row.restarts:
+            known = self._restarted.get(row.job)
+            if known is not None:
+                self._has_earlier_runs |= known[0] != row.restarts
+            elif len(self._restarted) < _MOST_IDS:
+                self._restarted[row.job] = (row.restarts, row.at[:2])
+        elif row.restarts == 0 and row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
+            self._interrupted.add(row.job)
+
+    def _note_end_told(self, row: JobRow) -> None:
+        if row.has_end:
+            self._lint.doubt(END_TOLD, *row.at)
+        else:
+            self._n_ends_told += 1
+
+    def _note_dump_time(self, time_us: int) -> None:
+        if len(self._dump_times) < _MOST_DUMP_TIMES:
+            self._dump_times.append(time_us)
+
+    def _identity(self, row: JobRow) -> str:
+        cluster = row.cluster
+        if not cluster or not _CLUSTER.fullmatch(cluster):
+            return row.job
+        if cluster not in self._clusters and len(self._clusters) < _MOST_IDS:
+            self._clusters[cluster] = None
+        if next(iter(self._clusters)) == cluster:
+            return row.job
+        self._lint.doubt(CLUSTERS, *row.at[:2], cluster)
+        return f"{cluster}:{row.job}"
+
+
+class Edge:
+    """Counts the rows at the very first, or very last, time.
+
+    Many rows there are a cut if they have nothing else in common: one job array starts at one time, but was submitted
+    at one time too; jobs that ran when a window opened were submitted at many.
+
+    Parameters
+    ----------
+    direction
+        -1 for the first time, 1 for the last.
+    """
+
+    def __init__(self, direction: int) -> None:
+        self._direction = direction
+        self._time_us: int | None = None
+        self._others: set[object] = set()
+        self.count = 0
+
+    def add(self, time_us: int, other: object) -> None:
+        """Take a row's time, and what would be the same if the rows belonged together (``None``: not known)."""
+        if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
+            self._time_us, self.count, self._others = time_us, 0, set()
+        if time_us == self._time_us:
+            self.count += 1
+            if len(self._others) < LEAST_AT_EDGE:
+                self._others.add(object() if other is None else other)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether at least ten rows, ten of them different, are at the edge."""
+        return len(self._others) >= LEAST_AT_EDGE
+
+    @property
+    def shown(self) -> str:
+        """The time, for the report."""
+        return "" if self._time_us is None else iso_utc(self._time_us)

@@ -1,0 +1,192 @@
+"""``sacctmgr show event`` and ``sacctmgr show reservation``: when nodes were down, draining, off or reserved."""
+
+from __future__ import annotations
+
+import re
+
+from bfreplay.datasets.ingest.clock import At
+from bfreplay.datasets.ingest.delimited import Layout, find_header, rows_below_headers
+from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.cells import duration_us, has_strange_word, node_state
+from bfreplay.datasets.ingest.slurm.clock import RELATIVE, SKIPPED, RelativeTimeError, SlurmClock, ZoneEvidence
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.spool import OPEN_END
+
+EVENT_COMMAND = (
+    "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
+    "format=Cluster,NodeName,Start,End,State,Reason,User > events.psv"
+)
+RESERVATION_COMMAND = (
+    "TZ=UTC sacctmgr -P show reservation Start=2024-01-01 format=Cluster,Name,Start,End,NodeNames,Flags > resv.psv"
+)
+
+RECENT_ONLY = (
+    "all node events began in the last two days of a longer log: without All_Time and Start=, sacctmgr shows only "
+    "those (with them, the row of the cluster itself is older and settles it)"
+)
+OPEN_ONLY = (
+    "all that ended did so in the last two days, though some that are still open are older: were All_Time and Start= "
+    "given to sacctmgr?"
+)
+OTHER_NODES = (
+    "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
+)
+BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
+SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
+STRANGE_WORD = "states of nodes have a word that is not known beside one that is: only that one counts"
+UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
+
+_NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
+_STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
+_STATES = ("state", "stateraw")
+_USED = (*_NODE, *_NODES, *_STARTS, *_ENDS, *_STATES, "flags")
+_DAY_US = 86_400_000_000
+_FLAGS = re.compile(r"[,+\s]+")
+
+
+def is_reservation_header(layout: Layout) -> bool:
+    """Whether the columns are those of ``sacctmgr show reservation``."""
+    return all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+
+
+def is_header(layout: Layout) -> bool:
+    """Whether the columns are those of ``sacctmgr show event``, or of ``show reservation``."""
+    is_of_events = all(layout.index(*names) >= 0 for names in (_NODE, _STARTS, _ENDS, _STATES))
+    return is_of_events or is_reservation_header(layout)
+
+
+class NodeEvents:
+    """Takes the node events and reservations of all files."""
+
+    def __init__(self, record: ScheduleRecord, options: ReadOptions, evidence: ZoneEvidence) -> None:
+        self._record, self._options, self._evidence = record, options, evidence
+        self._earliest_start_us = self._earliest_end_us = OPEN_END
+        self._where: str | None = None
+        self._n_known = len(record.nodes)  # those of the jobs, which are read before
+        self._nodes: set[int] = set()
+
+    def read(self, file: LogFile) -> None:
+        """Read one file.
+
+        Raises
+        ------
+        InputError
+            Its times are local and nobody said where.
+        """
+        header = find_header(file, self._options.delimiter, is_header)
+        is_reservations = header is not None and is_reservation_header(header)
+        command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
+        self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
+        clock = SlurmClock(file.name, self._options, self._evidence, command)
+        lint, delimiter = self._record.lint, self._options.delimiter
+        for line, text, cells, layout in rows_below_headers(file, lint, delimiter, is_header, _USED):
+            at = file.name, line, text
+            if is_reservations:
+                state = self._state_of_reservation(layout, cells, at)
+            else:
+                state = self._state_of_event(layout, cells, clock, at)
+            if state is not None:
+                self._add(state, layout, cells, clock, at)
+
+    def finish(self) -> None:
+        """Doubt that all events are there, if they are all recent."""
+        record = self._record
+        if self._where is None or record.first_start_us == OPEN_END:
+            return
+        if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
+            shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
+            record.lint.doubt(OTHER_NODES, self._where, None, shown)
+        recent_us = record.last_stamp_us - 2 * _DAY_US
+        if record.last_stamp_us - record.first_start_us <= 7 * _DAY_US or self._earliest_end_us <= recent_us:
+            return
+        if self._earliest_start_us > recent_us:
+            record.lint.doubt(RECENT_ONLY, self._where)
+        elif self._earliest_end_us != OPEN_END:
+            # what is still open is shown without All_Time too: it settles little, but a right export may have no more
+            record.lint.facts["node events"] = OPEN_ONLY
+
+    def _state_of_event(self, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> NodeState | None:
+        lint = self._record.lint
+        if not cells[layout.index(*_NODE)]:
+            lint.drop("cluster event", *at)
+            self._note_cluster(cells, layout, clock, at[0])
+            return None
+        cluster = layout.index("cluster")
+        if cluster >= 0 and not cells[cluster].isprintable():  # as names never are: columns may have moved
+            lint.leave_out(SPOILT_CLUSTER, *at)
+            return None
+        words = cells[layout.index(*_STATES)]
+        state = node_state(words)
+        if state is None:
+            lint.drop("unknown state of a node", *at)
+            lint.doubt(UNKNOWN_STATE, *at[:2], words)
+        elif has_strange_word(words):
+            lint.doubt(STRANGE_WORD, *at[:2], words)
+        if state in (NodeState.IDLE, NodeState.BUSY):
+            lint.drop("an event that leaves its node usable", *at)
+            return None
+        return state
+
+    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file: str) -> None:
+        try:
+            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError:
+            return  # the row holds no nodes: what spoils it spoils nothing else
+        if start:
+            self._note(start[0], end[0] if end else None, file)
+
+    def _note(self, start_us: int, end_us: int | None, file: str) -> None:
+        self._where = file
+        self._earliest_start_us = min(self._earliest_start_us, start_us)
+        self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
+
+    def _state_of_reservation(self, layout: Layout, cells: list[str], at: At) -> NodeState | None:
+        lint = self._record.lint
+        if not cells[layout.index(*_NODES)]:
+            lint.drop("reservation without nodes", *at)
+            return None
+        if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
+            return NodeState.DOWN
+        if self._options.reservations == "reserved":
+            return NodeState.RESERVED
+        lint.drop("reservation, kept idle", *at)
+        return None
+
+    def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
+        record, lint = self._record, self._record.lint
+        try:
+            names = expand_nodes(cells[layout.index(*_NODE, *_NODES)])
+        except ValueError:
+            names = ()
+        if not names:
+            lint.leave_out("unreadable names of nodes", *at)
+            return
+        try:
+            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except RelativeTimeError:
+            lint.leave_out(RELATIVE, *at)
+            return
+        except ValueError:
+            lint.leave_out("unreadable time", *at)
+            return
+        if start is None:
+            lint.leave_out("an outage without a start", *at)
+            return
+        if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
+            lint.doubt(BLANK_END, *at)
+        duration = layout.index("duration")
+        length_us = duration_us(cells[duration]) if duration >= 0 else None
+        settled = clock.settle(start, end, length_us, at)
+        if settled is None:
+            lint.drop(SKIPPED, *at)
+            return
+        start_us, end_us = settled
+        if layout.index(*_NODE) >= 0:
+            self._note(start_us, end_us, at[0])
+        nodes = record.node_ids(names)
+        if layout.index(*_NODE) >= 0:
+            self._nodes.update(nodes.tolist())
+        record.add_outage(state, start_us, end_us, nodes, *at[:2])

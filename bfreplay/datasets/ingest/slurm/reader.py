@@ -1,0 +1,194 @@
+"""SlurmReader: which of Slurm's outputs a file is, and what all of them tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bfreplay.datasets.ingest.delimited import find_header, header_of
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
+from bfreplay.datasets.ingest.slurm.cells import HOW, short
+from bfreplay.datasets.ingest.slurm.clock import ZoneEvidence
+from bfreplay.datasets.ingest.slurm.job_rows import JobRows
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.errors import InputError
+from bfreplay.wording import count
+
+_LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
+_LEAST_SHARE_WHEN_ASKED = 0.5  # to read one that a person says is Slurm's
+_JSON_MEMBERS = ('"job_id"', '"allocation_nodes"', '"time"', '"state"', '"association"', '"steps"', '"nodes"')
+_QUEUE_MEMBERS = ('"job_state"', '"start_time"')
+_SHOWN_REASONS = 3
+
+
+class SlurmReader:
+    """Reads what Slurm tells about jobs and nodes."""
+
+    name = "slurm"
+    title = "Slurm: sacct -P, sacct --json, sacctmgr show event, sacctmgr show reservation, samples of sinfo"
+    exports: Sequence[Export] = (
+        Export(sacct.COMMAND, "who held which nodes when, one row a run of a job, in UTC"),
+        Export(sacct_json.COMMAND, "the same as JSON (much larger)"),
+        Export(node_events.EVENT_COMMAND, "when nodes were down or draining"),
+        Export(node_events.RESERVATION_COMMAND, "when nodes were reserved, for maintenance among others"),
+        Export(sinfo.COMMAND, "the state of every node once a minute, while it runs"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say why ``file`` looks like Slurm's, ``None`` if it does not."""
+        kind = _kind_of(file, ReadOptions())
+        if kind is None:
+            lines = file.head_lines()
+            layout = header_of(lines[0], "|") if lines else None
+            is_part = layout is not None and sacct.is_part_of_header(layout.names)
+            return "line 1 has columns of sacct, though not all that are needed" if is_part else None
+        if kind[0] == "events" and "," in file.head_lines()[0]:
+            return None  # sacctmgr separates by |: commas are some other table's
+        return kind[1]
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read ``files``, of any of Slurm's kinds, into ``record``.
+
+        Raises
+        ------
+        InputError
+            A file is none of Slurm's, or cut; local times without a zone; or no row at all can be used.
+        """
+        kept_before, read_before = sum(record.lint.kept.values()), record.lint.rows_read
+        kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
+        for file in files:
+            kinds[_kind_or_error(file, options)].append(file)
+        evidence = ZoneEvidence(record.lint)
+        rows = JobRows(record, options)
+        for file in kinds["sacct"]:
+            sacct.read_sacct(file, record, options, rows, evidence)
+        for file in kinds["json"]:
+            sacct_json.read_sacct_json(file, record, options, rows, evidence)
+        job_files = kinds["sacct"] + kinds["json"]
+        if job_files:
+            rows.finish(job_files[0])
+        events = node_events.NodeEvents(record, options, evidence)
+        for file in kinds["events"]:
+            events.read(file)
+        events.finish()
+        if kinds["sinfo"]:
+            sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
+        if sentence := evidence.sentence():
+            record.lint.facts["time zone"] = sentence
+            record.timezone = evidence.zone or "UTC"
+        is_without_jobs = not job_files and not kinds["sinfo"]
+        if files and (is_without_jobs or sum(record.lint.kept.values()) == kept_before):
+            raise _nothing_usable(files[0], record, record.lint.rows_read - read_before, kinds)
+
+
+def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
+    """Kind of a file, and the evidence for it; ``None`` if it is none of Slurm's."""
+    head = file.head()
+    if head.lstrip()[:1] in (b"{", b"["):
+        return _json_kind(head.decode("utf-8", "replace"))
+    if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
+        return "sacct", f"a header line of sacct: {_shown(layout.names)}"
+    if (layout := find_header(file, options.delimiter, node_events.is_header)) is not None:
+        what = "reservation" if node_events.is_reservation_header(layout) else "event"
+        return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
+    if sinfo.share_of_samples(file) >= _LEAST_SHARE:
+        return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
+    if (known := sacct.known_rows(file)) is not None:
+        return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
+    return None
+
+
+def _json_kind(head: str) -> tuple[str, str] | None:
+    if '"jobs"' not in head or any(member in head for member in _QUEUE_MEMBERS):
+        return None
+    found = [member for member in _JSON_MEMBERS if member in head]
+    if '"job_id"' in found and '"time"' in found and len(found) >= 5:
+        return "json", f"JSON with jobs that have {', '.join(found)}"
+    return None
+
+
+def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
+    kind = _kind_of(file, options)
+    if kind is not None:
+        return kind[0]
+    lines = [line for line in file.head_lines() if line.strip()]
+    if not lines:
+        raise InputError(
+            "the file has no lines", file=file.name, expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}"
+        )
+    first = lines[0]
+    if first.lstrip()[:1] in ("{", "["):
+        head = file.head().decode("utf-8", "replace")
+        if any(member in head for member in _QUEUE_MEMBERS):
+            problem = "this JSON is of squeue or scontrol, which know only the jobs of the moment"
+        elif '"jobs"' in head:
+            return "json"  # an empty list of jobs, or one that is cut: reading it says which
+        else:
+            problem = "this JSON has no jobs"
+        raise InputError(
+            problem, file=file.name, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
+        )
+    if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
+        raise file.wrong_start(
+            "this is the table that sacct prints for people: its columns are cut",
+            value=short(first),
+            expected="columns separated by |, as sacct -P writes them",
+            fix=f"run this on your cluster: {sacct.COMMAND}",
+        )
+    if sinfo.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
+        return "sinfo"
+    _refuse_other_columns(file, options, first)
+    sacct.layout_of(file, options)  # raises where nothing tells the columns
+    return "sacct"
+
+
+def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> None:
+    """Raise ``InputError`` if the first line is the header of some other table."""
+    layout = header_of(first, options.delimiter)
+    names = () if layout is None else layout.names
+    if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
+        if sacct.is_part_of_header(names):
+            raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
+        raise file.wrong_start(
+            f"these are no columns of sacct: {_shown(names)}",
+            value=short(first),
+            expected=sacct.EXPECTED,
+            fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
+        )
+
+
+def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
+    commands = {
+        "sacct": sacct.COMMAND,
+        "json": sacct_json.COMMAND,
+        "events": node_events.EVENT_COMMAND,
+        "sinfo": sinfo.COMMAND,
+    }
+    if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
+        return InputError(
+            f"there are no jobs in what was given, only {count(n_rows, 'row')} of node events or reservations",
+            file=file.name,
+            expected="jobs too: outages alone say nothing about idle nodes",
+            fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
+        )
+    command = next(text for kind, text in commands.items() if kinds[kind])
+    fix = f"check the period and the columns; run this on your cluster: {command}"
+    if n_rows == 0:
+        return InputError("the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=fix)
+    largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
+    example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    return InputError(
+        f"no row of this log can be used ({found})",
+        file=example.file if example is not None and example.file else file.name,
+        row=example.row if example else None,
+        value="" if example is None else short(example.value),
+        expected="rows of jobs that ran, with their nodes and times",
+        fix=fix,
+    )
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12])
+    return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"

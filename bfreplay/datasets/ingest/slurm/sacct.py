@@ -1,0 +1,319 @@
+"""``sacct -P`` and ``-p``: one row a run of a job, columns by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bfreplay.datasets.ingest.clock import At, Candidates
+from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.cells import (
+    ABSENT_TIMES,
+    HOW,
+    JobStepError,
+    duration_us,
+    is_known_state,
+    is_pending_array,
+    job_identity,
+    job_state,
+    short,
+    whole,
+)
+from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
+from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import US
+from bfreplay.errors import InputError
+
+SACCT_COLUMNS = (
+    "JobIDRaw", "JobID", "Cluster", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
+    "Suspended", "TimelimitRaw", "NNodes", "NodeList", "Reservation", "Restarts",
+)  # fmt: skip
+"""The columns of the command that the messages give."""
+
+XDMOD_COLUMNS = (
+    "JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit", "Eligible",
+    "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES",
+    "Timelimit", "NodeList", "JobName",
+)  # fmt: skip
+"""The columns that XDMoD has sites export without a header, in UTC."""
+
+_HEAD_ROWS = 200
+
+
+COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
+"""What to run on the cluster."""
+
+EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
+
+_NEEDED = (
+    ("JobIDRaw (or JobID)", ("jobidraw", "jobid")),
+    ("State", ("state",)),
+    ("Start", ("start",)),
+    ("End", ("end", "elapsedraw", "elapsed")),
+    ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
+)
+_USED = tuple(name for _, names in _NEEDED for name in names)
+_OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
+_LEAST_OF_SACCT = 3
+
+
+def missing_columns(names: Sequence[str]) -> list[str]:
+    """Which columns ``sacct`` has to give are not among ``names`` (lower case); where there are several, the best."""
+    return [shown for shown, any_of in _NEEDED if not any(name in names for name in any_of)]
+
+
+def is_header(layout: Layout) -> bool:
+    """Whether the columns are those of jobs in ``sacct``."""
+    return not missing_columns(layout.names)
+
+
+def is_part_of_header(names: Sequence[str]) -> bool:
+    """Whether these columns (lower case) are of ``sacct`` for the greater part; needed ones may be missing."""
+    known = sum(name in _OF_SACCT for name in names)
+    return known >= _LEAST_OF_SACCT and 2 * known >= len(names)
+
+
+def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) -> InputError:
+    """Return the error for a table of ``sacct`` without columns that are needed."""
+    is_one = len(missing) == 1
+    instead = "; End can be told from ElapsedRaw too, which is not there either" if "End" in missing else ""
+    return file.wrong_start(
+        f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
+        value=",".join(names),
+        expected=EXPECTED,
+        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({HOW})",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Columns that rows have by their shape.
+
+    Attributes
+    ----------
+    columns
+        As ``sacct`` calls them.
+    command
+        Whose they are, for the report.
+    is_utc
+        Whether that command is known to write UTC.
+    """
+
+    columns: tuple[str, ...]
+    command: str
+    is_utc: bool = False
+
+
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in SACCT_COLUMNS if name not in names)
+
+
+_OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
+_KNOWN = (
+    KnownRows(XDMOD_COLUMNS, "what XDMoD has sites export with sacct -n", is_utc=True),
+    KnownRows(SACCT_COLUMNS, _OWN),
+    KnownRows(_without("Suspended"), _OWN),
+    KnownRows(_without("JobID"), _OWN),
+    KnownRows(_without("JobID", "Suspended"), _OWN),
+)
+
+
+def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
+    """Layout of rows without a header, if more than half of the first ones have a known shape; ``None`` otherwise."""
+    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    for known in _KNOWN:
+        for is_trailing in (False, True):
+            layout = Layout.of(known.columns, "|", is_trailing)
+            fitting = sum(_fits(layout.cells(line), layout) for line in lines)
+            if 2 * fitting > len(lines):
+                return layout, known
+    return None
+
+
+def _fits(cells: list[str] | None, layout: Layout) -> bool:
+    if cells is None:
+        return False
+    found = dict(zip(layout.names, cells, strict=True))
+    try:
+        job_identity(found["jobidraw"], found.get("jobid"))
+    except JobStepError:
+        pass
+    except ValueError:
+        return False
+    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    return all(value is not None and value is not False for value in values)
+
+
+def _is_time(text: str) -> bool:
+    is_epoch = len(text) == 10 and whole(text) is not None
+    return (
+        is_epoch or text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
+    )
+
+
+def _is_state(text: str) -> bool:
+    return is_known_state(job_state(text))
+
+
+_CHECKS: dict[str, Callable[[str], int | None]] = {
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
+    **dict.fromkeys(("elapsed", "suspended"), duration_us),
+    "state": _is_state,
+}
+
+
+def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]:
+    """Layout of the rows, ``None`` if a header line gives it, and whether the layout is known to be written in UTC.
+
+    Raises
+    ------
+    InputError
+        There is no header, and nobody named the columns; or the columns named are not enough.
+    """
+    if find_header(file, options.delimiter, is_header) is not None:
+        return None, False
+    known = known_rows(file)
+    if options.columns is not None:
+        return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False
+    if known is not None:
+        return known[0], known[1].is_utc
+    raise file.wrong_start(
+        "this text has no header line of sacct, and the shape of its rows is not known",
+        value=short(next(iter(file.head_lines()), "")),
+        expected=EXPECTED,
+        fix=f"name the columns with --columns, or export them again with a header line (without -n): {HOW}",
+    )
+
+
+def _named_layout(
+    file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
+) -> Layout:
+    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    line = next(iter(lines), "")
+    if delimiter is None:
+        delimiter = max(
+            OF_COMMANDS, key=lambda each: (min(line.count(each) + 1, len(columns)), -OF_COMMANDS.index(each))
+        )
+    is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
+    layout = Layout.of(columns, delimiter, is_trailing)
+    if lines and all(layout.cells(each) is None for each in lines):
+        n_cells = Counter(each.count(delimiter) + 1 for each in lines).most_common(1)[0][0]
+        raise InputError(
+            f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
+            file=file.name,
+            row="line 1",
+            column="--columns",
+            value=short(line),
+            expected="a name for each cell",
+            fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
+            if known
+            else f"give {n_cells} names, in the order of the cells, as after sacct -o",
+        )
+    if missing := missing_columns(layout.names):
+        raise InputError(
+            "the columns named are not enough to tell which job held which nodes when: "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            file=file.name,
+            column="--columns",
+            value=",".join(columns),
+            expected=EXPECTED,
+            fix="name all columns in the order of the file, as after sacct -o",
+        )
+    return layout
+
+
+def read_sacct(
+    file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
+) -> None:
+    """Read one file of ``sacct`` text into ``rows``.
+
+    Raises
+    ------
+    InputError
+        Its columns are not known, or its times are local and nobody said where.
+    """
+    layout, is_utc = layout_of(file, options)
+    clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
+    record.add_format("slurm sacct")
+    columns: _Columns | None = None
+    for line, text, cells, found in rows_below_headers(file, record.lint, options.delimiter, is_header, _USED, layout):
+        if columns is None or columns.layout is not found:
+            columns = _Columns(found)
+        row = columns.row(cells, (file.name, line, text), clock, record.lint)
+        if row is not None:
+            rows.add(row, clock)
+    rows.finish_file(file)
+
+
+class _Columns:
+    """Where in a row is what, and what it says."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.raw, self.job_id = layout.index("jobidraw"), layout.index("jobid")
+        self.state, self.start, self.end = (layout.index(name) for name in ("state", "start", "end"))
+        self.elapsed_raw, self.elapsed = layout.index("elapsedraw"), layout.index("elapsed")
+        self.suspended, self.submit = layout.index("suspended"), layout.index("submit")
+        self.limit_raw, self.limit = layout.index("timelimitraw"), layout.index("timelimit")
+        self.count, self.nodes = layout.index("nnodes", "allocnodes"), layout.index("nodelist")
+        self.cluster, self.restarts = layout.index("cluster"), layout.index("restarts")
+
+    def row(self, cells: list[str], at: At, clock: SlurmClock, lint: Lint) -> JobRow | None:
+        """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
+        job_id = cells[self.job_id] if self.job_id >= 0 else None
+        try:
+            job = job_identity(cells[self.raw] if self.raw >= 0 else None, job_id)
+        except JobStepError:
+            lint.drop("job step", *at)
+            return None
+        except ValueError:
+            lint.leave_out("unreadable JobID", *at)
+            return None
+        times: list[Candidates | None] = []
+        for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
+            try:
+                times.append(clock.read(cells[index]) if index >= 0 else None)
+            except RelativeTimeError:
+                lint.leave_out(RELATIVE, *at)
+                return None
+            except ValueError:
+                lint.leave_out(reason, *at)
+                return None
+        if times[0] is None and is_pending_array(job_id):
+            lint.drop("pending array", *at)
+            return None
+        restarts = whole(cells[self.restarts]) if self.restarts >= 0 else None
+        if restarts is None and self.restarts >= 0 and cells[self.restarts]:
+            lint.doubt(RESTARTS_UNREADABLE, *at)
+        nodes = cells[self.nodes] if self.nodes >= 0 else None
+        count = whole(cells[self.count]) if self.count >= 0 else None
+        return JobRow(
+            job,
+            job_state(cells[self.state]),
+            times[0],
+            times[1],
+            self._span_us(cells, self.elapsed_raw, US, self.elapsed),
+            duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
+            self._span_us(cells, self.limit_raw, 60 * US, self.limit),
+            count,
+            nodes,
+            cells[self.cluster] if self.cluster >= 0 else None,
+            restarts,
+            cells[self.submit] if self.submit >= 0 else None,
+            at,
+            self.count >= 0,
+            self.end >= 0,
+        )
+
+    def _span_us(self, cells: list[str], raw: int, unit_us: int, other: int) -> int | None:
+        """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
+        number = whole(cells[raw]) if raw >= 0 else None
+        if number is not None:
+            return number * unit_us
+        return duration_us(cells[other]) if other >= 0 else None

@@ -1,0 +1,297 @@
+"""One file in the Standard Workload Format on its way into a record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.clock import named_zone
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.swf.machine import (
+    NODES,
+    NOT_WHOLE,
+    PARTLY_FILLED,
+    START,
+    ZONE,
+    Header,
+    Machine,
+    idle_share,
+    machine_of,
+    most_at_once,
+)
+from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
+from bfreplay.datasets.occupancy.lint import UNREADABLE
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.occupancy.spool import JobSpool
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
+from bfreplay.errors import InputError
+
+NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
+WAIT_IS_ZERO = "jobs without a waiting time were taken to have started when they were submitted"
+IN_PIECES = (
+    "jobs were stopped and continued: each was taken to run in one piece, as its summary row has it, from its start "
+    "for its total running time"
+)
+NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
+
+EPOCHS_FROM_S = 500_000_000
+"""The first jobs of a log that are submitted so much after its start, 16 years, have times since 1970 (here: 1985)."""
+
+_OUTSIDE = "a time outside the calendar"
+_TOO_MANY = "more processors than a machine has"
+_Ints = NDArray[np.int64]
+_PIECES, _CANCELLED = (2, 3, 4), 5
+_FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
+_ENOUGH_UNREADABLE = 1_000
+
+ANOTHER_NUMBER = "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
+
+
+class SwfLog:
+    """One file, the ``index``-th of those that go into ``record``.
+
+    Attributes
+    ----------
+    header
+        Its comments.
+    n_rows, n_unreadable, n_with_wait, n_kept
+        Rows; lines that are neither rows nor comments; rows with a waiting time; rows that became job intervals.
+    n_requested
+        Those of the latter whose processors are the requested ones.
+    statuses
+        Status -> rows.
+    """
+
+    def __init__(self, file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
+        self.file, self.index, self.record, self.options = file, index, record, options
+        self.lint = record.lint
+        self.header = Header(file.name)
+        self.start_us: int | None = None
+        self.machine: Machine | None = None
+        self.n_rows = self.n_unreadable = self.n_kept = self.n_with_wait = self.n_requested = 0
+        self.statuses: Counter[int] = Counter()
+
+    def read(self, alone: bool) -> None:
+        """Read the file into the record; ``alone``: there is no other file.
+
+        Raises
+        ------
+        InputError
+            The file is another format, or the machine or the start of its times are not known or not the others'.
+        """
+        line = 1
+        for data in self.file.blocks():
+            block = Block(data, line)
+            first_job = min((int(rows.line[0]) for rows in (block.standard, block.extended) if len(rows)), default=None)
+            for at, text in block.comments:
+                after = self.start_us is not None or (first_job is not None and at > first_job)
+                if after and self.start_us is None:
+                    self._begin(alone, block)
+                self.header.add(at, text, after)
+            if first_job is not None and self.start_us is None:
+                self._begin(alone, block)
+            self._add_unreadable(block)
+            self._add(block, block.standard)
+            self._add(block, block.extended)
+            line += block.n_lines
+
+    def _begin(self, alone: bool, block: Block) -> None:
+        """All comments before the first job are known; ``block`` has the first jobs."""
+        record = self.record
+        start = self.header.number(START)
+        submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
+        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
+        is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
+        if is_relative and not alone:
+            raise InputError(
+                "the times of this log count from its own start, so it cannot be joined with another",
+                file=self.file.name,
+                column=START,
+                value=self.header.values.get(START),
+                expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
+                fix="give one file at a time, or add the comment",
+            )
+        self.start_us = 0 if start is None or is_relative or is_epoch else start * US
+        if is_relative:
+            record.time_origin = "relative"
+            self.lint.facts["time zone"] = (
+                f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
+            )
+            return
+        evidence = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
+        if is_epoch:
+            evidence = (
+                f"submit times are taken for seconds since 1970-01-01 UTC, as they would be years after the start of a "
+                f"log ({START}: {self.header.values.get(START, 'none')}): no zone is needed"
+            )
+        zone = self.header.values.get(ZONE)
+        if zone is not None:
+            try:
+                record.timezone = named_zone(zone).key
+            except InputError:
+                evidence += f"; {ZONE} {zone!r} is no name of a zone and was not used"
+        self.lint.facts["time zone"] = evidence
+
+    def _add_unreadable(self, block: Block) -> None:
+        self.lint.read(len(block.unreadable))
+        for line, reason in block.unreadable:
+            text = block.text(line)
+            self.lint.leave_out(reason, self.file.name, line, text)
+        self.n_unreadable += len(block.unreadable)
+        if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
+            raise not_swf(self)
+
+    def _add(self, block: Block, rows: Rows) -> None:
+        if not len(rows):
+            return
+        self.lint.read(len(rows))
+        self.n_rows += len(rows)
+        self.n_with_wait += int((rows.wait_us >= 0).sum())
+        codes, times = np.unique(rows.status, return_counts=True)
+        self.statuses.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
+        processors, wait_us = self._processors(rows), rows.wait_us
+        is_without_wait = wait_us < 0
+        if self.options.missing_wait_is_zero:
+            wait_us = np.maximum(wait_us, 0)
+        start_us = rows.submit_us + wait_us + (self.start_us or 0)
+        end_us = start_us + rows.run_us
+        is_piece = np.isin(rows.status, _PIECES)
+        left = np.ones(len(rows), np.bool_)
+        for reason, is_out, doubt in (
+            ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
+            ("run time is missing", rows.run_us < 0, None),
+            ("ran no time", rows.run_us == 0, None),
+            ("no processors", processors <= 0, None),
+            (_TOO_MANY, processors >= MOST_PROCESSORS, UNREADABLE),
+            (NO_SUBMIT, rows.submit_us < 0, NO_START),
+            (NO_WAIT, wait_us < 0, NO_START),
+            (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
+        ):
+            self._leave_out(block, rows, left & is_out, reason, doubt)
+            left &= ~is_out
+        kept = np.flatnonzero(left)
+        if not len(kept):
+            return
+        zero = left & is_without_wait
+        self._doubt(block, rows, zero, WAIT_IS_ZERO)
+        self.n_requested += (
+            int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
+        )
+        self.n_kept += len(kept)
+        key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
+        if rows.node_lists:
+            self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
+            self.record.add_format("swf with node lists")
+            n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
+            if n_nodes:
+                self._set_machine_size(n_nodes)
+            return
+        machine = self._known_machine()
+        sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
+        self._doubt(block, rows, left & machine.part_filled(processors), sentence)
+        self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
+        self.record.add_format("swf")
+
+    def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
+        """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
+        record, listed, file = self.record, n_listed(rows), self.file.name
+        for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+            line, processors = int(rows.line[i]), int(rows.processors[i])
+            if processors != listed[i]:
+                record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
+            nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
+            record.add_job(job, start, end, nodes, file=file, line=line)
+
+    def _processors(self, rows: Rows) -> _Ints:
+        """Processors held; those requested where the log has none for a job that was not cancelled."""
+        if rows.node_lists:
+            return n_listed(rows)
+        is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
+        return np.where(is_guess, rows.requested, rows.processors)
+
+    def _leave_out(self, block: Block, rows: Rows, which: NDArray[np.bool_], reason: str, doubt: str | None) -> None:
+        self._count(self.lint.drop, block, rows.line[which], reason)
+        if doubt is not None:
+            self._doubt(block, rows, which, doubt)
+
+    def _doubt(self, block: Block, rows: Rows, which: NDArray[np.bool_], doubt: str) -> None:
+        self._count(self.lint.doubt, block, rows.line[which], doubt)
+
+    def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
+        for line in lines[:3].tolist():
+            count(reason, self.file.name, line, block.text(line))
+        count(reason, n=len(lines[3:]))
+
+    def _known_machine(self) -> Machine:
+        if self.machine is None:
+            self.machine = machine_of(self.header, self.options, self.file.name, self._use)
+            self._set_machine_size(self.machine.n_nodes)
+            self.lint.facts["processors per node"] = self.machine.source
+        return self.machine
+
+    def _set_machine_size(self, n_nodes: int) -> None:
+        if not 0 < n_nodes <= MOST_NODES:
+            raise InputError(
+                "the number of nodes cannot be right",
+                file=self.file.name,
+                column=NODES,
+                value=n_nodes,
+                expected=f"1 to {MOST_NODES:,} nodes",
+                fix="give the machine: --nodes N",
+            )
+        known = self.record.machine_size
+        if self.index and known is not None and known != n_nodes:
+            raise InputError(
+                "the files are logs of machines of different size",
+                file=self.file.name,
+                value=f"{n_nodes:,} nodes here, {known:,} before",
+                expected="logs of one machine",
+                fix="import each machine on its own, or give its size: --nodes N --procs-per-node P",
+            )
+        self.record.set_machine_size(n_nodes)
+
+    def _use(self) -> tuple[int, float]:
+        """Read the whole file for the most processors in use at once, and how many of these are idle on average."""
+        jobs, line = JobSpool(), 1
+        for data in self.file.blocks():
+            block = Block(data, line)
+            rows = block.standard
+            line += block.n_lines
+            processors, wait_us = self._processors(rows), np.maximum(rows.wait_us, 0)
+            ran = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
+            ran &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
+            start_us = (rows.submit_us + wait_us)[ran]
+            jobs.add_counts(start_us, start_us + rows.run_us[ran], start_us, rows.line[ran], processors[ran])
+        most = most_at_once(jobs)
+        return most, idle_share(jobs, most)
+
+
+def not_swf(log: SwfLog) -> InputError:
+    """Return the error for a file without any row of the format, with the first line that is none."""
+    tallies = log.lint.dropped.items()
+    example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
+    return InputError(
+        "there is no row of the Standard Workload Format in this file",
+        file=log.file.name,
+        row=example.row if example else None,
+        value=None if example is None else example.value,
+        expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",
+        fix="check what wrote the file; `bfreplay ingest --help` lists the formats that can be read",
+    )
+
+
+@lru_cache(maxsize=65_536)
+def nodes_of_list(text: str) -> tuple[str, ...]:
+    """Return the nodes of a list, each once, in order, without leading zeros."""
+    return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
+
+
+def n_listed(rows: Rows) -> _Ints:
+    """Return how many processors each row lists, ``(R,)``."""
+    return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)

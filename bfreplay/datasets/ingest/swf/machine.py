@@ -1,0 +1,230 @@
+"""The header of a log and its machine: how many nodes a job held, from how many processors it held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.errors import InputError
+from bfreplay.wording import count
+
+NOT_WHOLE = (
+    "MaxProcs / MaxNodes is not whole, so there are nodes of several sizes: a job was given its share of all "
+    "processors as nodes, rounded up"
+)
+PARTLY_FILLED = "jobs share nodes or fill them in part: processors were rounded up to whole nodes"
+
+START, NODES, PROCESSORS, ZONE = "UnixStartTime", "MaxNodes", "MaxProcs", "TimeZoneString"
+SHOWN = ("Computer", "Installation", "Acknowledge", "Conversion", "StartTime", "EndTime", "Preemption")
+"""What says whose log it is and how it was made."""
+
+KEYS = frozenset(
+    f"{START} {NODES} {PROCESSORS} {ZONE} {' '.join(SHOWN)} Version Information MaxJobs MaxRecords TimeZone MaxRuntime "
+    "MaxMemory AllowOveruse MaxQueues Queues Queue MaxPartitions Partitions Partition Note".split()
+)
+"""Keys of the standard, version 2.2."""
+
+_DECIDING = (START, NODES, PROCESSORS)
+_PAIR = re.compile(r"\s*;\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
+_NUMBER = re.compile(r"(-?\d{1,12})(?:[ \t(][ -~]*)?", re.ASCII)
+_CLEANED = re.compile(r"\bcleaned version", re.IGNORECASE)
+_REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine of ``n_nodes``, of which ``nodes`` have ``processors`` processors together.
+
+    Nodes of one size: ``nodes`` is 1. Of several sizes: the mean size as a fraction in lowest terms. A job then gets
+    ``ceil(p * nodes / processors)`` nodes, so that all processors are all nodes and the share of the machine that jobs
+    hold stays right; with the mean rounded down instead, the nodes of CEA Curie (MaxProcs / MaxNodes = 16.83) would be
+    overbooked for 4 % of its time, though its processors never are.
+    """
+
+    n_nodes: int
+    processors: int
+    nodes: int
+    source: str
+
+    def nodes_of(self, processors: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the nodes of jobs with these positive numbers of processors, ``(J,)``."""
+        held: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
+        return held
+
+    def part_filled(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the jobs do not fill whole nodes, ``(J,)``."""
+        rest: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
+        return rest
+
+
+def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[], tuple[int, float]]) -> Machine:
+    """Return the machine that the options or else the header tell of.
+
+    Parameters
+    ----------
+    header, options, file
+        Of the log.
+    use
+        Gives the most processors that were in use at once, and the share of these that is idle, for the message.
+
+    Raises
+    ------
+    InputError
+        Neither says how many nodes there are, or how large they are.
+    """
+    for name, value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
+        if value is not None:
+            checks.whole(name, value, 1)
+    per_node = options.procs_per_node
+    processors = header.number(PROCESSORS)
+    n_nodes = header.number(NODES) if options.n_nodes is None else options.n_nodes
+    if n_nodes is None and per_node is not None and processors is not None:
+        n_nodes = -(-processors // per_node)
+    if n_nodes is None or (per_node is None and processors is None):
+        raise _unknown(header, file, *use())
+    if not 0 < n_nodes <= MOST_NODES or (per_node is None and not n_nodes <= (processors or 0)):
+        raise InputError(
+            "the number of nodes cannot be right",
+            file=file,
+            column=NODES,
+            value=f"{n_nodes} nodes, MaxProcs {processors}",
+            expected=f"1 to {MOST_NODES:,} nodes, and at least one processor in each",
+            fix="give the machine: --nodes N --procs-per-node P",
+        )
+    if per_node is not None:
+        return Machine(n_nodes, per_node, 1, f"{per_node}, as given")
+    assert processors is not None
+    common = gcd(processors, n_nodes)
+    source = f"{processors / n_nodes:.4g} (MaxProcs {processors:,} / {n_nodes:,} nodes)"
+    return Machine(n_nodes, processors // common, n_nodes // common, source)
+
+
+def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
+    found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
+    return InputError(
+        "the log does not say how many nodes the machine has and how many processors each has",
+        file=file,
+        value=", ".join(found) or "no MaxNodes, no MaxProcs",
+        expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
+        f"would be {idle:.0%} idle over the whole log; it may be smaller, where logs show more in use than there is)",
+        fix="give it as its site describes it: --nodes N --procs-per-node P",
+    )
+
+
+def idle_share(jobs: JobSpool, n: int) -> float:
+    """Return the share of ``n`` processors that is idle, from the first start to the last end of the jobs."""
+    used_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
+    for rows, _ in jobs.slices():
+        used_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
+        first_us, last_us = min(first_us, int(rows.start_us[0])), max(last_us, int(rows.end_us.max()))
+    return 1 - used_us / (n * (last_us - first_us)) if n and last_us > first_us else 0.0
+
+
+def most_at_once(jobs: JobSpool) -> int:
+    """Return the largest sum of counts of jobs that run at the same time."""
+    most = 0
+    end = count = np.empty(0, np.int64)
+    for rows, following in jobs.slices():
+        order = np.argsort(end := np.concatenate([end, rows.end_us]), kind="stable")
+        end, count = end[order], np.concatenate([count, rows.count])[order]
+        ended = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        before = int(ended[-1] - rows.count.sum())
+        started = before + np.cumsum(rows.count)
+        # several of one start: the last of them sees all, and those before it see less
+        running = started - ended[np.searchsorted(end, rows.start_us, side="right")]
+        most = max(most, int(running.max()))
+        end, count = end[end > following], count[end > following]
+    return most
+
+
+def key_and_value(comment: str) -> tuple[str, str] | None:
+    """Return the pair in a comment, ``None`` if the comment has none of the standard's keys."""
+    match = _PAIR.fullmatch(comment)
+    return (match[1], match[2]) if match is not None and match[1] in KEYS else None
+
+
+class Header:
+    """What the comments of a file say, gathered as they come.
+
+    Parameters
+    ----------
+    file
+        For messages.
+
+    Attributes
+    ----------
+    values
+        Key -> text; the first of several.
+    is_cleaned, removed_jobs
+        Whether the comments say that this is a cleaned version, and how many jobs its makers took out.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._lines: dict[str, int] = {}
+        self.values: dict[str, str] = {}
+        self.is_cleaned = False
+        self.removed_jobs = 0
+
+    def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
+        """Take in a comment.
+
+        Raises
+        ------
+        InputError
+            One of the values that the times and nodes of jobs depend on comes, or changes, after the first job.
+        """
+        text = comment.decode("utf-8", "surrogateescape")
+        for removed in _REMOVED.findall(text):
+            self.removed_jobs += int(removed)
+        self.is_cleaned |= _CLEANED.search(text) is not None
+        pair = key_and_value(text)
+        if pair is None:
+            return
+        key, value = pair
+        if key in _DECIDING and after_jobs and self.values.get(key) != value:
+            raise InputError(
+                f"{key} comes after the first job and is not what it was before",
+                file=self._file,
+                row=f"line {line}",
+                column=key,
+                value=value,
+                expected=f"one {key}, before the jobs"
+                + (f" (line {self._lines[key]} has {self.values[key]!r})" if key in self.values else ""),
+                fix="if two logs were joined, give them as two files; otherwise move the comment to the top",
+            )
+        if key not in self.values:
+            self.values[key], self._lines[key] = value, line
+
+    def number(self, key: str) -> int | None:
+        """Return the number that a value begins with (``338 (batch partition; 512 total)``), ``None`` without the key.
+
+        Raises
+        ------
+        InputError
+            The value does not begin with a whole number.
+        """
+        value = self.values.get(key)
+        if value is None:
+            return None
+        match = _NUMBER.fullmatch(value)
+        if match is None:
+            raise InputError(
+                f"{key} is no whole number",
+                file=self._file,
+                row=f"line {self._lines[key]}",
+                column=key,
+                value=value,
+                expected="a whole number, such as 144 or 338 (batch partition; 512 total)",
+                fix="mend the comment, or delete it",
+            )
+        return int(match[1])

@@ -1,0 +1,139 @@
+"""SwfReader: logs in the Standard Workload Format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
+from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
+from bfreplay.datasets.ingest.swf.rows import read_line
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.errors import InputError
+
+CLEANED = "the makers of this log removed jobs from it (a cleaned version): while those ran, their nodes look idle"
+_LINES_TO_RECOGNISE = 50
+
+
+class SwfReader:
+    """Standard Workload Format 2.2, and the form of the Alea simulator with node ids.
+
+    The start of a job is its submit time plus its waiting time plus ``UnixStartTime``, its end is that plus its
+    running time. The status is not asked whether a job ran: cancelled jobs (5) did, if they have a running time and
+    processors. Only where the processors in use are unknown (-1) does it decide: those that were requested are taken,
+    unless the job was cancelled, for such rows did not run (SDSC Blue Horizon has 8,899 of them, without processors
+    and processor time, which would put 2,944 processors in use on a machine of 1,152). Rows of status 2, 3 and 4 are
+    pieces of jobs whose summary row has status 0 or 1.
+
+    A job is known by its number and the file: the same job in two files counts twice, so files must not overlap.
+    """
+
+    name = "swf"
+    title = "Standard Workload Format: logs of the Parallel Workloads Archive (.swf), Alea's form with node ids"
+    reads_local_times = False
+    exports: Sequence[Export] = (
+        Export(
+            "bfreplay datasets fetch kth-sp2-1996",
+            "a log of the Parallel Workloads Archive ('bfreplay datasets list' shows others). No scheduler writes this "
+            "format: a site's own log is better given as its scheduler exports it, with the nodes of each job",
+        ),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """See ``LogReader``: header comments with keys of the standard, or rows of 18 (or 21) numbers."""
+        keys: set[str] = set()
+        rows = 0
+        for text in file.head_lines()[: 10 * _LINES_TO_RECOGNISE]:
+            line = text.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
+            if not line.strip():
+                continue
+            if line.lstrip().startswith(b";"):
+                pair = key_and_value(line.decode("utf-8", "surrogateescape"))
+                keys.update(pair[:1] if pair is not None else ())
+                continue
+            if isinstance(read_line(line), str) or not _is_numeric(line):
+                return None
+            rows += 1
+            if rows == _LINES_TO_RECOGNISE:
+                break
+        if len(keys) >= 2:
+            shown = ", ".join(sorted(keys)[:3])
+            return f"comment lines that begin with ';' have the standard's keys ({shown})"
+        return f"its first {rows} rows have 18 numbers each" if rows >= 2 else None
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """See ``LogReader``.
+
+        Raises
+        ------
+        InputError
+            No row can be used; no job has a waiting time and ``options.missing_wait_is_zero`` is not set; the machine
+            is not known; files of different machines, or several without ``UnixStartTime``.
+        """
+        paths = [file.path.resolve() for file in files]
+        for file, path in zip(files, paths, strict=True):
+            if paths.count(path) > 1:
+                raise InputError(
+                    "the same file is given twice",
+                    file=file.name,
+                    expected="each log once",
+                    fix="name it once: its jobs would count twice",
+                )
+        logs = [SwfLog(file, index, record, options) for index, file in enumerate(files)]
+        for log in logs:
+            log.read(alone=len(logs) == 1)
+        _conclude(logs, record)
+
+
+def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
+    """Facts and doubts about whole files, and errors where nothing can be used."""
+    lint = record.lint
+    statuses = sum((log.statuses for log in logs), Counter[int]())
+    removed = sum(log.header.removed_jobs for log in logs)
+    for log in logs:
+        if log.n_kept:
+            continue
+        if not log.n_rows:
+            raise not_swf(log)
+        if not log.n_with_wait and not log.options.missing_wait_is_zero:
+            raise InputError(
+                f"no job in this log has a waiting time (column 3 is -1 in all {log.n_rows:,} rows), so nobody can "
+                "tell when they started",
+                file=log.file.name,
+                column="3 (wait)",
+                value=-1,
+                expected="seconds between submission and start, 0 or more",
+                fix="take the log from its scheduler, which knows; or let each job start when it was submitted, which "
+                "is wrong by every hour that it queued: --missing-wait-is-zero",
+            )
+        reasons = sorted(lint.dropped.items(), key=lambda item: -item[1].count)
+        raise InputError(
+            f"no job of this log can be used: {log.n_rows:,} rows were read",
+            file=log.file.name,
+            value="; ".join(f"{tally.count:,} x {reason}" for reason, tally in reasons[:3]),
+            expected="jobs with a submit, wait and run time, and processors",
+            fix="check that this is the whole log of a real machine; models of workloads have no waiting times",
+        )
+    if len(logs) == 1 or not lint.facts.get("log"):
+        header = logs[0].header.values
+        if shown := {key: header[key] for key in SHOWN if key in header}:
+            lint.facts["log"] = shown
+        record.cluster = record.cluster or header.get("Computer") or header.get("Installation")
+    lint.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
+    requested = sum(log.n_requested for log in logs)
+    if requested:
+        lint.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
+    if removed or any(log.header.is_cleaned for log in logs):
+        lint.doubt(CLEANED, logs[0].file.name, None, f"{removed:,} jobs", n=max(1, removed))
+
+
+def _is_numeric(line: bytes) -> bool:
+    """Whether all fields are numbers, but for column 19 on of the extended form."""
+    for field in line.split()[:18]:
+        try:
+            float(field)
+        except ValueError:
+            return False
+    return True

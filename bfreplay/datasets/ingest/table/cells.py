@@ -1,0 +1,242 @@
+"""What stands in the cells of tables: counts, spans of time, lists of nodes. Junk is ``ValueError``, never a guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.documents import Cell
+
+UNIT_NS: Mapping[str, int] = {
+    "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000, "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}  # fmt: skip
+"""Unit -> nanoseconds in it."""
+
+TIME_UNITS = ("s", "ms", "us", "ns")
+SPAN_UNITS = ("s", "ms", "us", "ns", "min", "h", "d")
+UNITS_OF: Mapping[str, tuple[str, ...]] = {
+    "start": TIME_UNITS, "end": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS,
+}  # fmt: skip
+"""Role -> units that its numbers can have."""
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "ns": ("ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"),
+    "us": ("us", "usec", "usecs", "micros", "microsecond", "microseconds"),
+    "ms": ("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"),
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "min": ("min", "mins", "minute", "minutes"),
+    "h": ("h", "hr", "hrs", "hour", "hours"),
+    "d": ("d", "day", "days"),
+}
+_UNIT_OF_WORD = {word: unit for unit, words in _WORDS.items() for word in words}
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def unit_in_name(name: str) -> str | None:
+    """Unit that a column's name says (``dur_min``, ``runtimeHours``, ``Elapsed [ms]``), ``None`` if it says none."""
+    found = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(name) if part.lower() in _UNIT_OF_WORD]
+    return found[-1] if found else None
+
+
+MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
+"""What stands where there is no value, in lower case."""
+
+_LONGEST_MISSING = 9
+_US = 1_000_000
+_LONGEST_US = 10**18
+_COUNT = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,21})(?:\.(\d{1,9}))?", re.ASCII)
+_NS_PARTS_IN_US = 10**12  # of a nanosecond's 10^9 parts
+_CLOCK = re.compile(r"(?:(\d{1,5})[- ](?:days? )?)?(\d{1,6}):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+_SLOTS = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.\-]*)/[0-9,*\-]+")
+_STATES = frozenset({"pending", "running", "completed", "failed", "timeout", "cancelled", "done"})
+_NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell says that there is no value."""
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_MISSING and value.strip().lower() in MISSING
+    if value is None:
+        return True
+    return isinstance(value, float) and value != value
+
+
+def count_in(value: Any) -> int:
+    """A number of things: ``12``, ``"12"``, ``"12.0000"``.
+
+    Raises
+    ------
+    ValueError
+        Anything else: negative numbers, parts of one, spaces, digits of other scripts.
+    """
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no count")
+    if isinstance(value, int | float):
+        if not 0 <= value < 1_000_000_000 or value != int(value):
+            raise ValueError("no count")
+        return int(value)
+    match = _COUNT.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("no count")
+    return int(match[1])
+
+
+def is_plain_number(value: Any) -> bool:
+    """Whether a cell is a number, as text or as such: one of which a unit must be known."""
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def span_us(value: Any, unit: str = "s") -> int:
+    """Microseconds in a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no span of time")
+    if isinstance(value, timedelta) and value >= timedelta():
+        return value // timedelta(microseconds=1)
+    if isinstance(value, int | float):
+        if not 0 <= value < 1e21:
+            raise ValueError("no span of time")
+        whole = int(value)
+        return _bounded(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
+    text = value if isinstance(value, str) else ""
+    match = _NUMBER.fullmatch(text)
+    if match is not None:
+        digits = match[2] or ""
+        return _bounded(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        raise ValueError("no span of time")
+    hours = 24 * int(match[1] or 0) + int(match[2])
+    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * _US + _fraction_us(match[5])
+
+
+def span_slack_us(value: Any, unit: str) -> int:
+    """By how much a span may be off because it was rounded: one of the last digit written, and at least a second."""
+    if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(value):
+        return _US
+    digits = str(value).partition(".")[2]
+    n_digits = len(digits) if digits.strip("0") else 0
+    return _US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
+
+
+def _bounded(span: int) -> int:
+    if span >= _LONGEST_US:
+        raise ValueError("longer than any job")
+    return span
+
+
+def limit_us(value: Any, unit: str = "s") -> int | None:
+    """A time limit in microseconds; ``None`` where there is none or none that can be read: it only bounds open ends."""
+    if is_missing(value) or (isinstance(value, str) and value.strip().lower() in _NO_LIMIT):
+        return None
+    try:
+        return span_us(value, unit) or None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _fraction_us(digits: str | None) -> int:
+    return int(digits[:6].ljust(6, "0")) if digits else 0
+
+
+def nodes_in(value: Any) -> tuple[str, ...]:
+    """Names in a list of nodes, each once.
+
+    Hostlists (``n[1-3],gpu1``), names separated by commas, spaces or plus signs, ``n1/0*4+n2/0`` as PBS writes it,
+    lists as Python and JSON print them (``['a', 'b']``, ``[1, 2]``), and sequences of names or numbers.
+
+    Raises
+    ------
+    ValueError
+        It is no list of nodes.
+    """
+    if isinstance(value, str):
+        return _nodes_in_text(value.strip(" \t\r\n"))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (str(value),)
+    if not isinstance(value, list | tuple):
+        raise ValueError("no list of nodes")
+    names = []
+    for name in value:
+        text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+        if not isinstance(text, str) or not _NAME.fullmatch(text):
+            raise ValueError(f"{name!r} is no name of a node")
+        names.append(text)
+    return _each_once(names)
+
+
+def _nodes_in_text(text: str) -> tuple[str, ...]:
+    if text.lower() in _STATES:
+        raise ValueError("a state of jobs is no list of nodes")
+    if text.startswith("[") and text.endswith("]"):
+        return _printed_list(text[1:-1])
+    if text.startswith("{") and text.endswith("}"):
+        return _printed_list(text[1:-1])
+    if "/" in text:
+        matches = [_SLOTS.fullmatch(part) for part in text.split("+")]
+        names = [match[1] for match in matches if match is not None]
+        if len(names) < len(matches):
+            raise ValueError("no list of nodes")
+        return _each_once(names)
+    if "+" in text:
+        return _each_once([name for part in text.split("+") for name in _part(part)])
+    if " " in text and text.lower() != "none assigned":
+        if "," in text:
+            return expand_nodes(re.sub(r"\s*,\s*", ",", text))
+        return _each_once([name for part in text.split() for name in _part(part)])
+    return expand_nodes(text)
+
+
+def _part(text: str) -> tuple[str, ...]:
+    names = expand_nodes(text)
+    if not names:
+        raise ValueError("an empty name in the list")
+    return names
+
+
+def _printed_list(text: str) -> tuple[str, ...]:
+    if not text.strip():
+        return ()
+    parts = text.split(",") if "," in text else text.split()
+    names = []
+    for part in parts:
+        name = part.strip()
+        if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"":
+            name = name[1:-1]
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a node")
+        names.append(name)
+    return _each_once(names)
+
+
+def _each_once(names: list[str]) -> tuple[str, ...]:
+    if len(names) > MOST_NODES:
+        raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return tuple(dict.fromkeys(names))
+
+
+def first_word(value: Any) -> str:
+    """First word of a state in lower case, without marks of width (``CANCELLED+``); empty for a missing one."""
+    if is_missing(value):
+        return ""
+    words = str(value).split()
+    return words[0].lower().rstrip("+") if words else ""
+
+
+def shown(cells: Mapping[str, Cell], *roles: str) -> str:
+    """What stands in the cells of ``roles`` (those that there are), for the report."""
+    values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
+    return " / ".join(map(str, values))

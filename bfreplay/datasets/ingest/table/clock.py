@@ -1,0 +1,301 @@
+"""Times in the cells of tables: texts with and without a zone, numbers, and what Parquet has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.cells import is_missing
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND, US
+from bfreplay.errors import InputError
+
+UNIT_DIGITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
+"""Time unit -> decimal places from it to microseconds."""
+
+ZONE_WRONG = (
+    "some times do not exist in the zone given: the clock skips them when summer time begins, so the zone may be wrong"
+)
+SKIPPED = "a time that the clock skips"
+AMBIGUOUS_CHOSEN = "times in the hour that occurs twice were settled by --dst-fold"
+
+_TEXT = re.compile(
+    r"(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d:\d\d)(:\d\d(?:[.,]\d+)?)? ?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+_NUMBER = re.compile(r"(\d{1,19})(?:\.(\d{1,12}))?", re.ASCII)
+_PLAIN_STAMP = len("2021-03-01T00:00:00")
+_YEAR_2200_US = 7_258_118_400_000_000
+_MOST_UNREAD = 200
+_DIGITS_OF_A_DATE = re.compile(r"(?:19|20)\d{12}", re.ASCII)
+
+READABLE_TIMES = (
+    "2024-10-01T01:32:06Z, 2024-10-01 01:32:06+02:00, 2024-10-01 01:32:06 (with --tz), numbers (epoch seconds, or with "
+    '--time-unit), or as --time-format says ("%d.%m.%Y %H:%M:%S")'
+)
+"""The times that are read, for messages."""
+
+_PROBE = datetime(2013, 11, 24, 17, 38, 49, tzinfo=UTC)
+_USUAL = (
+    "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S",
+    "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%b %d %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%Y.%m.%d %H:%M:%S",
+    "%Y%m%d%H%M%S", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """A time on a clock whose zone the cell does not say."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time in UTC, for cells that are no text."""
+
+    us: int
+
+
+class TableClock(IntervalClock):
+    """Reads times of a table; says afterwards how.
+
+    Parameters
+    ----------
+    options
+        ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` are used. With a format nothing else is read: a
+        number among written times is a spoilt cell.
+    export
+        What to run for an export in UTC, for messages.
+
+    Raises
+    ------
+    InputError
+        There is no such zone, or no such unit, or no such format.
+
+    Attributes
+    ----------
+    unread
+        The first texts that are no time, for messages.
+    """
+
+    skipped_doubt, folded_doubt = ZONE_WRONG, AMBIGUOUS_CHOSEN
+
+    def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
+        if options.time_unit not in UNIT_DIGITS:
+            raise InputError(
+                "there is no such unit of time",
+                column="--time-unit",
+                value=options.time_unit,
+                expected="s, ms, us or ns",
+                fix="give the unit of the numbers in the columns of times",
+            )
+        if options.time_format is not None:
+            check_time_format(options.time_format)
+        self._options = options
+        self._format = options.time_format
+        super().__init__(options.timezone, options.dst_fold, lint)
+        self._unit = options.time_unit
+        self._export = export
+        self.likely_unit: str | None = None
+        self.unread: list[str] = []
+        self._units: dict[str, None] = {}
+
+    def read(self, value: Any, unit: str | None = None) -> int | Wall | None:
+        """UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
+
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, else in that of the options.
+
+        Raises
+        ------
+        ValueError
+            It is no time.
+        """
+        if self._format is None and isinstance(value, str) and len(value) == _PLAIN_STAMP:
+            wall = wall_clock_us(value)
+            if wall is not None:
+                return Wall(wall)  # what nearly every table has
+        if isinstance(value, Wall):
+            return value
+        if isinstance(value, Instant):
+            return value.us
+        if is_missing(value):
+            return None
+        if isinstance(value, bool):
+            raise ValueError("a truth value is no time")
+        if isinstance(value, int | float):
+            value = _plain(value)
+        if not isinstance(value, str):
+            raise ValueError("no time")
+        if self._format is not None:
+            return self._of_format(value, self._format)
+        match = _NUMBER.fullmatch(value)
+        if match is not None:
+            return self._of_number(match[1], match[2] or "", unit or self._unit)
+        match = _TEXT.fullmatch(value)
+        if match is None:
+            self._note_unread(value)
+            raise ValueError("no time")
+        wall = wall_clock_us(f"{match[1].replace('/', '-')}T{match[2]}{(match[3] or ':00').replace(',', '.')}")
+        if wall is None:
+            raise ValueError("outside the calendar")
+        return Wall(wall) if match[4] is None else wall - offset_us(match[4])
+
+    def use_format_if_it_fits(self, values: Iterable[Any]) -> None:
+        """From here on: read in ``time_format`` if one of ``values`` is, else as without it."""
+        form = self._options.time_format
+        texts = [str(value) for value in values]
+        self._format = form if form and any(formatted_us(text, form) is not None for text in texts) else None
+
+    def use_format(self) -> None:
+        """From here on: read in ``time_format`` alone, if there is one."""
+        self._format = self._options.time_format
+
+    def _of_format(self, text: str, form: str) -> int | Wall:
+        found = formatted_us(text, form)
+        if found is None:
+            self._note_unread(text)
+            raise ValueError("no time in the format given")
+        return found[0] if found[1] else Wall(found[0])
+
+    def _of_number(self, whole: str, fraction: str, unit: str) -> int:
+        digits = UNIT_DIGITS[unit]
+        self._units.setdefault(unit)
+        if digits < 0:
+            time_us = int(whole) // 1_000
+        else:
+            time_us = int(whole + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
+        if time_us > _YEAR_2200_US and self.likely_unit is None:
+            if _DIGITS_OF_A_DATE.fullmatch(whole):
+                self._note_unread(whole)
+                return time_us
+            fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole) * 10.0**places < _YEAR_2200_US)
+            self.likely_unit = next(fitting, None)
+        return time_us
+
+    def _note_unread(self, text: str) -> None:
+        if len(self.unread) < _MOST_UNREAD:
+            self.unread.append(text)
+
+    def interval(
+        self,
+        start: int | Wall,
+        end: int | Wall | None,
+        elapsed_us: int | None,
+        at: Place,
+        slack_us: int = US,
+    ) -> tuple[int, int | None] | None:
+        """Start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us``: how exact ``elapsed_us``.
+
+        Raises
+        ------
+        InputError
+            The zone is not known; or a time occurs twice and neither the log nor ``--dst-fold`` settles which is meant.
+        """
+        ends = None if end is None else self._candidates(end, at[0])
+        return self.settle(self._candidates(start, at[0]), ends, elapsed_us, (*at, ""), slack_us)
+
+    def _candidates(self, time: int | Wall, file: str) -> Candidates:
+        if not isinstance(time, Wall):
+            return (time,)
+        if self._local is None:
+            raise no_timezone(file, self._export)
+        return self._local.utc_us(time.us)
+
+    def ambiguous(self, at: At) -> InputError:
+        """Return the error for a time that occurs twice."""
+        return InputError(
+            "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
+            file=at[0],
+            row=f"line {at[1]}",
+            expected="times in UTC, or rows whose running time settles it",
+            fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
+        )
+
+    def count(self, time: int | Wall, is_number: bool) -> None:
+        """Remember what kind of time a row that was used has."""
+        self.counts["local" if isinstance(time, Wall) else "numbers" if is_number else "zoned"] += 1
+
+    def evidence(self) -> str:
+        """How the times were read, in a sentence."""
+        said = {
+            "numbers": f"have numbers (in {', '.join(self._units)}): no zone needed",
+            "zoned": "say their zone",
+            "local": f"have local times, in {self.zone} as given",
+            "settled": "at the end of summer time were settled by the order and the running time",
+        }
+        parts = [f"{self.counts[kind]:,} rows {text}" for kind, text in said.items() if self.counts[kind]]
+        return "; ".join(parts) or "no row has a time"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a time is a plain number, as text or as such."""
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float)
+
+
+def is_interval(start_us: int, end_us: int | None) -> bool:
+    """Whether a record takes it: within the calendar, and an end that is known comes after the start."""
+    if not FIRST_TIME_US < start_us < LAST_TIME_US:
+        return False
+    return end_us is None or start_us < end_us < LAST_TIME_US
+
+
+def _plain(value: int | float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return repr(value) if value < 1e15 else str(int(value)) if value < 1e19 else "infinite"
+
+
+def check_time_format(form: str) -> None:
+    """Raise ``InputError`` for a format that does not settle day and minute, or that names a zone (``%Z``)."""
+    try:
+        again = None if "%Z" in form.replace("%%", "") else datetime.strptime(_PROBE.strftime(form), form)
+    except ValueError:
+        again = None
+    if again is None or again.replace(second=0, tzinfo=UTC) != _PROBE.replace(second=0):
+        raise InputError(
+            "times cannot be read in this format",
+            column="--time-format",
+            value=form,
+            expected="the terms of Python's strptime, with year, month, day, hour and minute (%I only with %p); "
+            "offsets by %z, no names of zones",
+            fix='for 01.10.2024 13:32:06: --time-format "%d.%m.%Y %H:%M:%S"; '
+            'for 10/01/2024 01:32:06 PM: --time-format "%m/%d/%Y %I:%M:%S %p"',
+        )
+
+
+def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
+    """Microseconds since 1970-01-01 00:00 of a time in ``form``, and whether they are UTC (``%z``) or of a wall clock.
+
+    ``None`` if the text is not in that format.
+    """
+    if not text.isascii():
+        return None
+    try:
+        moment = datetime.strptime(text, form)  # whose zone is told by the offset, or by --tz
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        return (moment.replace(tzinfo=UTC) - EPOCH) // MICROSECOND, False
+    return (moment - EPOCH) // MICROSECOND, True
+
+
+def fitting_formats(texts: Sequence[str]) -> list[str]:
+    """Usual formats in which all of ``texts`` can be read."""
+    return [form for form in _USUAL if texts and all(formatted_us(text, form) is not None for text in texts)]
+
+
+def how_to_read(texts: Sequence[str]) -> str:
+    """What to type so that ``texts`` are read as times."""
+    forms = fitting_formats(texts)
+    if not forms:
+        return 'say how the times are written, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
+    return "say how the times are written: " + ", or ".join(f'--time-format "{form}"' for form in forms)

@@ -1,0 +1,341 @@
+"""Rows of tables to job intervals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.cells import (
+    SPAN_UNITS,
+    count_in,
+    first_word,
+    is_missing,
+    is_plain_number,
+    limit_us,
+    shown,
+    span_slack_us,
+    span_us,
+    unit_in_name,
+)
+from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
+from bfreplay.datasets.ingest.table.outages import NodeLists, is_node_word
+from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.times import HOUR_US, iso_utc
+from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+
+LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes: which nodes is a rule's choice"
+ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are believed"
+ELAPSED_UNREADABLE = "running times that cannot be read: nothing confirms the start and the end beside them"
+ENDS_BY_ELAPSED = "rows have no end: they are taken to have ended after their running time"
+WRITTEN_AT = (
+    "running jobs disagree on when the table was written (start plus running time): a start or a running time is wrong"
+)
+WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone (--tz) may be wrong"
+BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+BACKWARDS_BY_LESS_THAN_AN_HOUR = (
+    "jobs that end less than an hour before they start were left out: clocks may have been set back in between, which "
+    "the zone given does not do, so --tz may be wrong"
+)
+NO_START = "jobs with nodes and an end but without a start were left out: their nodes look idle"
+NO_NODES = "jobs that ran, but of which the table gives no nodes, were left out"
+NODE_STATES = (
+    "rows of jobs have states of nodes (down, drain, idle, ...) and count as jobs; outages go into a table of their own"
+)
+OVER_WITHOUT_END = "jobs whose state says that they are over have no end: they are taken as running"
+NO_JOB = "rows without a job's name or number were kept: if they stand in two files they count twice"
+
+RELATIVE_BEFORE_US = 10 * 365 * 86_400_000_000
+"""Times before 1980 are no dates of jobs: they count from the start of a log."""
+
+PENDING = frozenset(
+    {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}
+)
+RUNNING = frozenset({"running", "r", "run", "completing", "suspended"})
+_WRITING_TAKES_US = 600_000_000
+_MOST_WRITTEN = 100_000
+_STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
+
+_T = TypeVar("_T")
+
+MOST_REMEMBERED = 65_536
+SEVERAL_TASKS = (
+    "rows of the same job with the same start are taken as tasks of an array, each with nodes of its own; "
+    "if they are one row written twice, its nodes count twice"
+)
+
+
+class JobRows:
+    """Takes rows of a table of jobs.
+
+    Parameters
+    ----------
+    file
+        Name of the file, for the report.
+    columns
+        Role -> column, of the roles that have one.
+    units
+        Role -> unit of its numbers, where one was given.
+
+    Raises
+    ------
+    InputError
+        There are only processors, and nobody said how many a node has.
+    """
+
+    def __init__(
+        self,
+        record: ScheduleRecord,
+        options: ReadOptions,
+        clock: TableClock,
+        identities: Identities,
+        file: str,
+        columns: Mapping[str, str],
+        units: Mapping[str, str],
+    ) -> None:
+        self._record, self._lint, self._options, self._clock = record, record.lint, options, clock
+        self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
+        self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
+        self._lists = NodeLists(record)
+        self._parent = ""
+        self._written: list[tuple[int, int]] = []
+        if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
+            raise InputError(
+                "the table says how many processors a job had, and nobody how many a node has",
+                file=file,
+                expected="the number of processors of one node",
+                fix="give it: --procs-per-node 48",
+            )
+
+    def add(self, cells: Mapping[str, Cell], line: int) -> None:
+        """Make an interval of a row, or count why not."""
+        at = self._file, line
+        state = first_word(cells.get("state"))
+        job = self._job(cells.get("job"))
+        if job and self._is_step(job):
+            return self._lint.drop("job step", *at, job)
+        if state in PENDING:
+            return self._lint.drop("never started (pending)", *at, job)
+        try:
+            start = self._clock.read(cells.get("start"), self._units.get("start"))
+            end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
+        except (ValueError, OverflowError) as error:
+            return self._lint.leave_out("a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}")
+        try:
+            elapsed = self._elapsed(cells, end, at)
+        except (ValueError, OverflowError) as error:
+            return self._lint.leave_out(
+                "a running time that cannot be read", *at, f"{shown(cells, 'elapsed')}: {error}"
+            )
+        if end is not None and _us(end) == 0:
+            end = None
+        # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
+        if start is None or (_us(start) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
+            if (
+                end is not None
+                and not is_missing(cells.get("nodes"))
+                and elapsed != 0
+                and not state.startswith("cancel")
+            ):
+                self._lint.doubt(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
+            return self._lint.drop("never started", *at, job)
+        try:
+            count = self._count(cells)
+        except ValueError:
+            value = shown(cells, "nodes", "node_count", "processors")
+            return self._lint.leave_out("a number of nodes that cannot be read", *at, value)
+        slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
+        interval = self._clock.interval(start, end, elapsed, at, slack)
+        if interval is None:
+            return self._lint.drop(SKIPPED, *at, shown(cells, "start", "end"))
+        start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
+        if state and is_node_word(state):
+            self._lint.doubt(NODE_STATES, *at, state)
+        if end_us is not None and elapsed is not None and end is not None:
+            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
+        if not is_interval(start_us, end_us):
+            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), at)
+            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
+            return
+        nodes, text = None, ""
+        if not is_missing(cells.get("nodes")):
+            try:
+                nodes, text = self._lists.ids(cells["nodes"])
+            except ValueError as error:
+                value = shown(cells, "nodes", "node_count", "processors")
+                if not count:
+                    return self._lint.leave_out("a list of nodes that cannot be read", *at, f"{value}: {error}")
+                self._lint.doubt(LISTS_UNREADABLE, *at, value)
+        if not count and not text:
+            self._lint.doubt(NO_NODES, *at, job)
+            return self._lint.drop("a job without nodes", *at, job)
+        if not job and "job" in self._has:
+            self._lint.doubt(NO_JOB, *at)
+        self._clock.count(start, is_number(cells["start"]))
+        self._parent = job
+        identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
+        limit = self._limit(cells, at)
+        limit_end = None if limit is None else start_us + limit
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
+
+    def _end(
+        self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, at: Place
+    ) -> int | None:
+        """End of a job; where there is none, the start plus the running time of a job that is over."""
+        start_us, end_us = interval
+        if end_us is None and state not in RUNNING:
+            if elapsed is not None and (state or "end" not in self._has):
+                if "end" in self._has:
+                    self._lint.doubt(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
+                return start_us + elapsed
+            if state:
+                self._lint.doubt(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
+        elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
+            self._written.append((start_us + elapsed, at[1]))
+        return end_us
+
+    def _check_elapsed(
+        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, at: Place
+    ) -> None:
+        off_us = span_us - elapsed_us
+        if span_us < 0 or abs(off_us) <= slack_us:
+            return
+        is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
+        sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
+        self._lint.doubt(sentence, *at, shown(cells, "start", "end", "elapsed"))
+
+    def _doubt_backwards(
+        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, at: Place
+    ) -> None:
+        if end_us is not None and end_us < start_us:
+            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < HOUR_US else BACKWARDS
+            self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
+
+    def finish(self) -> None:
+        """Doubt running jobs whose start plus running time is not when most say that the table was written."""
+        times = sorted(time for time, _ in self._written)
+        middle = times[len(times) // 2] if times else 0
+        off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        if 2 * len(off) < len(times):
+            for line in off:
+                self._lint.doubt(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
+
+    def _count(self, cells: Mapping[str, Cell]) -> int | None:
+        if not is_missing(cells.get("node_count")):
+            count = count_in(cells["node_count"])
+        elif is_missing(cells.get("processors")) or not self._options.procs_per_node:
+            return None
+        else:
+            count = -(-count_in(cells["processors"]) // self._options.procs_per_node)
+        if count > MOST_NODES:
+            raise ValueError("more nodes than any machine has")
+        return count
+
+    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
+        """Running time; where there is an end to go by, one that cannot be read is a doubt only."""
+        if is_missing(cells.get("elapsed")):
+            return None
+        self._check_unit("elapsed", cells["elapsed"], at)
+        try:
+            return span_us(cells["elapsed"], self._units.get("elapsed", "s"))
+        except (ValueError, OverflowError):
+            if end is None:
+                raise
+            self._lint.doubt(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
+            return None
+
+    def _limit(self, cells: Mapping[str, Cell], at: Place) -> int | None:
+        self._check_unit("limit", cells.get("limit"), at)
+        return limit_us(cells.get("limit"), self._units.get("limit", "s"))
+
+    def _check_unit(self, role: str, value: Any, at: Place) -> None:
+        """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
+        unit = self._named_units.get(role)
+        if unit is None or not is_plain_number(value):
+            return
+        column = self._columns[role]
+        raise InputError(
+            f"the numbers of {column!r} would be read as seconds, and seem to be in another unit",
+            file=at[0],
+            row=f"line {at[1]}",
+            column=column,
+            value=value,
+            expected=f"the unit of the column: {', '.join(SPAN_UNITS)}",
+            fix=f"say it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+        )
+
+    def _job(self, value: Any) -> str:
+        if is_missing(value):
+            return ""
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+    def _is_step(self, job: str) -> bool:
+        """Whether it is a step of a job; ``12.0`` is one only below ``12``, else a number that became a float."""
+        match = _STEP.fullmatch(job)
+        if match is None:
+            return False
+        return not match[2].isdigit() or match[1] == self._parent
+
+
+def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
+    """Role -> unit other than seconds in which its numbers seem to be, where the user gave none."""
+    found = {}
+    for role in ("elapsed", "limit"):
+        if role not in columns or role in units:
+            continue
+        unit = unit_in_name(columns[role])
+        if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
+            unit = time_unit  # start in it, and no end that would tell
+        if unit not in (None, "s"):
+            found[role] = str(unit)
+    return found
+
+
+def _us(time: int | Wall) -> int:
+    return time.us if isinstance(time, Wall) else time
+
+
+class Identities:
+    """Names intervals so that different ones differ and one that is exported twice does not.
+
+    Rows of the same job and start that list different nodes are parts of the job. Rows without lists are counted: the
+    second such row of one file is the second task, also where another file (an overlapping export) has it again. Only
+    the last 65,536 jobs are remembered; rows of one job and start stand near each other in any order of time.
+    """
+
+    def __init__(self, lint: Lint) -> None:
+        self._lint = lint
+        self._listed: dict[tuple[str, int], str] = {}
+        self._counted: dict[tuple[str, int], int] = {}
+
+    def next_file(self) -> None:
+        """A new file begins: count tasks from the first again."""
+        self._counted.clear()
+
+    def of(self, job: str, start_us: int, nodes: str, file: str, line: int) -> str:
+        """Identity of an interval; ``nodes`` is the list as it stands, empty without one."""
+        key = (job, start_us)
+        if nodes:
+            first = self._listed.get(key)
+            if first is None:
+                _make_room(self._listed)
+                self._listed[key] = first = nodes
+            return job if first == nodes else f"{job} on {nodes}"
+        earlier = self._counted.get(key, 0)
+        if not earlier:
+            _make_room(self._counted)
+        self._counted[key] = earlier + 1
+        if not earlier:
+            return job
+        self._lint.doubt(SEVERAL_TASKS, file, line, job)
+        return f"{job} task {earlier + 1}"
+
+
+def _make_room(known: dict[tuple[str, int], _T]) -> None:
+    if len(known) >= MOST_REMEMBERED:
+        del known[next(iter(known))]

@@ -1,0 +1,292 @@
+"""Tables of outages: rows to outages, and a file of them beside the log of any scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
+from bfreplay.datasets.ingest.table.clock import (
+    READABLE_TIMES,
+    SKIPPED,
+    TableClock,
+    how_to_read,
+    is_interval,
+    is_number,
+)
+from bfreplay.datasets.ingest.table.columns import Columns, plain
+from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+
+OUTAGES_UNREADABLE = "outages that cannot be read were left out: their nodes look idle"
+OUTAGES_BACKWARDS = "outages that end before they start were left out: their nodes look idle"
+IN_USE = "rows of a table of outages say that nodes are in use: they were left out, and their nodes look idle"
+
+STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_state")
+"""What a column of states is called in tables of outages, in lower case."""
+
+_OF_NODES_ALONE = (
+    "down", "drain", "drng", "maint", "outage", "offline", "broken", "not_responding", "reboot", "power", "resv",
+    "reserved",
+)  # fmt: skip
+_IN_SERVICE = frozenset({"up", "free"})
+_WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERVED)
+_MARKS = "*~#$@+!%-"
+_OF_NODES_IN_SERVICE = frozenset({"idle", "up", "free", "alloc", "allocated", "mix", "mixed"})
+_WHOLE_MACHINE = frozenset({"all", "*", "cluster", "system"})
+
+_MOST_IDS = 4_000_000
+
+
+SMALLEST_FILE = (
+    "node,start,end,state",
+    "cn[17-18],2024-10-22T03:11:20Z,2024-11-11T00:00:00Z,down",
+    "ALL,2024-12-02T06:00:00Z,2024-12-02T18:00:00Z,maint",
+)
+_JOBS = ("job", "job_id", "jobid", "jobidraw")
+_STATES = "down, drain, maint, reserved, off or unknown"
+IN_UTC = "times such as 2024-10-01T01:32:06Z"
+
+
+class OutageRows:
+    """Takes rows of a table of outages: start, end, a word for the state, nodes (``all``: the whole machine).
+
+    Parameters
+    ----------
+    file
+        Name of the file, for the report.
+    has
+        Roles that have a column; without ``nodes``, every outage is one of the whole machine.
+    constant
+        State of all rows, where there is no column of states.
+    is_named
+        The user said that it is a table of outages; else rows of nodes in use are a doubt.
+    units
+        Role -> unit of its numbers, where one was given.
+    """
+
+    def __init__(
+        self,
+        record: ScheduleRecord,
+        clock: TableClock,
+        file: str,
+        has: set[str],
+        constant: str | None,
+        *,
+        is_named: bool = True,
+        units: Mapping[str, str] | None = None,
+    ) -> None:
+        self._record, self._lint, self._clock, self._file, self._has = record, record.lint, clock, file, has
+        self._lists = NodeLists(record)
+        self._constant, self._is_named = constant, is_named
+        self._units = {} if units is None else units
+
+    def add(self, cells: Mapping[str, Cell], line: int) -> None:
+        """Make an outage of a row, or count why not."""
+        at = self._file, line
+        word = _word(cells.get("outage_state")) if self._constant is None else self._constant
+        state = outage_state(word)
+        if state is None:
+            return self._dropped("an outage with a state that is not known", at, word, is_doubt=True)
+        if state == NodeState.BUSY and not self._is_named:
+            self._lint.doubt(IN_USE, *at, word)
+        if state in (NodeState.IDLE, NodeState.BUSY):
+            return self._dropped("a state that is no outage", at, word, is_doubt=False)
+        try:
+            start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
+        except (ValueError, OverflowError) as error:
+            value = f"{shown(cells, 'start', 'end')}: {error}"
+            return self._dropped("an outage that cannot be read", at, value, is_doubt=True)
+        if start is None:
+            return self._dropped("an outage without a start", at, shown(cells, "start", "end"), is_doubt=True)
+        interval = self._clock.interval(start, end, None, at)
+        if interval is None:
+            return self._dropped(SKIPPED, at, shown(cells, "start", "end"), is_doubt=False)
+        nodes: NDArray[np.int32] | None = None
+        if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
+            try:
+                nodes, text = self._lists.ids(cells["nodes"])
+            except ValueError as error:
+                return self._dropped(
+                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
+                )
+            if not text:  # written as "all" if it were the machine
+                return self._dropped("an outage without nodes", at, cells["nodes"], is_doubt=True)
+        if interval[1] is not None and interval[1] < interval[0]:
+            self._lint.doubt(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
+        self._clock.count(start, is_number(cells["start"]))
+        self._record.add_outage(state, *interval, nodes, *at)
+
+    def _dropped(self, reason: str, at: Place, value: object, *, is_doubt: bool) -> None:
+        self._lint.drop(reason, *at, value)
+        if is_doubt:
+            self._lint.doubt(OUTAGES_UNREADABLE, *at, value)
+
+
+def _word(value: Any) -> str:
+    """A state in lower case, with ``_`` for spaces; empty for a missing one, but ``unknown`` is a state."""
+    text = "_".join(str(value).lower().split())
+    return "" if is_missing(value) and text != "unknown" else text
+
+
+def outage_column(names: Sequence[str], cells: Callable[[str], Sequence[Any]], mapped: str | None) -> str | None:
+    """The column by which a table is one of outages without anybody saying so.
+
+    One called ``outage_state``; or a column of states or events (or ``mapped``, which the user calls the state) in
+    which all of the first ``cells`` are words that no scheduler has for jobs: down, drain, maintenance, ...
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        known.setdefault(plain(name), name)
+    if "outage_state" in known:
+        return known["outage_state"]
+    for column in (mapped, *(known.get(name) for name in STATE_COLUMNS)):
+        if column is None or column not in names:
+            continue
+        words = [_word(cell) for cell in cells(column)]
+        if words and all(is_outage_word(word) for word in words):
+            return column
+    return None
+
+
+def is_outage_word(word: str) -> bool:
+    """Whether a word is a state of nodes that are out, and of no job: ``failed``, say, may be either."""
+    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in word.split("+"))
+
+
+def is_node_word(word: str) -> bool:
+    """Whether a word is a state of nodes, and of no job that ran."""
+    return is_outage_word(word) or word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
+
+
+def outage_state(word: str) -> NodeState | None:
+    """State that a word means, of this project or as schedulers and people write it; ``None`` if nobody knows.
+
+    Of several (``IDLE+DRAIN``) the one that keeps jobs off most.
+    """
+    states = [_one_state(part) for part in "_".join(word.lower().split()).split("+")]
+    worst = next((state for state in _WORST_FIRST if state in states), None)
+    return states[0] if worst is None else worst
+
+
+def _one_state(word: str) -> NodeState | None:
+    word = word.strip("_").rstrip(_MARKS)
+    if word in _IN_SERVICE:
+        return NodeState.IDLE
+    return next((name for name, starts in _OUTAGE_WORDS if word.startswith(starts)), None)
+
+
+_OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
+    (NodeState.DRAIN, ("drain", "drng", "maint_drain")),
+    (NodeState.DOWN, ("down", "maint", "fail", "error", "outage", "broken", "offline", "not_responding", "reboot")),
+    (NodeState.RESERVED, ("reserved", "resv")),
+    (NodeState.OFF, ("off", "power")),
+    (NodeState.UNKNOWN, ("unknown", "unk")),
+    (NodeState.IDLE, ("idle", "resume")),
+    (NodeState.BUSY, ("busy", "alloc", "mix", "comp")),
+)
+
+
+class NodeLists:
+    """Indices of nodes in lists, which repeat; what is remembered is bounded."""
+
+    def __init__(self, record: ScheduleRecord) -> None:
+        self._record = record
+        self._known: dict[str, NDArray[np.int32]] = {}
+        self._n_ids = 0
+
+    def ids(self, value: Any) -> tuple[NDArray[np.int32], str]:
+        """Indices, and the list as text. ``ValueError`` if it is no list of nodes."""
+        text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        known = self._known.get(text)
+        if known is None:
+            known = self._record.node_ids(nodes_in(value))
+            if self._n_ids > _MOST_IDS:
+                self._known.clear()
+                self._n_ids = 0
+            self._known[text] = known
+            self._n_ids += len(known) + 64
+        return known, text if len(known) else ""
+
+
+def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
+    """Add the outages in a CSV, TSV or Parquet file to what a reader has read.
+
+    Columns: ``node`` (or ``nodes``, ``host``, ...; a name, a list of nodes, or ``ALL``), ``start``, ``end`` (empty: out
+    to the end of the log), ``state`` (down, drain, maint, reserved, off, unknown; without the column: down). Times as
+    in tables of jobs, by ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` of the options (the format only
+    if the file's times are in it). The other options are about the log, not about this file.
+
+    The outages given count as all that there were (``record.outages_known``).
+
+    Raises
+    ------
+    InputError
+        It is no such table, or none of its rows can be used.
+    """
+    table = open_table(file)
+    known = {plain(name): name for name in reversed(table.names)}
+    state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
+    if any(name in known for name in _JOBS) or ("id" in known and state is None):
+        raise file.wrong_start(
+            "this is a table of jobs, and should be one of outages",
+            value=", ".join(table.names[:60]),
+            expected=f"columns node, start, end and state ({_STATES})",
+            fix=_example(),
+        )
+    columns = Columns(
+        table.names, {} if state is None else {"outage_state": state}, looks_like_count(table), is_outages=True
+    )
+    try:
+        columns.check(file.name)
+    except InputError as error:
+        raise InputError(
+            error.problem, file=file.name, row=error.row, value=error.value, expected=error.expected, fix=_example()
+        ) from None
+    lint, kept, read = record.lint, sum(record.lint.kept.values()), record.lint.rows_read
+    before = {reason: tally.count for reason, tally in lint.dropped.items()}
+    record.add_format("outage table")
+    short = file.name.rsplit("/", 1)[-1]
+    lint.facts[f"columns of {short}"] = dict(columns.by_role)
+    clock = TableClock(options, lint, IN_UTC)
+    clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+    roles = list(columns.by_role)
+    rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
+    for line, cells in rows_by_role(table, columns, roles, lint, OUTAGES_UNREADABLE):
+        rows.add(cells, line)
+    if lint.rows_read > read and sum(lint.kept.values()) == kept:
+        raise _nothing(file, record, before, clock)
+    record.outages_known = True
+    lint.facts[f"time zone of {short}"] = clock.evidence()
+
+
+def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
+    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.lint.dropped.items()}
+    reason = max(counts, key=lambda name: (counts[name], name))
+    example = next((each for each in record.lint.dropped[reason].examples if each.file == file.name), None)
+    fix = _example()
+    if clock.likely_unit is not None:
+        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
+    elif clock.unread:
+        fix = how_to_read(clock.unread)
+    return InputError(
+        f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
+        file=file.name,
+        row=example.row if example else None,
+        value="" if example is None else example.value,
+        expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
+        fix=fix,
+    )
+
+
+def _example() -> str:
+    return "a file that works:" + "".join(f"\n            {line}" for line in SMALLEST_FILE)

@@ -1,0 +1,251 @@
+"""Tables of jobs of any make: CSV, TSV or Parquet, with a mapping of what each column is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bfreplay.datasets.ingest.delimited import delimiter_of, first_line, names_in
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock, how_to_read
+from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
+from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table.open_tables import (
+    ParquetTable,
+    Table,
+    first_cells,
+    is_parquet,
+    looks_like_count,
+    open_table,
+    rows_by_role,
+)
+from bfreplay.datasets.ingest.table.outages import (
+    IN_UTC,
+    OUTAGES_UNREADABLE,
+    OutageRows,
+    outage_column,
+    outage_state,
+)
+from bfreplay.datasets.occupancy.lint import UNREADABLE
+from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
+from bfreplay.documents import Json
+from bfreplay.errors import InputError
+
+SMALLEST_TABLE = (
+    "job,start,end,nodes",
+    "101,2024-10-01T01:32:06Z,2024-10-01T02:02:41Z,cn[1-4]",
+    "102,2024-10-01T02:00:00Z,,cn5",
+)
+"""A table of jobs that needs no option; the second job is still running."""
+
+PARQUET_IN_UTC = (
+    "duckdb -c \"COPY (SELECT * REPLACE (start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time) FROM 'jobs.parquet') TO 'jobs-utc.parquet'\""
+)
+DATABASE_IN_UTC = (
+    "duckdb site.db \"COPY (SELECT job_id, start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
+    "end_time AT TIME ZONE 'Europe/Paris' AS end_time, num_nodes, nodelist FROM jobs) TO 'jobs.parquet'\""
+)
+JOIN = (
+    "duckdb -c \"COPY (SELECT allocation_id, begin_time, end_time, num_nodes, string_agg(node_name, ' ') AS nodelist "
+    "FROM 'csm_allocation_history.csv' JOIN 'csm_allocation_node_history.csv' USING (allocation_id) "
+    "GROUP BY ALL) TO 'jobs.parquet'\""
+)
+EXPORTS: Sequence[Export] = (
+    Export(
+        "\n".join(["cat > jobs.csv <<END", *SMALLEST_TABLE, "END"]),
+        f"the smallest table that works (no end: still running). Times: {READABLE_TIMES}",
+    ),
+    Export(DATABASE_IN_UTC, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
+    Export(PARQUET_IN_UTC, "the same of a Parquet file"),
+    Export(JOIN, "LSF with CSM: each allocation with the nodes it had"),
+)
+_OWN_FORMATS = (  # columns by which other readers know their logs
+    {"is_all_machine_down"},
+    {"start_timestamp", "machine_name"},
+    {"start_timestamp", "cobalt_jobid"},
+    {"start_timestamp", "queued_timestamp"},
+    {"starting_time", "finish_time"},
+)
+
+
+class TableReader:
+    """CSV, TSV and Parquet files with a row for each job (or each job and node), and tables of outages.
+
+    Options: ``mapping`` (role -> column, or column:unit; see ``mapping.ROLES``), ``timezone`` and ``dst_fold`` for
+    times without a zone, ``time_unit`` for numbers and ``time_format`` for texts in the columns of times,
+    ``procs_per_node`` where only processors are given, ``columns`` and ``delimiter`` for files without a header.
+    Times are ISO-8601 or numbers; elapsed time and limit are seconds (or the unit given) or ``[D-]HH:MM:SS``.
+
+    A table is one of outages if the user maps ``outage_state``, if it has a column of that name, or if the states in it
+    are such as only nodes have.
+
+    Nodes in a table of their own (CSM: ``csm_allocation_node_history``) are refused: joining two tables takes memory
+    that grows with them. The message has the command that joins them beforehand.
+    """
+
+    name = "table"
+    title = "Tables of jobs: CSV, TSV or Parquet, with --map role=column"
+    exports: Sequence[Export] = EXPORTS
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Say by which columns this is a table of jobs, or of outages."""
+        try:
+            if is_parquet(file):
+                where = "the Parquet file has"
+            else:
+                if b"\x00" in file.head():
+                    return None
+                header = first_line(file)
+                delimiter = delimiter_of(header)
+                if delimiter == "|" or len(names_in(header, delimiter)) < 3:
+                    return None
+                where = "the first line has"
+            table = open_table(file)
+            outages = outage_column(table.names, lambda name: first_cells(table, name), None)
+            mapping = {} if outages is None else {"outage_state": outages}
+            columns = Columns(table.names, mapping, looks_like_count(table), is_outages=outages is not None)
+        except InputError:
+            return None
+        found = {plain(name) for name in columns.names}
+        is_one = columns.is_table_of_jobs if outages is None else columns.is_table_of_outages
+        if not is_one or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+            return None
+        shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
+        return f"{where} the columns of a table of {'jobs' if outages is None else 'outages'}: {shown}"
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read tables of jobs and of outages; see the class."""
+        check_mapping(options.mapping)
+        tables = [open_table(file, options.delimiter, options.columns) for file in files]
+        has_parquet = any(isinstance(table, ParquetTable) for table in tables)
+        clock = TableClock(options, record.lint, PARQUET_IN_UTC if has_parquet else IN_UTC)
+        identities = Identities(record.lint)
+        intervals = sum(record.lint.kept.values())
+        everywhere = {name for table in tables for name in table.names}
+        mapping, units = split_units(options.mapping, everywhere, files[0].name)
+        _check_outage_state(mapping.get("outage_state"), everywhere, files[0])
+        for table in tables:
+            identities.next_file()
+            # a column that another of the tables has is not missing here: jobs and outages need not have the same
+            mapped = {
+                role: name
+                for role, name in mapping.items()
+                if role == "outage_state" or name in table.names or name not in everywhere
+            }
+            units_here = {role: unit for role, unit in units.items() if role in mapped}
+            self._read_one(table, mapped, units_here, record, options, clock, identities)
+        if sum(record.lint.kept.values()) == intervals:
+            raise _nothing(files, record, clock, is_parquet=has_parquet)
+        counts = clock.counts
+        if counts["local"]:
+            record.timezone = options.timezone or record.timezone
+        are_numbers = counts["numbers"] and not counts["local"] and not counts["zoned"]
+        if are_numbers and record.last_stamp_us < RELATIVE_BEFORE_US:
+            record.time_origin = "relative"
+            record.lint.facts["time origin"] = "all times lie within ten years of zero: they count from the log's start"
+        record.lint.facts["time zone"] = clock.evidence()
+
+    def _read_one(
+        self,
+        table: Table,
+        mapping: Mapping[str, str],
+        units: Mapping[str, str],
+        record: ScheduleRecord,
+        options: ReadOptions,
+        clock: TableClock,
+        identities: Identities,
+    ) -> None:
+        file, are_counts = table.file, looks_like_count(table)
+        columns = Columns(table.names, mapping, are_counts)
+        _check_join(columns, file)
+        given = mapping.get("outage_state")
+        word: str | None = None
+        if given is not None and given not in table.names and "job" not in columns.by_role:
+            word = given
+        found = given if given in table.names else None
+        if found is None and word is None:
+            found = outage_column(table.names, lambda name: first_cells(table, name), mapping.get("state"))
+        is_outages = found is not None or word is not None
+        if is_outages:
+            named = {**mapping, "outage_state": found or word or ""}
+            columns = Columns(table.names, named, are_counts, is_outages=True)
+        columns.check(file.name)
+        roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
+        kind = "parquet" if isinstance(table, ParquetTable) else "csv"
+        record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
+        _note_columns(record, file, columns, roles, units)
+        rows: JobRows | OutageRows
+        if is_outages:
+            clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+            is_named = given is not None
+            rows = OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
+        else:
+            clock.use_format()
+            by_role = {role: columns.by_role[role] for role in roles}
+            rows = JobRows(record, options, clock, identities, file.name, by_role, units)
+        unreadable = OUTAGES_UNREADABLE if is_outages else UNREADABLE
+        for line, cells in rows_by_role(table, columns, roles, record.lint, unreadable):
+            rows.add(cells, line)
+        if isinstance(rows, JobRows):
+            rows.finish()
+
+
+def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
+    if word is None or word in names or outage_state(word) in OUTAGE_STATES:
+        return
+    raise InputError(
+        "outage_state is neither a column nor a state of nodes that are not usable",
+        file=file.name,
+        column="--map",
+        value=f"outage_state={word}",
+        expected="the name of a column with states, or one word for all rows: down, drain, reserved, off or unknown",
+        fix="--map outage_state=down",
+    )
+
+
+def _check_join(columns: Columns, file: LogFile) -> None:
+    found = {plain(name) for name in columns.names}
+    if {"allocation_id", "node_name"} <= found and "start" not in columns.by_role:
+        raise file.wrong_start(
+            "this table has the nodes of allocations but not their times: it must be joined with the other one first",
+            value=", ".join(columns.names[:60]),
+            expected="one table with times and nodes",
+            fix=f"join them and read jobs.parquet: {JOIN}",
+        )
+
+
+def _note_columns(
+    record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
+) -> None:
+    taken: dict[str, Json] = {
+        role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
+    }
+    limit = columns.limit_of_unknown_unit
+    if limit is not None:
+        taken["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
+    if columns.is_whole_machine:
+        taken["nodes"] = "the whole machine, as given"
+    known = record.lint.facts.setdefault("columns", taken)
+    if known != taken:
+        record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
+
+
+def _works(*, is_parquet: bool) -> str:
+    """End of a ``fix``: what works, for owners of Parquet files or of CSV."""
+    if is_parquet:
+        return "an export that works: " + DATABASE_IN_UTC
+    return "a table that works:" + "".join(f"\n            {line}" for line in SMALLEST_TABLE)
+
+
+def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
+    fix = "say which column is what with --map role=column; " + _works(is_parquet=is_parquet)
+    expected = "rows of jobs with start, end and nodes"
+    if clock.likely_unit is not None:
+        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
+    elif clock.unread:
+        expected = f"times such as {READABLE_TIMES}"
+        fix = how_to_read(clock.unread)
+    return record.lint.nothing_usable(
+        "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
+    )

@@ -1,1 +1,0 @@
-"""Readers of scheduler logs: one thin file a format, behind one protocol."""
