@@ -9,7 +9,7 @@ from bfreplay.datasets.occupancy.oversubscription import idle_hours_by_rule
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.occupancy.source import Survey
-from bfreplay.datasets.occupancy.sweep import Plan
+from bfreplay.datasets.occupancy.state_changes import Plan
 from bfreplay.errors import InputError
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"

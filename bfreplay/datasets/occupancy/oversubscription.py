@@ -14,7 +14,7 @@ from bfreplay.datasets.occupancy.inventory import HOUR_US, free_again_us
 from bfreplay.datasets.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import OVER_CAPACITY, microseconds
-from bfreplay.datasets.occupancy.sweep import Plan
+from bfreplay.datasets.occupancy.state_changes import Plan
 
 
 class State:

@@ -15,7 +15,7 @@ from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.occupancy.advance import Rows
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import microseconds
-from bfreplay.datasets.occupancy.sweep import Plan, Sweep
+from bfreplay.datasets.occupancy.state_changes import Plan, Sweep
 
 IDLE = int(NodeState.IDLE)
 NOT_OPEN = -1

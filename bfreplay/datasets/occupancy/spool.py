@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,7 +63,7 @@ class JobIntervals:
         lengths = np.diff(self.first_node)[index]
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
-        return JobIntervals(*(column[index] for column in self.columns), first, self.nodes[source])
+        return _intervals((column[index] for column in self.columns), first, self.nodes[source])
 
 
 class JobSpool:
@@ -174,7 +174,7 @@ class JobSpool:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
-        return _in_order(JobIntervals(*_columns(table), first, nodes))
+        return _in_order(_intervals(_columns(table), first, nodes))
 
     def _end_run(self) -> None:
         if self._folder is None:
@@ -246,7 +246,7 @@ class _RunReader(_BlockReader):
             nodes = _read(stream, int(first[0]), int(first[-1] - first[0]), np.dtype(np.int32))
         self._done += rows
         self.is_last = self._done == self._run.n_rows
-        self.block = _joined([self.block, JobIntervals(*_columns(table[:-1]), first - first[0], nodes)])
+        self.block = _joined([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
 
 def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -264,8 +264,8 @@ def _split(rows: JobIntervals, cut: int) -> tuple[JobIntervals, JobIntervals]:
     middle = int(rows.first_node[cut])
     before, after = (column[:cut] for column in rows.columns), (column[cut:] for column in rows.columns)
     return (
-        JobIntervals(*before, rows.first_node[: cut + 1], rows.nodes[:middle]),
-        JobIntervals(*after, rows.first_node[cut:] - middle, rows.nodes[middle:]),
+        _intervals(before, rows.first_node[: cut + 1], rows.nodes[:middle]),
+        _intervals(after, rows.first_node[cut:] - middle, rows.nodes[middle:]),
     )
 
 
@@ -282,7 +282,7 @@ def _joined(parts: list[JobIntervals]) -> JobIntervals:
         first.append(part.first_node[1:] + at)
         at += len(part.nodes)
     columns = (np.concatenate(each) for each in zip(*(part.columns for part in parts), strict=True))
-    return JobIntervals(*columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
+    return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 
 def _merged(parts: list[JobIntervals]) -> JobIntervals:
@@ -292,6 +292,13 @@ def _merged(parts: list[JobIntervals]) -> JobIntervals:
 
 def _in_order(rows: JobIntervals) -> JobIntervals:
     return rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+
+
+def _intervals(
+    columns: Iterable[NDArray[np.int64]], first_node: NDArray[np.int64], nodes: NDArray[np.int32]
+) -> JobIntervals:
+    start_us, end_us, limit_end_us, job_key, count = columns
+    return JobIntervals(start_us, end_us, limit_end_us, job_key, count, first_node, nodes)
 
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
