@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def _numba() -> Any:
@@ -40,7 +43,7 @@ def sources_digest(folder: Path) -> str:
 _DIGEST = sources_digest(Path(__file__).parent) if IS_COMPILED else ""
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, is_inlined: bool = False) -> F:
     """Compile ``function`` on first call and keep the machine code on disk for the next process.
 
     Machine code holds that of the functions it calls, and numba looks at the caller's own file only when it decides
@@ -51,13 +54,18 @@ def compiled(function: F) -> F:
         return function
     jitted: Any
     try:
-        jitted = _NUMBA.njit(cache=True, fastmath=False)(function)
+        jitted = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
     except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
-        return _NUMBA.njit(cache=False, fastmath=False)(function)  # type: ignore[no-any-return]
+        return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
     file: Any = getattr(getattr(jitted, "_cache", None), "_cache_file", None)
     if hasattr(file, "_version"):
         file._version = (file._version, _DIGEST)
     return jitted  # type: ignore[no-any-return]
+
+
+def compiled_inline(function: F) -> F:
+    """Compile ``function`` into each compiled function that calls it, for small steps of hot loops on many arrays."""
+    return compiled(function, is_inlined=True)
 
 
 def compiled_within(function: F) -> F:
@@ -68,3 +76,12 @@ def compiled_within(function: F) -> F:
     if _NUMBA is None:
         return function
     return importlib.import_module("numba.extending").register_jitable(function)  # type: ignore[no-any-return]
+
+
+def zero_records(kind: type[T], n: int) -> Sequence[T]:
+    """Return an array of ``n`` records, all zero, with the fields that class ``kind`` annotates (int, float or bool).
+
+    What the array holds can be read and written as ``records[i].field``, in compiled functions too.
+    """
+    fields = [(name, np.dtype(of)) for name, of in get_type_hints(kind).items()]
+    return np.zeros(n, np.dtype((np.record, fields)))  # type: ignore[return-value]  # an array is no Sequence

@@ -41,7 +41,7 @@ def list_logs(as_json: bool) -> None:
       bfreplay datasets list
     """
     from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
-    from bfreplay.datasets.public_logs.text import render_list
+    from bfreplay.datasets.public_logs.catalogue_text import render_list
 
     folder = data_folder()
     rows = [(log, fetched(log, folder)) for log in catalogue()]
@@ -64,7 +64,7 @@ def info(name: str, as_json: bool) -> None:
       bfreplay datasets info kth-sp2-1996
     """
     from bfreplay.datasets.public_logs import data_folder, fetched, public_log
-    from bfreplay.datasets.public_logs.text import ingest_command, render_info
+    from bfreplay.datasets.public_logs.catalogue_text import ingest_command, render_info
 
     log, folder = public_log(name), data_folder()
     state = fetched(log, folder)

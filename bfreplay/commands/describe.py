@@ -40,7 +40,7 @@ def describe(
     """
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
-    from bfreplay.datasets.idleness.text import render
+    from bfreplay.datasets.idleness.idleness_text import render
     from bfreplay.datasets.named_inputs import or_bundled, restricted
 
     endings = _FORMATS[picture_format]

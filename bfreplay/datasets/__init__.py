@@ -5,8 +5,8 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import EventBatch, NodeState
 from bfreplay.datasets.log_files.load import load_events, write_events
-from bfreplay.datasets.published.jobs import read_published_jobs
 from bfreplay.datasets.published.matrix import read_published_events
+from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
 __all__ = [
     "EventBatch",

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.datasets.idleness.holes import SPECTRUM_OVER_US
+from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, Column, RowTable, TableSink, schema_from
 
 HOLE_BIN = np.dtype(

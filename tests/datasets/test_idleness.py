@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import Idleness, characterise
-from bfreplay.datasets.idleness.holes import HOLE_BINS
+from bfreplay.datasets.idleness.idle_intervals import HOLE_BINS
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.idleness.holes import LONGER_THAN
+from bfreplay.datasets.idleness.idle_intervals import LONGER_THAN
 from tests.datasets.small_logs import BUSY, IDLE, SECOND, log
 
 NODES = ("a", "b", "c", "d")

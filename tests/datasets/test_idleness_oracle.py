@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import EventsMetadata, NodeEvents
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.idleness.holes import LONGER_THAN
+from bfreplay.datasets.idleness.idle_intervals import LONGER_THAN
 from bfreplay.datasets.log.states import STATE_WORDS
 
 TICK_S = 900

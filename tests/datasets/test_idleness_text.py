@@ -9,7 +9,7 @@ import pytest
 
 from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import Idleness, characterise
-from bfreplay.datasets.idleness.text import cell, few, render, sentences, span
+from bfreplay.datasets.idleness.idleness_text import cell, few, render, sentences, span
 from bfreplay.datasets.log.events import NodeEvents
 
 HOUR = 3_600_000_000

@@ -15,7 +15,7 @@ from bfreplay.datasets.idleness import Idleness, characterise
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic import MachineModel, synthetic_jobs, synthetic_machine
-from bfreplay.datasets.synthetic.jobs import FAMILIES, RACK_NODES, rate_samples_per_s
+from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, RACK_NODES, rate_samples_per_s
 from bfreplay.errors import InputError
 from bfreplay.workload import JobSet
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.idleness.holes import SPECTRUM_OVER_US
+from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
 from bfreplay.errors import InputError, LedgerError
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.replay import ReplaySettings, Semantics

@@ -17,7 +17,7 @@ from bfreplay.checks import near_name, whole
 from bfreplay.datasets.job_files.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.job_files.law_cells import law_cells
 from bfreplay.datasets.job_files.tables import read_curves_file
-from bfreplay.datasets.synthetic.jobs import FAMILIES, rate_samples_per_s
+from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve

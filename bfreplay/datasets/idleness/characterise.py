@@ -8,7 +8,7 @@ import numpy as np
 
 from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
-from bfreplay.datasets.idleness.holes import CensoredHoles, hole_bins, hole_spectrum, longer_holes
+from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, hole_bins, hole_spectrum, longer_holes
 from bfreplay.datasets.idleness.observe import Observed, longest_holes, observe
 from bfreplay.datasets.idleness.pool import widths
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles

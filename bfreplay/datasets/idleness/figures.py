@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bfreplay.datasets.idleness.bursts import Bursts
-from bfreplay.datasets.idleness.holes import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
+from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
 from bfreplay.datasets.idleness.observe import LongestHole
 from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, named

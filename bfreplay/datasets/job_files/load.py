@@ -83,7 +83,7 @@ def load_jobs(
                 expected="the table of Ns, Ps, Os as `curves`",
                 fix="give the …-JNPs-….pkl that belongs to this …-Jbnd-….pkl",
             )
-        from bfreplay.datasets.published.jobs import read_published_jobs
+        from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
     table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel)"))(file)

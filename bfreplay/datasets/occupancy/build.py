@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.occupancy.advance import Outages
 from bfreplay.datasets.occupancy.findings import report_survey
 from bfreplay.datasets.occupancy.inventory import (
     HOUR_US,
@@ -28,7 +29,7 @@ from bfreplay.datasets.occupancy.record import Outage, ScheduleRecord, machine_n
 from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.occupancy.spool import OPEN_END
-from bfreplay.datasets.occupancy.sweep import Outages, Plan
+from bfreplay.datasets.occupancy.state_changes import Plan
 from bfreplay.datasets.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, printable

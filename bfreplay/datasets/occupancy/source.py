@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.sources import RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.occupancy.advance import Rows
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import microseconds
-from bfreplay.datasets.occupancy.sweep import Plan, Rows, Sweep
+from bfreplay.datasets.occupancy.state_changes import Plan, Sweep
 
 IDLE = int(NodeState.IDLE)
 NOT_OPEN = -1
@@ -98,7 +99,7 @@ def _inside(
         if begin and start is not None:
             start[node[:begin]] = state[:begin]  # in order: of several rows of a node the last one stays
         if begin < end:
-            yield time_us[begin:end], node[begin:end], state[begin:end]
+            yield Rows(time_us[begin:end], node[begin:end], state[begin:end])
         if end < len(time_us):
             return
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -53,20 +53,17 @@ class JobIntervals:
     def __len__(self) -> int:
         return len(self.start_us)
 
+    @property
+    def columns(self) -> tuple[NDArray[np.int64], ...]:
+        """What a job has one number of: all but its listed nodes."""
+        return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
+
     def taken(self, index: NDArray[np.int64]) -> JobIntervals:
         """Return the rows ``index``, in that order."""
         lengths = np.diff(self.first_node)[index]
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
-        return JobIntervals(
-            self.start_us[index],
-            self.end_us[index],
-            self.limit_end_us[index],
-            self.job_key[index],
-            self.count[index],
-            first,
-            self.nodes[source],
-        )
+        return _intervals((column[index] for column in self.columns), first, self.nodes[source])
 
 
 class JobSpool:
@@ -133,7 +130,7 @@ class JobSpool:
         taken, of two known ones the later. No start is split over two pieces.
         """
         self.n_repeated = self.n_contradicting = 0
-        readers: list[_BlockReader] = [run.reader(self._run_nodes // BLOCKS) for run in self._runs]
+        readers: list[_BlockReader] = [_RunReader(run, self._run_nodes // BLOCKS) for run in self._runs]
         if self._rows:
             readers.append(_BlockReader(self._sorted_run()))
         while True:
@@ -177,9 +174,7 @@ class JobSpool:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
-        start_us, end_us, limit_end_us, key, count = (np.ascontiguousarray(table[:, i]) for i in range(5))
-        order = np.lexsort((end_us, key, start_us))
-        return JobIntervals(start_us, end_us, limit_end_us, key, count, first, nodes).taken(order)
+        return _in_order(_intervals(_columns(table), first, nodes))
 
     def _end_run(self) -> None:
         if self._folder is None:
@@ -198,18 +193,13 @@ class _Run:
 
     @classmethod
     def written(cls, run: JobIntervals, stem: Path) -> _Run:
-        rows = np.column_stack(
-            [run.start_us, run.end_us, run.limit_end_us, run.job_key, run.count, run.first_node[:-1]]
-        )
+        rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
         for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile passes over a disk that is full
         return here
-
-    def reader(self, most_nodes: int) -> _RunReader:
-        return _RunReader(self, most_nodes)
 
 
 class _BlockReader:
@@ -235,7 +225,7 @@ class _RunReader(_BlockReader):
     """Hands out a run from disk, a block at a time."""
 
     def __init__(self, run: _Run, most_nodes: int) -> None:
-        super().__init__(_empty())
+        super().__init__(no_jobs())
         self._most_nodes = most_nodes
         self._run = run
         self._done = 0
@@ -254,11 +244,9 @@ class _RunReader(_BlockReader):
         first = np.ascontiguousarray(table[:, 5])
         with self._run.nodes_file.open("rb") as stream:
             nodes = _read(stream, int(first[0]), int(first[-1] - first[0]), np.dtype(np.int32))
-        start_us, end_us, limit_end_us, key, count = (np.ascontiguousarray(table[:-1, i]) for i in range(5))
         self._done += rows
         self.is_last = self._done == self._run.n_rows
-        more = JobIntervals(start_us, end_us, limit_end_us, key, count, first - first[0], nodes)
-        self.block = _joined([self.block, more])
+        self.block = _joined([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
 
 def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -266,23 +254,19 @@ def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype[Any]) -> NDA
     return np.fromfile(stream, dtype=dtype, count=count)
 
 
-def _empty() -> JobIntervals:
+def no_jobs() -> JobIntervals:
+    """Return an empty table."""
     none = np.empty(0, np.int64)
     return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
 def _split(rows: JobIntervals, cut: int) -> tuple[JobIntervals, JobIntervals]:
     middle = int(rows.first_node[cut])
+    before, after = (column[:cut] for column in rows.columns), (column[cut:] for column in rows.columns)
     return (
-        JobIntervals(
-            rows.start_us[:cut], rows.end_us[:cut], rows.limit_end_us[:cut], rows.job_key[:cut], rows.count[:cut],
-            rows.first_node[: cut + 1], rows.nodes[:middle],
-        ),
-        JobIntervals(
-            rows.start_us[cut:], rows.end_us[cut:], rows.limit_end_us[cut:], rows.job_key[cut:], rows.count[cut:],
-            rows.first_node[cut:] - middle, rows.nodes[middle:],
-        ),
-    )  # fmt: skip
+        _intervals(before, rows.first_node[: cut + 1], rows.nodes[:middle]),
+        _intervals(after, rows.first_node[cut:] - middle, rows.nodes[middle:]),
+    )
 
 
 def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
@@ -290,24 +274,33 @@ def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
 
 
 def _joined(parts: list[JobIntervals]) -> JobIntervals:
-    parts = [part for part in parts if len(part)] or [_empty()]
+    parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
     first, at = [np.zeros(1, np.int64)], 0
     for part in parts:
         first.append(part.first_node[1:] + at)
         at += len(part.nodes)
-    return JobIntervals(
-        np.concatenate([part.start_us for part in parts]),
-        np.concatenate([part.end_us for part in parts]),
-        np.concatenate([part.limit_end_us for part in parts]),
-        np.concatenate([part.job_key for part in parts]),
-        np.concatenate([part.count for part in parts]),
-        np.concatenate(first),
-        np.concatenate([part.nodes for part in parts]),
-    )
+    columns = (np.concatenate(each) for each in zip(*(part.columns for part in parts), strict=True))
+    return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 
 def _merged(parts: list[JobIntervals]) -> JobIntervals:
     rows = _joined(parts)
-    return rows if len(parts) == 1 else rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+    return rows if len(parts) == 1 else _in_order(rows)
+
+
+def _in_order(rows: JobIntervals) -> JobIntervals:
+    return rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+
+
+def _intervals(
+    columns: Iterable[NDArray[np.int64]], first_node: NDArray[np.int64], nodes: NDArray[np.int32]
+) -> JobIntervals:
+    start_us, end_us, limit_end_us, job_key, count = columns
+    return JobIntervals(start_us, end_us, limit_end_us, job_key, count, first_node, nodes)
+
+
+def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """All of ``_COLUMNS`` but the listed nodes, of rows as they are spooled."""
+    return [np.ascontiguousarray(table[:, i]) for i in range(_WIDTH - 1)]

@@ -1,6 +1,6 @@
 """A seeded synthetic machine and a job set that fits it; no site's data is in them."""
 
-from bfreplay.datasets.synthetic.jobs import synthetic_jobs
+from bfreplay.datasets.synthetic.elastic_jobs import synthetic_jobs
 from bfreplay.datasets.synthetic.machine import synthetic_machine
 from bfreplay.datasets.synthetic.scheduler import JobStream, MachineModel
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.synthetic.jobs import RACK_NODES
+from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
 from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
 from bfreplay.documents import Json
 from bfreplay.errors import InputError

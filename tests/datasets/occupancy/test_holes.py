@@ -3,7 +3,7 @@
 import pytest
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy import spool, sweep
+from bfreplay.datasets.occupancy import spool, state_changes
 from bfreplay.datasets.occupancy.build import build_events
 from bfreplay.datasets.occupancy.findings import ROWS, SHORT_HOLES
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -15,7 +15,7 @@ from tests.datasets.occupancy.small_records import DAY, HOUR, S, listed, plain, 
 
 @pytest.mark.parametrize("room", [1, 10_000])
 def test_a_hole_of_the_least_length_is_an_event_and_a_shorter_one_is_not(room, monkeypatch):
-    monkeypatch.setattr(sweep, "ROWS", room)
+    monkeypatch.setattr(state_changes, "ROWS", room)
     record = listed([(0, 10 * S, "a"), (20 * S, 30 * S, "a"), (40 * S - 1, 60 * S, "a"), (0, 60 * S, "b")])
     built = build_events(record, plain(min_gap_s=10))
     rows = [row for row in rows_of(built.events) if row[0] < 60 * S]
@@ -35,7 +35,7 @@ def test_a_short_hole_before_another_state_passes_into_it_at_once():
 
 
 def test_short_holes_one_after_another_are_all_closed_over_many_pieces(monkeypatch):
-    monkeypatch.setattr(sweep, "ROWS", 1)
+    monkeypatch.setattr(state_changes, "ROWS", 1)
     monkeypatch.setattr(spool, "BLOCK_ROWS", 1)
     jobs = [(20 * i * S, (20 * i + (10 if i == 40 else 17)) * S, "a") for i in range(80)]
     record = listed([*jobs, (0, 1_600 * S, "b")], run_rows=3)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy import spool, sweep
+from bfreplay.datasets.occupancy import machine, spool, state_changes
 from bfreplay.datasets.occupancy.build import build_events
 from bfreplay.datasets.occupancy.findings import EMPTY_MACHINE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
@@ -213,8 +213,8 @@ def test_rows_do_not_depend_on_how_much_room_there_was(jobs, outages, counts, as
             record.add_outage(outage.state, outage.start * S, outage.end * S, record.node_ids(outage.nodes))
         rules = plain(assignment=assignment, over_capacity=over_capacity, min_gap_s=min_gap)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(sweep, "FIRST_SLOTS", room)
-            patched.setattr(sweep, "ROWS", room)
+            patched.setattr(machine, "FIRST_SLOTS", room)
+            patched.setattr(state_changes, "ROWS", room)
             patched.setattr(spool, "BLOCK_ROWS", block)
             return rows_of(build_events(record, rules).events)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.idleness.text import render
+from bfreplay.datasets.idleness.idleness_text import render
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.occupancy import spool
 from bfreplay.datasets.occupancy.build import build_events

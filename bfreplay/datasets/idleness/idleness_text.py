@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
-from bfreplay.datasets.idleness.holes import LongerHoles
+from bfreplay.datasets.idleness.idle_intervals import LongerHoles
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc

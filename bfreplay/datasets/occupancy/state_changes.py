@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy import free_nodes, machine
-from bfreplay.datasets.occupancy.free_nodes import RANDOM, add_free, no_nodes
+from bfreplay.datasets.occupancy.advance import DONE, MACHINE_FULL, Jobs, Outages, Rows, Terms, advance
 from bfreplay.datasets.occupancy.inventory import free_again_us
+from bfreplay.datasets.occupancy.machine import (
+    DELAY,
+    EMPTY_AND_IDLE,
+    RANDOM,
+    TAKEN_FOR_DOWN,
+    longer,
+    new_machine,
+    with_room,
+)
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
-from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals
+from bfreplay.datasets.occupancy.spool import OPEN_END, JobIntervals, no_jobs
 
 ROWS = 262_144
-FIRST_SLOTS = 1_024
-
-Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]
-"""Times, nodes and states, ``(E,)`` each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outages:
-    """O outages by start: ``start_us``, ``end_us`` (O,) int64, ``kind (O,) int8``, and nodes as in ``JobIntervals``."""
-
-    start_us: NDArray[np.int64]
-    end_us: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    first_node: NDArray[np.int64]
-    nodes: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,44 +91,20 @@ class Sweep:
     """
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
-        n = len(plan.position)
         self._record, self._plan = record, plan
         self._slices = record.jobs.slices()
-        self._rule = ASSIGNMENTS.index(plan.rules.assignment)
-        self._over_capacity = OVER_CAPACITY.index(plan.rules.over_capacity)
+        self._terms = _terms(plan)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
-        self.tallies = np.zeros(machine.N_TALLIES)
+        self._machine = new_machine(len(plan.position), self._terms.assignment)
+        self.tallies = self._machine.tallies
         self.ended_open = [0, 0]
         self.never_began = self.n_cut = self.n_lasting = self.n_over = 0
         self.held_us = self.cut_us = self.open_us = self.lasting_us = 0.0
         self.runaway_us = self.over_us = self.never_began_us = 0.0
-        self._scalars = np.zeros(machine.N_SCALARS, np.int64)
-        self._scalars[machine.UNUSED_SINCE] = machine.NEVER
-        self._scalars[machine.FIRST_LACKING] = self._scalars[machine.LAST_LACKING] = -1
-        self._cover = np.zeros((len(NodeState), n), np.int32)
-        self._total, self._touched = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        self._is_touched = np.zeros(n, np.bool_)
-        self._held_until = np.full(n, -OPEN_END, np.int64)
-        self._free, self._dense = no_nodes(n)
-        # who became free last is taken first by one rule: fill the list so that the lowest node is next by either
-        order = range(n - 1, -1, -1) if self._rule == free_nodes.MOST_RECENT else range(n)
-        for node in order:
-            self._scalars[machine.FREE] = add_free(node, self._scalars[machine.FREE], self._free, self._dense)
-        self._queue = np.zeros((3, 0), np.int64)
-        n_rows = max(ROWS, 2 * n)
-        self._row_time = np.empty(n_rows, np.int64)
-        self._row_node = np.empty(n_rows, np.int32)
-        self._row_state = np.empty(n_rows, np.int8)
-        self._heap_end = np.zeros(0, np.int64)
-        self._heap_slot, self._slot_first, self._spare_slots = (np.zeros(0, np.int32) for _ in range(3))
-        self._slot_kind = np.zeros(0, np.int8)
-        self._holding = np.full((2, 0), -1, np.int32)
-        self._lacks = np.zeros((4, 0), np.int64)
-        self._scalars[machine.SPARE_HOLDING] = -1
-        self._grow(FIRST_SLOTS, max(FIRST_SLOTS, 2 * n))
-        self.initial = np.full(n, NodeState.IDLE, np.int8)
+        n_rows = max(ROWS, 2 * len(plan.position))
+        self._rows = Rows(np.empty(n_rows, np.int64), np.empty(n_rows, np.int32), np.empty(n_rows, np.int8))
         self._begin_empty()
-        self._shown = self.initial.copy()
+        self.initial = self._machine.shown.copy()
 
     def rows(self) -> Iterator[Rows]:
         """All changes of states, from the first start to the end, by time and node; once."""
@@ -142,35 +112,38 @@ class Sweep:
         for jobs, following in self._slices:
             yield from self._advance(self._ended(jobs), following)
         if following != OPEN_END:
-            yield from self._advance(_no_jobs(), OPEN_END)
+            yield from self._advance(no_jobs(), OPEN_END)
 
     def see_the_rest(self) -> None:
         """Go through what is left of the job intervals without sweeping it, so that the spool counts all of it."""
         for _ in self._slices:
             pass
-        waiting = self._queue[:, self._scalars[machine.QUEUE_FIRST] : self._scalars[machine.QUEUE_END]]
-        start_us, stop_us = self._plan.window_us
-        inside_us = np.maximum(np.minimum(waiting[1], stop_us) - np.maximum(waiting[0], start_us), 0)
+        delayed, (start_us, stop_us) = self._delayed(), self._plan.window_us
+        inside_us = np.maximum(np.minimum(delayed["end_us"], stop_us) - np.maximum(delayed["start_us"], start_us), 0)
         self.never_began = int(np.count_nonzero(inside_us))
-        self.never_began_us = float((inside_us.astype(np.float64) * waiting[2]).sum())
+        self.never_began_us = float((inside_us.astype(np.float64) * delayed["count"]).sum())
+
+    def _delayed(self) -> NDArray[Any]:
+        state, queue = self._machine.state, np.asarray(self._machine.queue)
+        return queue[state.queue_first : state.queue_end]
 
     def _begin_empty(self) -> None:
         """Before its first job the machine is empty: decide what that means, as the sweep does later."""
-        start_us, stop_us = self._plan.window_us
+        state, start_us, stop_us = self._machine.state, *self._plan.window_us
         first_us = min(self._record.first_start_us, self._plan.log_end_us)
         if first_us <= start_us:
             return
         empty_us = min(first_us, stop_us) - start_us
-        self.tallies[machine.EMPTY_US] += empty_us
-        self._scalars[machine.NOW] = start_us
-        self._scalars[machine.EMPTY] = machine.EMPTY_AND_IDLE
+        self.tallies.empty_us += empty_us
+        state.now = start_us
+        state.use = EMPTY_AND_IDLE
         if not self._plan.empty_is_down:
-            self._scalars[machine.UNUSED_SINCE] = start_us
-        elif first_us - start_us > microseconds(self._plan.rules.empty_after_s):
-            self.tallies[machine.LONG_EMPTY] += 1
-            self.tallies[machine.LONG_EMPTY_US] += empty_us
-            self._scalars[machine.EMPTY] = machine.TAKEN_FOR_DOWN
-            self.initial[:] = NodeState.DOWN
+            state.unused_since_us = start_us
+        elif first_us - start_us > self._terms.empty_after_us:
+            self.tallies.long_empty += 1
+            self.tallies.long_empty_us += empty_us
+            state.use = TAKEN_FOR_DOWN
+            self._machine.shown[:] = NodeState.DOWN
 
     def _ended(self, jobs: JobIntervals) -> JobIntervals:
         """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
@@ -213,64 +186,47 @@ class Sweep:
         self.open_us += float(held_us[is_open].sum())
 
     def _advance(self, jobs: JobIntervals, until_us: int) -> Iterator[Rows]:
-        plan, out = self._plan, self._plan.outages
-        self._scalars[machine.NEXT_JOB] = self._scalars[machine.NEXT_CHANCE] = 0
+        state = self._machine.state
+        state.next_job = state.next_chance = 0
         self._make_room_in_queue(len(jobs))
-        chances = np.empty(0)
-        if self._rule == RANDOM:
-            n = len(plan.position)
-            waiting = self._queue[2, : self._scalars[machine.QUEUE_END]].sum()
-            lacking = np.minimum(self._lacks[machine.AMOUNT], n).sum()
-            wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n)
-            chances = self._rng.random(int(wanted.sum() + waiting + lacking))
-        empty_after_us = microseconds(plan.rules.empty_after_s)
+        slice_ = Jobs(jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, self._chances(jobs))
         while True:
-            why, n_rows = machine.advance(
-                until_us, plan.n_kept, plan.log_end_us, empty_after_us, plan.empty_is_down, *plan.window_us,
-                self._rule, self._over_capacity, microseconds(plan.rules.release_delay_s), chances,
-                jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes,
-                out.start_us, out.end_us, out.kind, out.first_node, out.nodes,
-                self._queue,
-                self._scalars, self.tallies, self._cover, self._total, self._shown, self._held_until, self._touched,
-                self._is_touched, self._free, self._dense, self._heap_end, self._heap_slot, self._slot_kind,
-                self._slot_first, self._spare_slots, self._holding, self._lacks, self._row_time, self._row_node,
-                self._row_state,
-            )  # fmt: skip
+            why, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
             if n_rows:
-                yield self._row_time[:n_rows].copy(), self._row_node[:n_rows].copy(), self._row_state[:n_rows].copy()
-            if why == machine.DONE:
+                time_us, node, new_state = self._rows
+                yield Rows(time_us[:n_rows].copy(), node[:n_rows].copy(), new_state[:n_rows].copy())
+            if why == DONE:
                 return
-            if why == machine.HOLDINGS_FULL:
-                self._grow(2 * len(self._heap_end), 2 * self._holding.shape[1])
+            if why == MACHINE_FULL:
+                self._machine = with_room(self._machine, 2 * len(self._machine.slots), 2 * len(self._machine.holdings))
+
+    def _chances(self, jobs: JobIntervals) -> NDArray[np.float64]:
+        """A random number for each node that may have to be chosen in a slice."""
+        if self._terms.assignment != RANDOM:
+            return np.empty(0)
+        n = len(self._plan.position)
+        wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
+        waiting = self._delayed()["count"].sum()
+        lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n).sum()
+        return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:
-        first, end = self._scalars[machine.QUEUE_FIRST], self._scalars[machine.QUEUE_END]
-        waiting = self._queue[:, first:end]
-        if self._over_capacity == machine.DELAY:
-            self._queue = np.concatenate([waiting, np.zeros((3, more), np.int64)], axis=1)
-            self._scalars[machine.QUEUE_FIRST], self._scalars[machine.QUEUE_END] = 0, end - first
-
-    def _grow(self, slots: int, holdings: int) -> None:
-        """Make room for ``slots`` intervals at a time, and for ``holdings`` nodes under them."""
-        scalars, before, held = self._scalars, len(self._heap_end), self._holding.shape[1]
-        more = slots - before
-        self._heap_end = np.concatenate([self._heap_end, np.zeros(more, np.int64)])
-        self._slot_kind = np.concatenate([self._slot_kind, np.zeros(more, np.int8)])
-        self._lacks = np.concatenate([self._lacks, np.zeros((4, more), np.int64)], axis=1)
-        self._heap_slot, self._slot_first, self._spare_slots = (
-            np.concatenate([each, np.zeros(more, np.int32)])
-            for each in (self._heap_slot, self._slot_first, self._spare_slots)
-        )
-        spare = scalars[machine.SPARE_SLOTS]
-        self._spare_slots[spare : spare + more] = np.arange(before, slots)
-        scalars[machine.SPARE_SLOTS] += more
-        chain = np.arange(held + 1, holdings + 1, dtype=np.int32)
-        chain[-1] = scalars[machine.SPARE_HOLDING]
-        self._holding = np.concatenate([self._holding, np.stack([np.full_like(chain, -1), chain])], axis=1)
-        scalars[machine.SPARE_HOLDING] = held
-        scalars[machine.HOLDINGS_LEFT] += holdings - held
+        if self._terms.over_capacity == DELAY:
+            delayed = self._delayed()
+            self._machine = self._machine._replace(queue=longer(delayed, len(delayed) + more))
+            self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
 
 
-def _no_jobs() -> JobIntervals:
-    none = np.empty(0, np.int64)
-    return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
+def _terms(plan: Plan) -> Terms:
+    rules = plan.rules
+    return Terms(
+        n_kept=plan.n_kept,
+        window_start_us=plan.window_us[0],
+        window_end_us=plan.window_us[1],
+        log_end_us=plan.log_end_us,
+        empty_after_us=microseconds(rules.empty_after_s),
+        empty_is_down=plan.empty_is_down,
+        assignment=ASSIGNMENTS.index(rules.assignment),
+        over_capacity=OVER_CAPACITY.index(rules.over_capacity),
+        release_us=microseconds(rules.release_delay_s),
+    )
