@@ -21,6 +21,7 @@ from bfreplay.replay.recorded import recorded_decisions
 from bfreplay.workload import JobSet, Verdict
 from tests.answers.brute_force import all_decisions, best
 from tests.answers.little_source import LittleHalving, Scripted, pausing_job
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 T_FWD_S = 60.0
@@ -236,7 +237,7 @@ POLICIES = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(POLICIES)), data=st.data())
 def test_runner_up_and_margins_are_those_that_trying_all_decisions_finds(events, jobs, policy, data):
     run = replay_log(events, jobs, POLICIES[policy](), ReplaySettings(3), with_efficiency=False, with_bound=False)

@@ -23,6 +23,7 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation
+from tests.examples import examples
 from tests.milp.backends.present import present
 from tests.milp.faulty_backends import Raises
 from tests.milp.small_problems import (
@@ -355,7 +356,7 @@ def solvers():
 
 
 @pytest.mark.parametrize("formulation", ["published", "node_level", "choices"])
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(problem=problems())
 def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solvers, formulation, problem):
     solution = solvers[formulation].solve(problem)

@@ -22,6 +22,7 @@ from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, Poli
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.typed import placed, typed_problem
 from bfreplay.replay import ReplaySettings, replay_log
+from tests.examples import examples
 from tests.policies.small_states import state_of
 from tests.replay.placed import intervals, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, logs
@@ -181,7 +182,7 @@ class Counting(Policy):
         return Decision(counts, placement=Placement(placed(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(drawn=changing_counts())
 def test_on_one_type_nodes_are_placed_as_the_replay_places_counts(drawn):
     events, wanted = drawn

@@ -13,6 +13,7 @@ from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCa
 from bfreplay.replay import ReplaySettings, replay_log
 from bfreplay.replay.active import charged_us
 from bfreplay.workload import Colocation, JobSet
+from tests.examples import examples
 from tests.replay.placed import typed_job, typed_log
 from tests.replay.tiny import SECOND
 
@@ -162,7 +163,7 @@ def _rows(result, name):
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(case=_cases())
 def test_random_decisions_leave_the_books_in_order(case):
     events, jobs, seed, wakes_on, options = case

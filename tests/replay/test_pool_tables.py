@@ -31,6 +31,7 @@ from bfreplay.replay.pool_tables import (
 from bfreplay.replay.recorder import Recorder
 from bfreplay.replay.tables import CHUNK_ROWS, MemorySink, ParquetSink, RowTable
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
+from tests.examples import examples
 from tests.replay.test_job_sources import Scripted, reporting
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
@@ -272,7 +273,7 @@ def expected_pool(events: NodeEvents) -> list[tuple[int, int]]:
     return rows
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     events=logs(),
     jobs=job_sets(),

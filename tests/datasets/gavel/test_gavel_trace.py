@@ -12,6 +12,7 @@ from bfreplay.datasets.gavel.trace import COLUMNS, OLD_COLUMNS
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.workload import JobSet
 from tests.datasets.gavel.small_table import published, small_table, table_file
+from tests.examples import examples
 
 GOOD = {
     "job type": "LM", "command": "python3 main.py --data %s", "working directory": "lm", "steps flag": "--steps",
@@ -221,7 +222,7 @@ def test_a_published_trace_is_written_as_it_was_but_for_its_commands(shared, tab
     assert kept(tmp_path / "out.trace") == kept(file)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(

@@ -16,6 +16,7 @@ from bfreplay.replay import ReplaySettings, RunResult, Semantics, replay_log
 from bfreplay.replay.recorded import recorded_decisions
 from bfreplay.replay.summary_text import render
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 
@@ -134,7 +135,7 @@ def test_logs_without_events_and_single_jobs_are_no_matter():
     assert samples(run(nobody, JobSet([job("only")]))) == pytest.approx(100.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     events=logs(), jobs=job_sets(), semantics=st.sampled_from(list(Semantics)), max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
