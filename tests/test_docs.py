@@ -47,8 +47,9 @@ TO_FOLLOW = {
 }
 # pages whose output is held to the digit; elsewhere decimals may differ
 TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page.name.startswith("how-to-")]
-# `bfreplay` in processes of its own, as a user starts it; on the other pages in this one, which has imported everything
-IN_PROCESSES = (ROOT / "README.md", ROOT / "docs" / "algorithm-developers.md")
+# python and `bfreplay` in processes of their own, as a user starts them; on the other pages in this one, which has
+# imported everything
+IN_PROCESSES = (ROOT / "README.md",)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -70,14 +71,9 @@ def _of_pages(request, pages) -> bool:
 
 
 @pytest.mark.parametrize("text", _blocks("python"))
-def test_python_snippets_run(text, tmp_path, request, monkeypatch):
-    if _of_pages(request, IN_PROCESSES):
-        _run(shlex.join(["python", "-c", text]), tmp_path)
-    else:
-        snippet = ModuleType("__main__")
-        monkeypatch.setitem(sys.modules, "__main__", snippet)
-        with chdir(tmp_path), _modules_forgotten(tmp_path):
-            exec(compile(text, request.node.callspec.id, "exec"), snippet.__dict__)
+def test_python_snippets_run(text, tmp_path, request):
+    run = _run if _of_pages(request, IN_PROCESSES) else _run_here
+    run(shlex.join(["python", "-c", text]), tmp_path)
 
 
 @pytest.mark.parametrize("text", _blocks("sh"))
@@ -137,20 +133,29 @@ def _run(command: str, folder: Path) -> str:
 
 
 def _run_here(command: str, folder: Path) -> str:
-    """The same, but `bfreplay` in this process, without what an earlier command has imported from ``folder``."""
+    """The same, but in this process, without what an earlier command has imported from ``folder``."""
     program, *words = shlex.split(command)
-    if program != "bfreplay":
+    if program == "bfreplay":
+        with chdir(folder), _modules_forgotten(folder):
+            done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception!r}"
+        return done.stdout
+    if words[0] != "-c":
         return _run(command, folder)
-    with chdir(folder), _modules_forgotten(folder):
-        done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception!r}"
-    return done.stdout
+    snippet = ModuleType("__main__")
+    with chdir(folder), _modules_forgotten(folder), pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "__main__", snippet)
+        sys.path.insert(0, str(folder))
+        exec(compile(words[1], "-c", "exec"), snippet.__dict__)
+    return ""
 
 
 @contextmanager
 def _modules_forgotten(folder: Path) -> Iterator[None]:
     path = [*sys.path]
     importlib.invalidate_caches()
+    if (folder / "site").exists():
+        sys.path[:0] = [str(folder / "site"), str(folder)]
     try:
         yield
     finally:
