@@ -50,6 +50,9 @@ TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page
 # python and `bfreplay` in processes of their own, as a user starts them; on the other pages in this one, which has
 # imported everything
 IN_PROCESSES = (ROOT / "README.md",)
+# what takes long and is, but for its size, on other pages too: `bfreplay tune` on the admins', Gavel's policies and
+# BFTrainer on a cluster, and `compare runs`, on those about Gavel, objectives and the comparison of runs
+THOROUGH = ("tuning.md-0", "crossing.md")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -61,8 +64,12 @@ def _blocks(language: str) -> list[object]:
             continue
         for n, (kind, text) in enumerate(_BLOCK.findall(page.read_text())):
             if kind == language:
-                found.append(pytest.param(text, id=f"{page.name}-{n}"))
+                found.append(_param(text, f"{page.name}-{n}"))
     return found
+
+
+def _param(value, name: str) -> object:
+    return pytest.param(value, id=name, marks=[pytest.mark.thorough] if name in THOROUGH else [])
 
 
 def _of_pages(request, pages) -> bool:
@@ -87,7 +94,7 @@ def test_commands_run(text, tmp_path, request):
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
 
 
-@pytest.mark.parametrize("page", TO_FOLLOW, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [_param(page, page.name) for page in TO_FOLLOW])
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
     ran = []
