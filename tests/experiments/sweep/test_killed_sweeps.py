@@ -81,7 +81,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     assert "First error: every worker" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, number):
     (files / "hold-40").touch()
     process = start_sweep(files, "out", "--processes", "1")

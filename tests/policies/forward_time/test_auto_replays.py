@@ -49,7 +49,7 @@ def samples(result: RunResult) -> float:
     return float(result.summary["ledger"]["samples"])
 
 
-@pytest.mark.parametrize("mean_gap_s", [8.0, 40.0, 400.0])
+@pytest.mark.parametrize("mean_gap_s", [8.0, pytest.param(40.0, marks=pytest.mark.thorough), 400.0])
 def test_it_ends_near_the_best_fixed_value_however_fast_the_pool_changes(mean_gap_s):
     events, jobs = random_log(mean_gap_s, 1500), unequal_jobs()
     fixed = [samples(run(events, jobs, t_fwd_s, unlimited_work=True)) for t_fwd_s in CANDIDATES_S]
