@@ -44,7 +44,7 @@ def workers():
         worker.close()
 
 
-@pytest.mark.parametrize(("formulation", "backend", "step"), _cases())
+@pytest.mark.parametrize(("formulation", "backend", "step"), list(_cases()))
 def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, step):
     """CBC gets every eighth record, the others fewer, each its own; of the published rows, which are hard, few.
 

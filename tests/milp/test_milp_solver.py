@@ -42,8 +42,21 @@ def solver(formulation="choices", backend="cbc", **options) -> MilpSolver:
     return MilpSolver(formulation, backend, **{"referee": EnumeratingSolver(), **options})
 
 
-def solve(problem, *arguments, **options):
-    made = solver(*arguments, **options)
+_WORKERS: dict[str, IsolatedBackend] = {}
+"""One of every real back end: the faulty ones each get their own."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers():
+    yield
+    while _WORKERS:
+        _WORKERS.popitem()[1].close()
+
+
+def solve(problem, formulation="choices", backend="cbc", **options):
+    if isinstance(backend, str) and ":" not in backend and not {"isolated", "grace_s"} & set(options):
+        options["worker"] = _WORKERS.get(backend) or _WORKERS.setdefault(backend, IsolatedBackend(backend))
+    made = solver(formulation, backend, **options)
     try:
         return made.solve(problem)
     finally:
