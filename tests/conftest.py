@@ -38,6 +38,8 @@ BEGUN_FIRST = (
     "test_dask_cluster.py",
     "test_killed_sweeps.py",
     "test_on_summit.py",
+    "test_code_in_files.py",
+    "test_utilisation_table.py",
 )
 
 
