@@ -51,8 +51,8 @@ TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page
 # python and `bfreplay` in processes of their own, as a user starts them; on the other pages in this one, which has
 # imported everything
 IN_PROCESSES = (ROOT / "README.md",)
-# long, for `make test-all`: what they show is tried elsewhere too, on less (`bfreplay tune` on the admins' page, policies
-# of Gavel's on a cluster on that about policies, contracts and `regret` in tests of their own)
+# long, for `make test-all`; what they show is tried elsewhere too, on less: `bfreplay tune` on the admins' page,
+# Gavel's policies on a cluster on that about policies, contracts and `regret` in tests of their own
 THOROUGH = ("tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
