@@ -17,7 +17,7 @@ test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-lowest replay-lowest docs lint unsafe-cbc clean
+.PHONY: demo help test test-all test-lowest replay-lowest docs lint unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -26,16 +26,21 @@ demo: $(VENV)/.installed
 
 help:
 	@echo "make demo         describe and replay the bundled log, leave a run folder and its report"
-	@echo "make test         style, types, layering, all tests; the sample on the lowest versions of all dependencies"
+	@echo "make test         style, types, layering, and every kind of test, in minutes"
+	@echo "make test-all     before a release: also the tests that only repeat a kind of check, twice the random examples,"
+	@echo "                  and the sample on the lowest versions of all dependencies (make replay-lowest)"
 	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
 	@echo "                  $(FAST)"
 	@echo "make docs         build the documentation"
 
-test: lint unsafe-cbc replay-lowest
-	$(BIN)/python -m pytest -n $(JOBS)
+test: lint unsafe-cbc
+	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough"
+
+test-all: lint unsafe-cbc replay-lowest
+	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=thorough
 
 test-lowest: $(LOWEST)/.installed-test
-	$(LOWEST)/bin/python -m pytest -n $(JOBS) $(addprefix tests/,$(FAST))
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not thorough" $(addprefix tests/,$(FAST))
 
 replay-lowest: $(LOWEST)/.replayed
 

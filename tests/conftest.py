@@ -38,6 +38,8 @@ BEGUN_FIRST = (
     "test_dask_cluster.py",
     "test_killed_sweeps.py",
     "test_on_summit.py",
+    "test_code_in_files.py",
+    "test_utilisation_table.py",
 )
 
 
@@ -47,7 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
-# no test measures time; and CI tries the same examples each time, so that what lands does not depend on luck
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+# No test measures time; and CI tries the same examples each time, so that what lands does not depend on luck. How many
+# are tried is for 100 that a test says (tests/examples.py); `make test-all` has the profile "thorough".
+IN_CI = bool(os.environ.get("CI"))
+settings.register_profile("default", deadline=None, derandomize=IN_CI, max_examples=50)
+settings.register_profile("thorough", deadline=None, derandomize=IN_CI, max_examples=100)
+settings.load_profile("default")

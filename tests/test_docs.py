@@ -6,6 +6,7 @@ import doctest
 import importlib
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -47,8 +48,12 @@ TO_FOLLOW = {
 }
 # pages whose output is held to the digit; elsewhere decimals may differ
 TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page.name.startswith("how-to-")]
-# `bfreplay` in processes of its own, as a user starts it; on the other pages in this one, which has imported everything
-IN_PROCESSES = (ROOT / "README.md", ROOT / "docs" / "algorithm-developers.md")
+# python and `bfreplay` in processes of their own, as a user starts them; on the other pages in this one, which has
+# imported everything
+IN_PROCESSES = (ROOT / "README.md",)
+# long, for `make test-all`; what they show is tried elsewhere too, on less: `bfreplay tune` on the admins' page,
+# Gavel's policies on a cluster on that about policies, contracts and `regret` in tests of their own
+THOROUGH = ("tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -60,8 +65,12 @@ def _blocks(language: str) -> list[object]:
             continue
         for n, (kind, text) in enumerate(_BLOCK.findall(page.read_text())):
             if kind == language:
-                found.append(pytest.param(text, id=f"{page.name}-{n}"))
+                found.append(_param(text, f"{page.name}-{n}"))
     return found
+
+
+def _param(value, name: str) -> object:
+    return pytest.param(value, id=name, marks=[pytest.mark.thorough] if name in THOROUGH else [])
 
 
 def _of_pages(request, pages) -> bool:
@@ -70,14 +79,9 @@ def _of_pages(request, pages) -> bool:
 
 
 @pytest.mark.parametrize("text", _blocks("python"))
-def test_python_snippets_run(text, tmp_path, request, monkeypatch):
-    if _of_pages(request, IN_PROCESSES):
-        _run(shlex.join(["python", "-c", text]), tmp_path)
-    else:
-        snippet = ModuleType("__main__")
-        monkeypatch.setitem(sys.modules, "__main__", snippet)
-        with chdir(tmp_path), _modules_forgotten(tmp_path):
-            exec(compile(text, request.node.callspec.id, "exec"), snippet.__dict__)
+def test_python_snippets_run(text, tmp_path, request):
+    run = _run if _of_pages(request, IN_PROCESSES) else _run_here
+    run(shlex.join(["python", "-c", text]), tmp_path)
 
 
 @pytest.mark.parametrize("text", _blocks("sh"))
@@ -91,7 +95,7 @@ def test_commands_run(text, tmp_path, request):
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
 
 
-@pytest.mark.parametrize("page", TO_FOLLOW, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [_param(page, page.name) for page in TO_FOLLOW])
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
     ran = []
@@ -137,20 +141,29 @@ def _run(command: str, folder: Path) -> str:
 
 
 def _run_here(command: str, folder: Path) -> str:
-    """The same, but `bfreplay` in this process, without what an earlier command has imported from ``folder``."""
+    """The same, but in this process, without what an earlier command has imported from ``folder``."""
     program, *words = shlex.split(command)
-    if program != "bfreplay":
+    if program == "bfreplay":
+        with chdir(folder), _modules_forgotten(folder):
+            done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception!r}"
+        return done.stdout
+    if words[0] != "-c":
         return _run(command, folder)
-    with chdir(folder), _modules_forgotten(folder):
-        done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception!r}"
-    return done.stdout
+    snippet = ModuleType("__main__")
+    with chdir(folder), _modules_forgotten(folder), pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "__main__", snippet)
+        sys.path.insert(0, str(folder))
+        exec(compile(words[1], "-c", "exec"), snippet.__dict__)
+    return ""
 
 
 @contextmanager
 def _modules_forgotten(folder: Path) -> Iterator[None]:
     path = [*sys.path]
     importlib.invalidate_caches()
+    if (folder / "site").exists():
+        sys.path[:0] = [str(folder / "site"), str(folder)]
     try:
         yield
     finally:
@@ -196,12 +209,11 @@ def test_job_files_in_the_docs_can_be_loaded(text, tmp_path):
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
-def test_examples_run(script, tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(script)], check=True, capture_output=True, text=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert re.search(r"\d", done.stdout), "an example shows numbers"
+def test_examples_run(script, tmp_path, capsys):
+    with chdir(tmp_path), _modules_forgotten(script.parent):
+        sys.path.insert(0, str(script.parent))
+        runpy.run_path(str(script), run_name="__main__")
+    assert re.search(r"\d", capsys.readouterr().out), "an example shows numbers"
 
 
 def test_every_column_and_summary_key_is_documented(tmp_path):

@@ -19,6 +19,7 @@ from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import job, log
 
 
@@ -66,7 +67,7 @@ def _made(drawn):
 _HORIZON = Horizon.of(log(4, [(30, 1, True), (30, 2, True), (45, 0, False), (70, 3, True)], 100, idle_first=(0,)))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(drawn=_JOBS, max_parallel=st.integers(1, 3))
 def test_the_bound_of_jobs_that_end_is_never_below_the_best_fluid_schedule(drawn, max_parallel):
     jobs = _made(drawn)
@@ -82,7 +83,7 @@ def test_the_bound_of_jobs_that_end_is_the_best_fluid_schedule_where_nothing_is_
     assert bound == pytest.approx(_most_by_program(jobs, 2, _HORIZON), rel=1e-6)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(drawn=_JOBS, max_parallel=st.integers(1, 3))
 def test_as_many_jobs_can_be_admitted_as_the_program_says_or_more(drawn, max_parallel):
     """Jobs are admitted in turn: of the first A all but ``max_parallel`` are done, those with least work at best."""
@@ -123,7 +124,7 @@ def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():
     assert upper_bound(idle, JobSet(jobs), 2).samples == pytest.approx(5 + 99 + 99 * 50, rel=0.05)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(drawn=_JOBS, max_parallel=st.integers(1, 3))
 def test_all_work_can_be_done_by_the_earliest_end_in_no_less_time(drawn, max_parallel):
     """By the program all work cannot be done a thousandth of the horizon before the time that is told."""
@@ -170,7 +171,7 @@ def test_growing_after_a_hit_is_as_cheap_as_the_hit_and_a_start_from_nothing():
     assert calm == pytest.approx(50 - 10 + 3000)  # it stops after the first 10 s to start from nothing
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(
     rates=st.lists(st.floats(0.5, 30), min_size=3, max_size=3),
     prices=st.lists(st.floats(0, 12), min_size=3, max_size=3),

@@ -16,6 +16,7 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import replay_log
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import job, job_sets, log, logs
 
 
@@ -49,7 +50,7 @@ _POLICIES = {
 }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
     semantics=st.sampled_from(list(Semantics)), unlimited_work=st.booleans(), effort=st.sampled_from(list(Effort)),
@@ -72,7 +73,7 @@ def test_no_policy_makes_more_samples(events, jobs, policy, max_parallel, semant
         assert told["samples"] == found.samples
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from bfreplay.bounds.fluid import best_rates
 from bfreplay.bounds.job_classes import Horizon, job_classes, merged
 from bfreplay.bounds.prices import better_prices, bound_at, most_while_paying, soft_most_while_paying
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
+from tests.examples import examples
 from tests.replay.tiny import job, job_sets, log, logs
 
 
@@ -20,7 +21,7 @@ def _rates(jobs, nodes):
     return [each.throughput.table(each.max_nodes) for each in jobs], [each.min_nodes for each in jobs], nodes
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(jobs=job_sets(), nodes=st.integers(1, 6))
 def test_the_best_rates_are_those_of_all_combinations(jobs, nodes):
     few = list(jobs)[:3]
@@ -35,7 +36,7 @@ def test_the_best_rates_are_those_of_all_combinations(jobs, nodes):
         assert best[capacity] == pytest.approx(most)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(jobs=job_sets(), nodes=st.integers(1, 12))
 def test_relaxed_optima_lie_above_and_are_concave(jobs, nodes):
     classes = job_classes(list(jobs)[:4], nodes)
@@ -72,7 +73,7 @@ def _all_ways(rate, min_nodes, up_s, down_s, price, seconds):
 _CURVE = np.array([0.0, 0.0, 18.0, 20.0, 31.0])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(
     prices=st.lists(st.floats(0, 20), min_size=4, max_size=4),
     lengths=st.lists(st.floats(1, 50), min_size=4, max_size=4),
@@ -96,7 +97,7 @@ def test_losing_nodes_and_growing_at_once_may_be_cheaper_than_growing():
     assert hit == pytest.approx(50 - 10 + 2000)  # the loss of its node costs 10; after it, the start on two is free
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 10_000), temperature=st.floats(5.0, 200.0))
 def test_the_soft_maximum_lies_above_and_its_gradient_is_the_mean_count(seed, temperature):
     rng = np.random.default_rng(seed)
@@ -120,7 +121,7 @@ def test_the_soft_maximum_lies_above_and_its_gradient_is_the_mean_count(seed, te
         assert slope == pytest.approx(-seconds[i] * mean[i], rel=1e-4, abs=1e-4)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(events=logs(), jobs=job_sets())
 def test_searched_prices_bound_no_worse(events, jobs):
     horizon = Horizon.of(events)

@@ -1,4 +1,4 @@
-"""Campaigns of 200 trials on two weeks of Summit: pruned, finished, and the same bytes every time."""
+"""Campaigns on the bundled log and on two weeks of Summit: pruned, finished, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -24,21 +24,36 @@ def bfreplay(folder: Path, hash_seed: int, *arguments: str) -> None:
     )  # fmt: skip
 
 
+@pytest.fixture(
+    params=[
+        pytest.param((40, "sample"), id="sample"),
+        pytest.param((200, None), id="summit", marks=pytest.mark.thorough),
+    ]
+)
+def trials_on_log(request) -> tuple[int, str]:
+    """A number of trials, and the log to replay them on."""
+    trials, log = request.param
+    if log is None:
+        data = request.getfixturevalue("shared") / "data"
+        log = str(data / "bftrainer" / "summit-2021-02-node-events.parquet")
+    return trials, log
+
+
 @pytest.mark.parametrize("made_by", [["--proposer", "optuna", "--parallel", "20"], ["--pruner", "asha"]])
-def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(shared, tmp_path, made_by):
-    log = shared / "data" / "bftrainer" / "summit-2021-02-node-events.parquet"
+def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(trials_on_log, tmp_path, made_by):
+    trials, log = trials_on_log
     bfreplay(
-        tmp_path, 0, "jobs", "make", "hpo", "-o", "campaign.toml", "--trials", "200", "--max-nodes", "64",
+        tmp_path, 0, "jobs", "make", "hpo", "-o", "campaign.toml", "--trials", str(trials), "--max-nodes", "64",
         "--samples-per-epoch", "1281167", "--curve", SHUFFLENET, *made_by,
     )  # fmt: skip
     for hash_seed in (1, 2):
         bfreplay(
-            tmp_path, hash_seed, "replay", str(log), "--jobs", "campaign.toml", "--max-parallel", "20",
+            tmp_path, hash_seed, "replay", log, "--jobs", "campaign.toml", "--max-parallel", "20",
             "--no-efficiency", "--out", f"run{hash_seed}",
         )  # fmt: skip
     same, different, missing = filecmp.cmpfiles(tmp_path / "run1", tmp_path / "run2", SAME_EVERY_TIME, shallow=False)
     assert (sorted(same), different, missing) == (sorted(SAME_EVERY_TIME), [], [])
     summary = RunResult.load(tmp_path / "run1").summary
-    assert summary["jobs"]["finished"] + summary["jobs"]["pruned"] == 200
+    assert summary["jobs"]["finished"] + summary["jobs"]["pruned"] == trials
     assert min(summary["jobs"]["finished"], summary["jobs"]["pruned"]) > 0
     assert summary["scores"]["best_score"] > 0.9

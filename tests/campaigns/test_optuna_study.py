@@ -334,6 +334,7 @@ kind = "optuna"
 """
 
 
+@pytest.mark.thorough
 def test_a_whole_replay_is_the_same_to_the_byte_in_processes_that_hash_differently(tmp_path):
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     for hash_seed in ("0", "1"):

@@ -185,12 +185,14 @@ def test_the_hostile_modules_would_be_imported_if_the_user_said_so(folders, host
     assert (hostile / "mark").read_text().split() == ["stranger", "stranger.inside"]
 
 
-def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostile):
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.thorough)])
+def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostile, first):
+    """Every second text of a document, and in `make test-all` those between them too."""
     run = folders / "run"
     commands = []
     for document in ("run.json", "session.json"):
         found = leaves(json.loads((run / document).read_text()))
-        for number, path in enumerate(path for path in found if path[0] not in ("versions", "tables")):
+        for number, path in enumerate([path for path in found if path[0] not in ("versions", "tables")][first::2]):
             copy = copytree(run, hostile / f"{document}-{number}")
             edited(copy, document, lambda found, path=path: put(found, path, STRANGER))
             commands += [[copy if word == run else word for word in each] for each in of_a_run(run, hostile)]
@@ -294,7 +296,9 @@ def test_a_text_of_a_policy_in_a_sweep_does_not_import_the_package_that_it_looks
     assert code == 0, output
 
 
-def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, hostile):
+@pytest.mark.parametrize("drawn", [6, pytest.param(1, marks=pytest.mark.thorough)])
+def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, hostile, drawn):
+    """Whatever text of a document is changed, it is read; every sixth such folder, or each, is drawn too."""
     script = hostile / "opens.py"
     script.write_text(
         "import sys\n"
@@ -303,9 +307,10 @@ def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, ho
         "from bfreplay.experiments.sweep import SweepResult\n"
         "from bfreplay.experiments.tuning import Tuning\n"
         "from bfreplay.report import draw_comparison, draw_lab, draw_tuning\n"
-        "for kind, folder in zip(sys.argv[1::2], sys.argv[2::2]):\n"
-        "    for read in {'lab': (LabResult.load, draw_lab), 'comparison': (RunComparison.load, draw_comparison),\n"
-        "                 'tuning': (Tuning.load, draw_tuning), 'sweep': (SweepResult.load,)}[kind]:\n"
+        "for number, (kind, folder) in enumerate(zip(sys.argv[2::2], sys.argv[3::2])):\n"
+        "    reads = {'lab': (LabResult.load, draw_lab), 'comparison': (RunComparison.load, draw_comparison),\n"
+        "             'tuning': (Tuning.load, draw_tuning), 'sweep': (SweepResult.load,)}[kind]\n"
+        "    for read in reads[:1] if number % int(sys.argv[1]) else reads:\n"
         "        try:\n"
         "            read(folder)\n"
         "        except Exception as error:\n"
@@ -319,7 +324,7 @@ def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, ho
             words += [kind, str(copy)]
     assert {"lab", "comparison", "tuning", "sweep"} <= set(words)
     path = os.pathsep.join([str(REPOSITORY), str(hostile / "path")])
-    subprocess.run([sys.executable, script, *words], env={**os.environ, "PYTHONPATH": path}, check=True)
+    subprocess.run([sys.executable, script, str(drawn), *words], env={**os.environ, "PYTHONPATH": path}, check=True)
     assert not (hostile / "mark").exists()
 
 

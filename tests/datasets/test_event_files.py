@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeState, load_events, write_events
 from bfreplay.errors import InputError, OutputExistsError
 from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
+from tests.examples import examples
 from tests.refusals import refusal_of
 
 ENDINGS = [".parquet", ".csv", ".csv.gz"]
@@ -44,7 +45,7 @@ def test_a_written_log_reads_back_with_window_nodes_and_metadata(tmp_path, three
     assert [source.name for source in again.sources] == [file.name, *beside]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=logs(), ending=st.sampled_from(ENDINGS), rows=st.integers(1, 7))
 def test_any_log_reads_back_exactly_in_batches_of_any_size(tmp_path, events, ending, rows):
     file = tmp_path / f"log{ending}"

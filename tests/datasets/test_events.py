@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
+from tests.examples import examples
 
 
 def test_the_first_batch_is_one_row_for_each_node_at_the_start(three_nodes):
@@ -116,7 +117,7 @@ def test_a_batch_of_no_rows_makes_no_sense(three_nodes):
         rows_of(three_nodes, 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(logs(), st.integers(1, 7))
 def test_batches_of_any_size_give_the_same_rows_and_split_no_time(events, rows):
     batches = list(events.batches(rows))
@@ -126,7 +127,7 @@ def test_batches_of_any_size_give_the_same_rows_and_split_no_time(events, rows):
     assert rows_of(events, rows) == rows_of(events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(logs(), st.data())
 def test_a_window_has_the_rows_of_the_whole_log_after_its_start(events, data):
     span = st.integers(events.window_start_us, events.window_end_us)

@@ -16,6 +16,7 @@ from bfreplay.datasets.idleness.idle_intervals import HOLE_BINS
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
+from tests.examples import examples
 
 IDLE, BUSY, DOWN = int(NodeState.IDLE), int(NodeState.BUSY), int(NodeState.DOWN)
 MINUTE = 60_000_000
@@ -212,7 +213,7 @@ def random_logs(draw: st.DrawFn) -> NodeEvents:
     return log(initial, sorted(rows), end_us)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events=random_logs())
 def test_the_lengths_of_all_holes_add_up_to_the_integral_of_idle_nodes(events: NodeEvents) -> None:
     idleness = characterise(events)
@@ -225,7 +226,7 @@ def test_the_lengths_of_all_holes_add_up_to_the_integral_of_idle_nodes(events: N
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events=random_logs(), rows=st.integers(1, 5))
 def test_the_size_of_the_batches_changes_nothing(events: NodeEvents, rows: int) -> None:
     class InSmallBatches:

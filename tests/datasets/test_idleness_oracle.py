@@ -17,6 +17,7 @@ from bfreplay.datasets import EventsMetadata, NodeEvents
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.idle_intervals import LONGER_THAN
 from bfreplay.datasets.log.states import STATE_WORDS
+from tests.examples import examples
 
 TICK_S = 900
 TICK = TICK_S * 1_000_000
@@ -64,7 +65,7 @@ def runs(flags):
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(case=cases())
 def test_every_figure_is_that_of_the_enumeration(case):
     start, zone, states = case

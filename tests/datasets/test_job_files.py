@@ -12,6 +12,7 @@ from bfreplay.datasets import load_jobs, write_jobs
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
+from tests.examples import examples
 from tests.refusals import refusal_of
 
 HEAD = "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve"
@@ -309,7 +310,7 @@ def job_sets(draw):
     return JobSet(jobs, relative)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=job_sets())
 def test_any_job_set_survives_csv_exactly(tmp_path, jobs):
     write_jobs(jobs, tmp_path / "jobs.csv", overwrite=True)

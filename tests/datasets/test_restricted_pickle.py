@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.published.pickled_frames import cell_list, load_frame
 from bfreplay.datasets.published.restricted_pickle import ALLOWED, Record
 from bfreplay.errors import InputError
+from tests.examples import examples
 from tests.refusals import refusal_of
 
 FILE = Path("given.pkl")
@@ -180,7 +181,7 @@ def test_times_with_a_zone_are_refused():
         load(pickle.dumps(frame))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_pickle_with_any_bytes_changed_is_read_or_refused_cleanly(data):
     content = bytearray(pickle.dumps(object_frame([1, 2], 3.0, "text"), protocol=data.draw(st.sampled_from([4, 5]))))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -45,11 +48,16 @@ def _replay(published: PublishedReplay, policy: RecordedPolicy) -> RunResult:
     )
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_forced_decisions_reproduce_the_published_step_log(shared, run):
+@cache
+def _forced(shared: Path, run: str) -> tuple[PublishedReplay, RecordedPolicy, RunResult]:
     published = PublishedReplay.load(shared, run)
     policy = published.recorded_policy()
-    result = _replay(published, policy)
+    return published, policy, _replay(published, policy)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_forced_decisions_reproduce_the_published_step_log(shared, run):
+    published, policy, result = _forced(shared, run)
     log = published.step_log
     ours = result.table("decisions").to_pydict()
     # the first row is the seeding of the map, which the published program does not log
@@ -61,9 +69,7 @@ def test_forced_decisions_reproduce_the_published_step_log(shared, run):
 
 @pytest.mark.parametrize("run", RUNS)
 def test_forced_decisions_reproduce_the_published_final_progress(shared, run):
-    published = PublishedReplay.load(shared, run)
-    policy = published.recorded_policy()
-    result = _replay(published, policy)
+    published, _, result = _forced(shared, run)
     jobs = result.table("jobs").to_pydict()
     active = {
         name: done

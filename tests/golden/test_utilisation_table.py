@@ -21,9 +21,15 @@ U = {
     ("imagenet", 70): (0.746, 0.772, 0.787, 0.794, 0.796, 0.795),
 }
 
+# every row and every column once; the others in `make test-all`
+CELLS = [
+    pytest.param(*row, t_fwd_s, marks=() if across == down else pytest.mark.thorough)
+    for down, row in enumerate(U)
+    for across, t_fwd_s in enumerate(T_FWD_S)
+]
 
-@pytest.mark.parametrize(("job_set", "max_parallel"), U)
-@pytest.mark.parametrize("t_fwd_s", T_FWD_S)
+
+@pytest.mark.parametrize(("job_set", "max_parallel", "t_fwd_s"), CELLS)
 def test_u_on_the_summit_log(shared, job_set, max_parallel, t_fwd_s):
     data = shared / "data" / "bftrainer"
     events = load_events(data / "summit-2021-02-node-events.parquet")

@@ -231,8 +231,17 @@ def test_a_script_without_a_main_guard_works_and_leaves_nothing_behind(tmp_path)
     assert not is_alive(int(pid))
 
 
-@pytest.mark.parametrize("fault", ["Hangs", "HangsHoldingTheInterpreterLock"])
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("end", "fault"),
+    [
+        (signal.SIGINT, "Hangs"),
+        (signal.SIGTERM, "HangsHoldingTheInterpreterLock"),
+        (signal.SIGKILL, "HangsHoldingTheInterpreterLock"),
+        pytest.param(signal.SIGINT, "HangsHoldingTheInterpreterLock", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGTERM, "Hangs", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGKILL, "Hangs", marks=pytest.mark.thorough),
+    ],
+)
 def test_the_worker_does_not_outlive_an_interrupted_or_killed_parent(tmp_path, fault, end):
     with script(tmp_path, FAULTY + fault, "isolated.solve(model, SolveOptions(1000.0))") as process:
         pid = int(process.stdout.readline())

@@ -23,6 +23,7 @@ from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import agrees, magnitude, violation
+from tests.examples import examples
 from tests.milp.backends.present import present
 from tests.milp.faulty_backends import Raises
 from tests.milp.small_problems import (
@@ -41,8 +42,21 @@ def solver(formulation="choices", backend="cbc", **options) -> MilpSolver:
     return MilpSolver(formulation, backend, **{"referee": EnumeratingSolver(), **options})
 
 
-def solve(problem, *arguments, **options):
-    made = solver(*arguments, **options)
+_WORKERS: dict[str, IsolatedBackend] = {}
+"""One of every real back end: the faulty ones each get their own."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers():
+    yield
+    while _WORKERS:
+        _WORKERS.popitem()[1].close()
+
+
+def solve(problem, formulation="choices", backend="cbc", **options):
+    if isinstance(backend, str) and ":" not in backend and not {"isolated", "grace_s"} & set(options):
+        options["worker"] = _WORKERS.get(backend) or _WORKERS.setdefault(backend, IsolatedBackend(backend))
+    made = solver(formulation, backend, **options)
     try:
         return made.solve(problem)
     finally:
@@ -355,7 +369,7 @@ def solvers():
 
 
 @pytest.mark.parametrize("formulation", ["published", "node_level", "choices"])
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(problem=problems())
 def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solvers, formulation, problem):
     solution = solvers[formulation].solve(problem)

@@ -16,6 +16,7 @@ from bfreplay.milp.model import LinearModel, SpecialOrderedSet, model_fault
 from bfreplay.milp.sets import without_sets
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of
+from tests.examples import examples
 from tests.milp.formulations.checking import WITH_SETS, broken, posed_by
 from tests.milp.small_problems import optimum_by_enumeration, problem_of_two, problems
 
@@ -47,7 +48,7 @@ def one_set(kind: int = 2, size: int = 4, **changes: object) -> LinearModel:
 
 
 @pytest.mark.parametrize("name", WITH_SETS)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=problems())
 def test_the_optimum_stays_and_the_answer_reads_back(cbc, name, problem):
     formulation, posed = formulation_of(name), posed_by(name, problem)
@@ -69,7 +70,7 @@ def test_the_optimum_stays_and_the_answer_reads_back(cbc, name, problem):
 
 @pytest.mark.parametrize("name", WITH_SETS)
 @given(problem=problems())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_start_goes_on_as_a_feasible_one(name, problem):
     model = formulation_of(name).build(problem)
     plain = without_sets(model)

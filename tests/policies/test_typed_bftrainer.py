@@ -23,6 +23,7 @@ from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.throughputs import read_throughputs
+from tests.examples import examples
 from tests.policies.small_states import state_of
 from tests.replay.placed import intervals, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, logs
@@ -182,7 +183,7 @@ class Counting(Policy):
         return Decision(counts, placement=Placement(placed(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(drawn=changing_counts())
 def test_on_one_type_nodes_are_placed_as_the_replay_places_counts(drawn):
     events, wanted = drawn

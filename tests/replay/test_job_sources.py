@@ -19,6 +19,7 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, log, logs
 
 
@@ -478,7 +479,7 @@ class _Dice:
         return {"seed": self.seed}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events=logs(), seed=st.integers(0, 10_000), max_parallel=st.integers(1, 5))
 def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, seed: int, max_parallel: int):
     one, other = (

@@ -14,6 +14,7 @@ from bfreplay.replay import ReplaySettings
 from bfreplay.replay.active import charged_us
 from bfreplay.runs import replay_log
 from bfreplay.workload import Colocation, JobSet
+from tests.examples import examples
 from tests.replay.placed import typed_job, typed_log
 from tests.replay.tiny import SECOND
 
@@ -163,7 +164,7 @@ def _rows(result, name):
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(case=_cases())
 def test_random_decisions_leave_the_books_in_order(case):
     events, jobs, seed, wakes_on, options = case

@@ -32,6 +32,7 @@ from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.tables import CHUNK_ROWS, MemorySink, ParquetSink, RowTable
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
+from tests.examples import examples
 from tests.replay.test_job_sources import Scripted, reporting
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
@@ -273,7 +274,7 @@ def expected_pool(events: NodeEvents) -> list[tuple[int, int]]:
     return rows
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     events=logs(),
     jobs=job_sets(),

@@ -15,6 +15,7 @@ from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import job_sets, logs
 
 _POLICIES = {
@@ -66,7 +67,7 @@ def _idle_node_us(events: NodeEvents) -> int:
     return sum(stop - start for spans in _idle_spans(events).values() for start, stop in spans)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @_RUNS
 def test_the_ledger_closes_on_the_idle_time_of_the_log(events, jobs, policy, semantics, max_parallel, seed):
     ledger = _run(events, jobs, policy, semantics, max_parallel, seed).summary["ledger"]
@@ -75,7 +76,7 @@ def test_the_ledger_closes_on_the_idle_time_of_the_log(events, jobs, policy, sem
     assert all(ledger[f"{name}_node_us"] >= 0 for name in ("useful", "rescaling", "preempted", "stalled", "free"))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @_RUNS
 def test_no_job_holds_a_node_that_is_not_idle_and_no_node_has_two_holders(
     events, jobs, policy, semantics, max_parallel, seed
@@ -105,7 +106,7 @@ def test_no_job_holds_a_node_that_is_not_idle_and_no_node_has_two_holders(
     assert node_us == sum(stop - start for spans in held.values() for start, stop in spans)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @_RUNS
 def test_counts_stay_within_the_bounds_of_the_user(events, jobs, policy, semantics, max_parallel, seed):
     result = _run(events, jobs, policy, semantics, max_parallel, seed)
@@ -119,7 +120,7 @@ def test_counts_stay_within_the_bounds_of_the_user(events, jobs, policy, semanti
         assert held_too_few == 0
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @_RUNS
 def test_no_decision_moves_a_job_from_one_node_to_another(events, jobs, policy, semantics, max_parallel, seed):
     """At every instant a job either gains nodes or loses nodes by decision; reclaimed ones do not count."""
@@ -147,7 +148,7 @@ def test_no_decision_moves_a_job_from_one_node_to_another(events, jobs, policy, 
     assert not gained & lost
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @_RUNS
 def test_a_finished_job_has_done_exactly_its_work_and_no_job_more(events, jobs, policy, semantics, max_parallel, seed):
     result = _run(events, jobs, policy, semantics, max_parallel, seed)
@@ -161,7 +162,7 @@ def test_a_finished_job_has_done_exactly_its_work_and_no_job_more(events, jobs, 
     assert sum(table["done_samples"]) == pytest.approx(result.summary["ledger"]["samples"], rel=1e-9, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @_RUNS
 def test_every_exact_decision_is_proven_and_the_counters_add_up(events, jobs, policy, semantics, max_parallel, seed):
     result = _run(events, jobs, policy, semantics, max_parallel, seed)
@@ -173,7 +174,7 @@ def test_every_exact_decision_is_proven_and_the_counters_add_up(events, jobs, po
         assert all(gap <= 1e-9 for gap in gaps)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(events=logs(), jobs=job_sets(), max_parallel=st.integers(1, 4))
 def test_continuous_progress_never_falls(events, jobs, max_parallel):
     result = replay_log(

@@ -25,6 +25,7 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.saved_decisions import decision_at, recorded_decisions
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 T_FWD_S = 60.0
@@ -90,7 +91,7 @@ def check_all(run: RunResult, events: NodeEvents, jobs: JobSet, asked: list) -> 
             assert each.counts.tolist() == each.problem.current.tolist()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     events=logs(),
     jobs=job_sets(),

@@ -23,6 +23,7 @@ from bfreplay.runs.saved_decisions import decision_at, recorded_decisions, recor
 from bfreplay.runs.saved_inputs import MissingInputsError, jobs_of
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import JobReport, JobSet, Orders, Verdict
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 from tests.runs.explain.little_source import LittleHalving
 
@@ -69,7 +70,7 @@ def in_thousandths(curve: TabulatedCurve) -> TabulatedCurve:
     return TabulatedCurve(curve.nodes, [round(value, 3) for value in curve.values])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     events=logs(), jobs=job_sets(), objective=st.sampled_from(OBJECTIVES), max_parallel=st.integers(1, 4),
     share=st.none() | st.sampled_from(["job", "model"]), noise=st.sampled_from([0.0, 0.2]),
@@ -88,7 +89,7 @@ def test_questions_are_those_of_any_objective_on_the_curves_that_were_believed(
     check_all(run, events, jobs, asked.questions)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     events=logs(), n=st.integers(2, 6), objective=st.sampled_from(OBJECTIVES), max_parallel=st.integers(1, 6),
     share=st.none() | st.sampled_from(["job", "model"]),

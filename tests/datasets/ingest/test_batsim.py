@@ -15,6 +15,7 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.occupancy.lint import UNREADABLE, Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
+from tests.examples import examples
 
 JOBS = "job_id,workload_name,requested_time,starting_time,finish_time,allocated_resources,metadata"
 STATES = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
@@ -199,7 +200,7 @@ def test_sets_of_resources(text, numbers):
     assert resources(text) == numbers
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data())
 def test_a_damaged_table_is_refused_or_read_without_the_lines_that_were_reported(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("batsim")

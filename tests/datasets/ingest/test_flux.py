@@ -16,6 +16,7 @@ from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
+from tests.examples import examples
 
 T = 1_700_000_000
 
@@ -378,7 +379,7 @@ def read_or_refused(path, content):
     return record
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(data=st.data())
 def test_a_damaged_list_of_jobs_is_refused_or_counted_to_the_last_job(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("flux") / "jobs.json"
@@ -388,7 +389,7 @@ def test_a_damaged_list_of_jobs_is_refused_or_counted_to_the_last_job(data, tmp_
         assert record.lint.rows_read == record.lint.kept["job intervals"] + record.lint.rows_dropped
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(data=st.data())
 def test_a_damaged_eventlog_is_refused_or_read_as_if_the_unreadable_lines_were_not_there(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("flux") / "eventlog"

@@ -12,6 +12,7 @@ from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import check_damaged
+from tests.examples import examples
 
 T = 1_700_000_000
 US = 1_000_000
@@ -281,7 +282,7 @@ VALID = [
 MALFORMED = {"no record, or a quote in it is not closed", "fields that cannot be read"}
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_else(tmp_path, data):
     lines = list(VALID)
@@ -312,7 +313,7 @@ def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_
     assert outages(without) == outages(record)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_bytes_never_end_in_another_error(tmp_path, data):
     content = bytearray("\n".join(VALID).encode())

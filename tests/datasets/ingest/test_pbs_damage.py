@@ -7,6 +7,7 @@ from bfreplay.datasets.ingest.pbs.reader import PbsReader
 from bfreplay.errors import InputError
 from tests.datasets.ingest.pbs_records import UNREADABLE, T, begun, ended, line, outages, read, runs, started
 from tests.datasets.ingest.what_was_read import check_damaged
+from tests.examples import examples
 
 VALID = [
     line(T - 5, "Q", "7.srv", "queue=batch"),
@@ -53,7 +54,7 @@ def damaged(draw):
     return lines
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=damaged(), timezone=st.sampled_from([None, "America/Chicago", "UTC"]))
 def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_else(tmp_path, lines, timezone):
     options = {"timezone": timezone, "reservations": "reserved"}
@@ -79,7 +80,7 @@ def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_
     assert outages(without) == outages(record)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_bytes_never_end_in_another_error(tmp_path, data):
     content = bytearray("\n".join(VALID).encode())

@@ -22,10 +22,11 @@ from tests.datasets.ingest.schedules import (
     shown,
     swf_text,
 )
+from tests.examples import examples
 
 S = 10**6
 ZONES = st.sampled_from(["UTC", "Europe/Paris", "America/Chicago"]).map(ZoneInfo)
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 
 
 def rows_of(events):
@@ -139,7 +140,7 @@ def test_swf_with_nodes_gives_back_what_was_scheduled(schedule):
     assert found == direct(schedule, rename=lambda name: str(int(name[2:])))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(schedules(with_open=False, with_outages=False), st.sampled_from(["slurm", "pbs", "swf"]))
 def test_the_reader_is_found_without_its_name(schedule, reader):
     assume(len(schedule.runs) > 2)

@@ -15,6 +15,7 @@ from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import files_of, jobs, outages, rows_balance
+from tests.examples import examples
 
 SACCT = """JobIDRaw|JobID|Cluster|State|Start|End|ElapsedRaw|TimelimitRaw|NNodes|NodeList
 11|11|hill|COMPLETED|2024-10-25T08:00:00|2024-10-26T09:00:00|90000|1600|2|n[1-2]
@@ -182,7 +183,7 @@ def test_the_logs_of_these_tests_are_good(kind, zone):
 
 @pytest.mark.parametrize("kind", [*TEXTS, "json"])
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_whatever_bytes_change_there_is_a_record_or_an_input_error(kind, zone, data):
     content = data.draw(mutated((TEXTS | {"json": JSON})[kind].encode()))
@@ -193,7 +194,7 @@ def test_whatever_bytes_change_there_is_a_record_or_an_input_error(kind, zone, d
 
 
 @pytest.mark.parametrize("kind", list(TEXTS))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_the_record_is_that_of_the_log_without_the_dropped_lines(kind, data):
     content = data.draw(one_cell_changed(TEXTS[kind]))
@@ -206,7 +207,7 @@ def test_the_record_is_that_of_the_log_without_the_dropped_lines(kind, data):
     assert result(read(rest, kind=kind)) == result(record)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(data=st.data())
 def test_a_change_of_one_cell_that_changes_a_job_is_told(data):
     """Names of nodes and jobs apart: one that is another good name cannot be told from it."""

@@ -15,6 +15,7 @@ from bfreplay.datasets.ingest.swf.rows import Block, read_line
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
+from tests.examples import examples
 
 STANDARD = "{} {} {} {} {} 7.5 -1 {} -1 -1 1 1 1 -1 -1 -1 -1 -1"
 LINES = [
@@ -120,7 +121,7 @@ def intervals(record):
     ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(data=st.data())
 def test_a_damaged_log_is_refused_or_read_without_the_lines_that_were_reported(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("swf") / "log.swf"
@@ -141,7 +142,7 @@ def test_a_damaged_log_is_refused_or_read_without_the_lines_that_were_reported(d
     assert again.lint.rows_dropped == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(content=st.binary(max_size=300))
 def test_bytes_at_random_are_refused_by_name(content, tmp_path_factory):
     path = tmp_path_factory.mktemp("swf") / "log.swf"

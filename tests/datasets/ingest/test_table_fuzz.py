@@ -18,6 +18,7 @@ from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
+from tests.examples import examples
 
 JUNK = (
     b"", b'"', b'""', b",", b"\x00", b"\xff", b"-1", b"0", b"nan", b"inf", b"1e9", b"99999999999999999999", b"None",
@@ -192,7 +193,7 @@ def test_the_small_logs_come_in_whole(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_no_mutation_does_more_than_the_report_says(name, tmp_path, seed):
     check(CASES[name], tmp_path, mutated(CASES[name].texts[0], random.Random(seed)))
@@ -206,7 +207,7 @@ def test_most_mutated_logs_are_still_read(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.binary(max_size=300))
 def test_bytes_of_any_kind_are_recognised_or_not_but_never_an_accident(name, tmp_path, text):
     path = tmp_path / "x"
@@ -216,7 +217,7 @@ def test_bytes_of_any_kind_are_recognised_or_not_but_never_an_accident(name, tmp
         read(CASES[name], tmp_path, text)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.floats(0, 1), value=st.integers(0, 255))
 def test_damaged_parquet_is_read_or_refused(tmp_path, at, value):
     path = tmp_path / "a.parquet"

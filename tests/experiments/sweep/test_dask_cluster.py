@@ -128,16 +128,43 @@ def test_an_answer_that_was_lost_with_its_worker_is_waited_for():
         def exception(self):
             return None
 
-    executor = object.__new__(DaskExecutor)
-    executor._folder, executor._address = Path("sweep"), "tcp://nobody"
-    executor._client = SimpleNamespace(submit=lambda work, task, key: Lost(key), loop=None)
-    executor._distributed = SimpleNamespace(
-        KilledWorker=type("KilledWorker", (Exception,), {}), as_completed=lambda futures, loop: futures
-    )
-    (done,) = executor.each(str, {"20": "task"})
+    (done,) = _executor_of(Lost).each(str, {"20": "task"})
     assert (done.key, done.answer, done.died) == ("20", "made again", "")
 
 
+@pytest.mark.parametrize(
+    ("worker", "told"), [(SimpleNamespace(address="tcp://a:1"), "on tcp://a:1"), (None, "on Dask")]
+)
+def test_a_run_that_the_scheduler_gives_up_is_told_with_its_last_worker(worker, told):
+    class GivenUp:
+        status = "error"
+
+        def __init__(self, key):
+            self.key = key
+
+        def result(self):
+            error = KilledWorker()
+            error.last_worker = worker
+            raise error
+
+    (done,) = _executor_of(GivenUp).each(str, {"20": "task"})
+    assert (done.key, done.died) == ("20", told)
+
+
+class KilledWorker(Exception):
+    """What Dask raises for a task at which too many workers died."""
+
+
+def _executor_of(future) -> DaskExecutor:
+    """One whose scheduler is not there and gives each run such a future."""
+    executor = object.__new__(DaskExecutor)
+    executor._folder, executor._address = Path("sweep"), "tcp://nobody"
+    executor._client = SimpleNamespace(submit=lambda work, task, key: future(key), loop=None)
+    executor._distributed = SimpleNamespace(KilledWorker=KilledWorker, as_completed=lambda futures, loop: futures)
+    return executor
+
+
+@pytest.mark.thorough
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
     cluster.add_worker("one", "--nanny")
     (files / "die-20").touch()

@@ -55,6 +55,7 @@ def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(fil
     assert table_of(files, "out") == unbroken
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_changes_nothing(files, unbroken):
     (files / "hold-20").touch()
     process = start_sweep(files, "out", "--processes", "2")
@@ -69,6 +70,7 @@ def test_a_worker_that_is_killed_changes_nothing(files, unbroken):
     assert table_of(files, "out") == unbroken
 
 
+@pytest.mark.thorough
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     (files / "die-20").touch()
     done = sweep_to_the_end(files, "out", "--processes", "2")
@@ -81,7 +83,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     assert "First error: every worker" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, number):
     (files / "hold-40").touch()
     process = start_sweep(files, "out", "--processes", "1")
@@ -95,6 +97,7 @@ def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, n
     assert [*(files / "out" / "runs").glob(".*")] == []
 
 
+@pytest.mark.thorough
 def test_a_second_sweep_in_the_same_folder_is_refused_while_the_first_is_at_work(files):
     (files / "hold-10").touch()
     first = start_sweep(files, "out", "--processes", "1")

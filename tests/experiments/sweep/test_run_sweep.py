@@ -121,6 +121,20 @@ def test_a_worker_that_dies_after_it_has_written_the_run_has_finished_it(files, 
     assert list((files / "out" / "failures").iterdir()) == []
 
 
+def test_a_run_at_which_every_worker_died_is_a_row_that_says_so(files, monkeypatch):
+    class Deadly(Inline):
+        def each(self, work, tasks):
+            first, *others = tasks
+            yield Done(first, died="ended by SIGKILL")
+            yield from super().each(work, {key: tasks[key] for key in others})
+
+    monkeypatch.setattr(run_sweep, "ProcessExecutor", Deadly)
+    rows = sweep(_noting(files, 10, 20), files / "out").results.to_pylist()
+    assert [row["status"] for row in rows] == ["failed", "finished"]
+    assert rows[0]["error"] == "every worker that tried it died"
+    assert "ended by SIGKILL" in (files / "out" / "failures" / f"{rows[0]['id']}.json").read_text()
+
+
 def test_a_run_that_is_there_has_no_note_of_a_failure(files):
     (run_id,) = sweep(_noting(files, 10), files / "out").ids
     Store(files / "out").note_failure(run_id, Failure("WorkerDied", "died", "died"), {})

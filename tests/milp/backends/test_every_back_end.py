@@ -14,6 +14,7 @@ from bfreplay.milp.pairing import refused
 from bfreplay.milp.solution import Quality, SolverStatus
 from bfreplay.testing import BackendContract
 from bfreplay.testing.backend import must_solve
+from tests.examples import examples
 from tests.milp.backends.present import present
 from tests.milp.small_problems import optimum_by_enumeration, problems
 
@@ -35,7 +36,7 @@ class TestOurBackEnds(BackendContract):
         if reason := refused(formulation, made):
             pytest.skip(f"{formulation_name}: {reason}")
 
-        @settings(max_examples=12)
+        @settings(max_examples=examples(12))
         @given(problem=problems())
         def gets_its_optimum(problem):
             posed = problem.held_to_published_limit() if formulation.change_limited else problem

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.milp.exact.relaxation import hull_counts, node_prices, relaxed_optima
+from tests.examples import examples
 
 INF = np.inf
 
@@ -71,7 +72,7 @@ def _tables(draw):
     return np.array(rows)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(value=_tables(), capacity=st.integers(0, 13))
 def test_they_lie_above_the_optima_and_meet_them_at_the_vertices(value, capacity):
     relaxed = relaxed_optima(value, np.ones(len(value), np.int64), capacity)

@@ -16,6 +16,7 @@ from bfreplay.milp.judgement import Judgement, against_referee
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import objective_of, violation
+from tests.examples import examples
 
 
 def _tables(max_jobs: int, max_count: int):
@@ -28,7 +29,7 @@ def _tables(max_jobs: int, max_count: int):
     )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(table=_tables(6, 9), capacity=st.integers(0, 30))
 def test_the_optimum_is_that_of_the_dynamic_program(table, capacity):
     value = np.array(table)
@@ -42,7 +43,7 @@ def test_the_optimum_is_that_of_the_dynamic_program(table, capacity):
     assert bound >= objective - 1e-9 * scale
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(table=_tables(3, 4), capacity=st.integers(0, 9))
 def test_the_optimum_is_that_of_trying_everything(table, capacity):
     value = np.array(table)

@@ -14,6 +14,7 @@ from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.model import LinearModel, SpecialOrderedSet
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import agrees
+from tests.examples import examples
 from tests.milp.files.readers import READS_SETS, RefusedFileError, read_by
 from tests.milp.small_problems import optimum_by_enumeration, problem_of_two, problems
 
@@ -123,7 +124,7 @@ def test_special_ordered_sets_are_kept_or_the_file_is_refused(tmp_path, form, so
     ],
 )
 @settings(
-    max_examples=12, deadline=None, derandomize=True,
+    max_examples=examples(12), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(problem=problems(max_jobs=3, max_nodes=5))

@@ -16,6 +16,7 @@ from bfreplay.milp.formulations.choices_reduced import reduction
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of
+from tests.examples import examples
 from tests.milp.formulations.checking import rugged, solved
 from tests.milp.small_problems import optimum_by_enumeration, problem_of_two, problems
 
@@ -37,13 +38,13 @@ def check_reduction(problem: AllocationProblem, optimum: float) -> None:
 
 
 @given(problem=problems(max_jobs=5, max_nodes=9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_an_optimum_of_small_problems_is_left(problem):
     check_reduction(problem, optimum_by_enumeration(problem)[0])
 
 
 @given(seed=st.integers(0, 2**32 - 1), limit=st.none() | st.integers(0, 30), core=st.sampled_from([0, 30, 1024]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_an_optimum_of_larger_problems_is_left_whatever_the_core(seed, limit, core):
     problem = rugged(np.random.default_rng(seed), 20, 200, 40, change_limit=limit)
     best = ExactSolver().solve(problem)

@@ -14,13 +14,14 @@ from bfreplay.milp.formulations.counts_segments import segments
 from bfreplay.milp.formulations.entries import kinks, start_counts
 from bfreplay.milp.model import model_fault
 from bfreplay.milp.verify import agrees, objective_of
+from tests.examples import examples
 from tests.milp.formulations.checking import ALL, broken, posed_by, rugged, worth
 from tests.milp.small_problems import one_hungry_job, problem_of_two, problems
 
 
 @pytest.mark.parametrize("name", ALL)
 @given(problem=problems())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @example(problem=replace(one_hungry_job(), min_nodes=np.array([6]), current=np.array([3]), change_limit=1))
 def test_models_are_well_formed(name, problem):
     formulation = formulation_of(name)
@@ -41,7 +42,7 @@ def test_models_are_well_formed(name, problem):
 
 @pytest.mark.parametrize("name", ALL)
 @given(problem=problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @example(problem=problem_of_two())
 @example(problem=problem_of_two(min_nodes=np.array([2, 3])))
 @example(problem=problem_of_two(current=np.array([0, 5]), max_nodes=np.array([4, 3])))
@@ -127,7 +128,7 @@ def test_the_choices_size_is_as_documented():
 
 
 @given(problem=problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_segments_hold_every_allowed_count_once_and_are_straight(problem):
     parts = segments(problem)
     seen = np.zeros(problem.value.shape, dtype=int)

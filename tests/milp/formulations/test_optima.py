@@ -12,12 +12,13 @@ from bfreplay.milp import ExactSolver
 from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.formulations import formulation_of
 from bfreplay.milp.solution import SolverStatus
+from tests.examples import examples
 from tests.milp.formulations.checking import ALL, check_optimum, rugged, solved
 from tests.milp.small_problems import problem_of_two, problems
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=problems())
 @example(problem=problem_of_two())
 @example(problem=problem_of_two(change_limit=0))

@@ -11,10 +11,11 @@ from bfreplay.errors import InputError
 from bfreplay.milp.typed import NO_TYPE
 from bfreplay.milp.typed.prices import best_choices, choices_of, mended, node_prices
 from bfreplay.milp.typed.problem import objective_of, violation
+from tests.examples import examples
 from tests.milp.typed.small_typed_problems import choices_by_hand, drawn, two_jobs, typed_problems, worth_by_hand
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problem=typed_problems())
 def test_the_table_holds_what_the_definition_says_and_forbids_everything_else(problem):
     allowed = np.full(problem.value.shape, -np.inf)
@@ -44,7 +45,7 @@ def test_the_prices_give_the_value_of_the_linear_relaxation(elastic, capacity):
     assert bound_at(choices, price, problem.capacity) == pytest.approx(-relaxed.fun, rel=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problem=typed_problems())
 def test_mended_choices_are_feasible_and_no_job_alone_can_improve_them(problem):
     choices = choices_of(problem.value)

@@ -11,6 +11,7 @@ from bfreplay.milp.solution import Quality, SolverStatus
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem, solver
 from bfreplay.milp.typed.problem import objective_of, violation
 from bfreplay.milp.typed.solver import optimum_of
+from tests.examples import examples
 from tests.milp.small_problems import problems
 from tests.milp.typed.small_typed_problems import (
     drawn,
@@ -26,7 +27,7 @@ def _scale(problem: TypedProblem) -> float:
     return max(1e-3, float(np.abs(problem.gain).max()))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(problem=typed_problems())
 def test_the_optimum_is_that_of_trying_everything(problem):
     found = TypedExactSolver().solve(problem)
@@ -38,7 +39,7 @@ def test_the_optimum_is_that_of_trying_everything(problem):
     assert found.solution.bound == pytest.approx(expected, abs=1e-9 * _scale(problem))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problem=typed_problems())
 def test_highs_decides_what_is_left_where_no_state_is_allowed(problem):
     found = TypedExactSolver(most_states=0).solve(problem)
@@ -53,7 +54,7 @@ def as_typed(problem) -> TypedProblem:
     )  # fmt: skip
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(problem=problems(with_limit=False))
 def test_on_one_type_the_answer_is_that_of_the_solver_of_one_type(problem):
     typed = as_typed(problem)
@@ -65,7 +66,7 @@ def test_on_one_type_the_answer_is_that_of_the_solver_of_one_type(problem):
     assert found.types.tolist() == [0 if count else NO_TYPE for count in expected.counts]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(problem=problems(with_limit=False))
 def test_the_search_on_several_types_finds_the_optimum_of_one_type_too(problem):
     best = ExactSolver().solve(problem).objective

@@ -17,6 +17,7 @@ from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 
@@ -49,7 +50,7 @@ def samples(result: RunResult) -> float:
     return float(result.summary["ledger"]["samples"])
 
 
-@pytest.mark.parametrize("mean_gap_s", [8.0, 40.0, 400.0])
+@pytest.mark.parametrize("mean_gap_s", [8.0, pytest.param(40.0, marks=pytest.mark.thorough), 400.0])
 def test_it_ends_near_the_best_fixed_value_however_fast_the_pool_changes(mean_gap_s):
     events, jobs = random_log(mean_gap_s, 1500), unequal_jobs()
     fixed = [samples(run(events, jobs, t_fwd_s, unlimited_work=True)) for t_fwd_s in CANDIDATES_S]
@@ -135,7 +136,7 @@ def test_logs_without_events_and_single_jobs_are_no_matter():
     assert samples(run(nobody, JobSet([job("only")]))) == pytest.approx(100.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     events=logs(), jobs=job_sets(), semantics=st.sampled_from(list(Semantics)), max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),

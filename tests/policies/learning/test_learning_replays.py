@@ -17,6 +17,7 @@ from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, log, logs
 
 MEASURE_S = 20.0
@@ -109,7 +110,7 @@ def _watch(events: bfreplay.NodeEvents, jobs: JobSet, policy: Policy, **options:
     return watched
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(events=logs(), jobs=_jobs(), share=st.sampled_from(["job", "model"]))
 def test_decisions_rest_on_nothing_that_had_not_been_run_for_long_enough_by_then(events, jobs, share):
     free = _watch(events, jobs, _learner(share, 0.1))
@@ -129,7 +130,7 @@ def test_decisions_rest_on_nothing_that_had_not_been_run_for_long_enough_by_then
         assert blind.decided == [one for one in free.decided if one[0] <= until_us]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(events=logs(), jobs=_jobs(), share=st.sampled_from(["job", "model"]))
 def test_two_that_learn_alike_decide_alike_and_one_may_be_used_twice(events, jobs, share):
     learner = _learner(share, noise=0.3, seed=4)

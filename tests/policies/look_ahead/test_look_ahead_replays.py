@@ -19,6 +19,7 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.testing import PolicyContract
 from bfreplay.workload import JobSet, Orders
+from tests.examples import examples
 from tests.replay.test_job_sources import Scripted
 from tests.replay.tiny import job, job_sets, log, logs
 
@@ -57,7 +58,7 @@ _ANY = given(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     events=logs(), jobs=job_sets(), t_fwd_s=st.sampled_from([3.0, 60.0, 400.0]),
     semantics=st.sampled_from(list(Semantics)),
@@ -68,7 +69,7 @@ def test_with_nothing_in_sight_they_decide_as_bftrainer(events, jobs, t_fwd_s, s
         assert _decided(_replay(events, jobs, policy, ReplaySettings(3, semantics))).equals(plain)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @_ANY
 def test_any_replay_closes_its_books_and_repeats(events, jobs, name, max_parallel, semantics, unlimited_work):
     given_ = ReplaySettings(max_parallel, semantics)
@@ -79,7 +80,7 @@ def test_any_replay_closes_its_books_and_repeats(events, jobs, name, max_paralle
     assert one.table("decisions").equals(other.table("decisions"))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(events=logs(), jobs=job_sets(), until_ms=st.integers(1, 299_999))
 def test_look_ahead_uses_nothing_of_the_future(events, jobs, until_ms):
     whole = _replay(events, jobs, _MADE["look-ahead"]()).table("decisions").to_pylist()

@@ -15,6 +15,7 @@ from bfreplay.milp import MilpSolver
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.max_min import best_level, service_after
+from tests.examples import examples
 from tests.policies.small_states import allocations, state_of, states
 
 T_FWD_S = 60.0
@@ -70,7 +71,7 @@ def check_against_all_allocations(state, counts, slack=0.0):
     assert fairness(state, counts) == pytest.approx(best_second, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(state=states(), slack=st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0]))
 @example(state=state_of([[0, 4], [0, 4]], 1), slack=0.0)  # two new jobs, one node: the least is 0 whatever one does
 @example(state=state_of([[0, 5, 1, 6], [0, 1, 1, 7]], 4), slack=0.0)  # dents
@@ -83,7 +84,7 @@ def test_the_level_and_the_choice_among_those_that_reach_it_are_the_best_of_all_
     check_against_all_allocations(state, decided(state, f"max-min(slack={slack})"), slack)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(state=states())
 def test_a_milp_finds_the_level_too(state):
     highs = MilpSolver("choices_reduced", "highs", fallback="none", isolated=False)
@@ -94,7 +95,7 @@ def test_a_milp_finds_the_level_too(state):
     assert fairness(state, counts) == pytest.approx(fairness(state, decided(state)), abs=1e-5 * scale)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, np.inf]), min_size=3, max_size=3), max_size=4),
     st.integers(0, 12),

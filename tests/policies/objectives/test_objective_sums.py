@@ -11,6 +11,7 @@ from bfreplay.milp import MilpSolver
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies.objectives.catalogue import OBJECTIVES, objective_of
+from tests.examples import examples
 from tests.policies.small_states import allocations, state_of, states
 
 T_FWD_S = 60.0
@@ -76,7 +77,7 @@ def test_the_order_of_terms_and_the_scale_of_weights_change_no_optimum():
 
 
 @pytest.mark.parametrize("spec", [*SEPARABLE, SUM])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(state=states())
 def test_the_optimum_is_the_best_of_all_allocations_by_the_sum_of_what_each_job_is_worth(spec, state):
     objective = objective_of(spec)
@@ -106,7 +107,7 @@ def worth(objective, state, counts):
 
 
 @given(state=states(), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_a_job_is_worth_does_not_depend_on_the_others(state, data):
     spec = data.draw(st.sampled_from(SEPARABLE))
     j = data.draw(st.integers(0, state.n_jobs - 1))

@@ -286,6 +286,7 @@ def test_all_pictures_are_drawn_whatever_the_log(which, request, tmp_path):
         assert start.startswith(b"\x89PNG") if path.suffix == ".png" else b"<?xml" in start
 
 
+@pytest.mark.thorough
 def test_the_same_log_gives_the_same_bytes_in_another_process(worked, tmp_path):
     code = (
         "import pathlib, sys, bfreplay\n"

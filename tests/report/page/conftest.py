@@ -47,6 +47,11 @@ class OpenPage:
         self.page.goto(file.as_uri())
         self.page.wait_for_selector("html[data-complete]")
 
+    def did_nothing_beside(self):
+        """Assert that it fetched nothing but itself, and said nothing."""
+        assert [url for url in self.asked[1:] if not url.startswith(("data:", "blob:"))] == []
+        assert self.said == []
+
     def run(self, script, *arguments):
         """Value of a JavaScript expression."""
         return self.page.evaluate(script, *arguments)
@@ -84,5 +89,4 @@ def open_page(browser):
     yield opens
     for each in opened:
         each.context.close()
-        assert [url for url in each.asked[1:] if not url.startswith(("data:", "blob:"))] == []
-        assert each.said == []
+        each.did_nothing_beside()

@@ -13,6 +13,7 @@ from bfreplay.report.page.document import write_report
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
+from tests.report.page.conftest import OpenPage
 
 
 @pytest.fixture(scope="session")
@@ -22,13 +23,28 @@ def sample_page(sample_run, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def kept_open(browser, sample_page):
+    """That page, opened once for the tests that leave it as they found it, but for the order of a table."""
+    kept = OpenPage(browser, sample_page)
+    yield kept
+    kept.context.close()
+
+
+@pytest.fixture
+def opened(kept_open):
+    """That page as it is used, with the whole window in view; fails the test if the page fetched or said anything."""
+    kept_open.run("setView(0, timeAxis.duration_s)")
+    yield kept_open
+    kept_open.did_nothing_beside()
+
+
+@pytest.fixture(scope="session")
 def many_jobs_page(many_jobs_run, tmp_path_factory):
     """The page about five thousand jobs."""
     return write_report(many_jobs_run, tmp_path_factory.mktemp("pages") / "many.html")
 
 
-def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(opened):
     before = opened.view()
     _drag(opened, 0.25, 0.5)
     begin, end = opened.view()
@@ -42,8 +58,7 @@ def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(sam
     assert opened.page.locator(".view").first.inner_text() == f"{_clock(opened, begin)} to {_clock(opened, end)}"
 
 
-def test_a_double_click_and_the_button_show_the_whole_window_again(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_a_double_click_and_the_button_show_the_whole_window_again(opened):
     whole = opened.view()
     _drag(opened, 0.25, 0.5)
     opened.page.locator("#plot-timeline .nsewdrag").dblclick()
@@ -54,17 +69,15 @@ def test_a_double_click_and_the_button_show_the_whole_window_again(sample_page, 
     assert opened.view() == whole
 
 
-def test_a_picture_offers_to_be_saved_and_nothing_else(sample_page, open_page):
+def test_a_picture_offers_to_be_saved_and_nothing_else(opened):
     """No button that would send it anywhere."""
-    opened = open_page(sample_page)
     buttons = opened.run("[...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)")
     assert set(buttons) == {"Download plot as a PNG"}
     sends = "pageFigures.map(({frame}) => [frame._context.showSendToCloud, frame._context.plotlyServerURL])"
     assert opened.run(sends) == [[False, ""]] * opened.run("pageFigures.length")
 
 
-def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(opened):
     ranges = "document.getElementById('plot-holes').layout.xaxis.range.map(Number)"
     before = opened.run(ranges)
     _drag(opened, 0.3, 0.6, "holes")
@@ -73,8 +86,7 @@ def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(sample_page
     opened.page.wait_for_function(f"({ranges}).every((value, k) => Math.abs(value - {before}[k]) < 1e-9)")
 
 
-def test_a_picture_over_time_cannot_be_moved_off_its_nodes_or_its_window(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_a_picture_over_time_cannot_be_moved_off_its_nodes_or_its_window(opened):
     whole = opened.view()
     heights = "pageFigures[0].frame.layout.yaxis.range.map(Number)"
     before = opened.run(heights)
@@ -94,8 +106,7 @@ def test_a_picture_over_time_cannot_be_moved_off_its_nodes_or_its_window(sample_
     assert opened.run("pageFigures[0].frame.layout.xaxis.range.map(fromAxis)") == list(whole)
 
 
-def test_the_keyboard_moves_and_zooms(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_the_keyboard_moves_and_zooms(opened):
     begin, end = opened.view()
     opened.page.locator("#timeline .plot-frame").focus()
     opened.page.keyboard.press("+")
@@ -113,8 +124,7 @@ def test_the_keyboard_moves_and_zooms(sample_page, open_page):
 
 
 @pytest.mark.parametrize("part", [(0.0, 1.0), (0.31, 0.62), (0.5, 0.501)], ids=["whole", "third", "closest"])
-def test_lines_show_what_the_tables_say_of_the_part_that_is_looked_at(sample_page, sample_run, open_page, part):
-    opened = open_page(sample_page)
+def test_lines_show_what_the_tables_say_of_the_part_that_is_looked_at(opened, sample_run, part):
     config = sample_run.record["config"]
     start_us, end_us = config["window_start_us"], config["window_end_us"]
     from_us, to_us = (start_us + round(share * (end_us - start_us)) for share in part)
@@ -139,8 +149,7 @@ def test_lines_show_what_the_tables_say_of_the_part_that_is_looked_at(sample_pag
         assert np.allclose(y[:-1], getattr(expected, steps["statistic"]), rtol=1e-6, atol=1e-6)
 
 
-def test_a_header_sorts_a_table_both_ways_and_says_so(sample_page, sample_run, open_page):
-    opened = open_page(sample_page)
+def test_a_header_sorts_a_table_both_ways_and_says_so(opened, sample_run):
     held = sorted(sample_run.table("jobs")["done_samples"].to_pylist(), reverse=True)
     button = opened.header("job-table-table-1", "done_samples")
     header = opened.page.locator('#job-table-table-1 th[data-column="done_samples"]')
@@ -157,8 +166,7 @@ def test_a_header_sorts_a_table_both_ways_and_says_so(sample_page, sample_run, o
     assert names == sorted(names)
 
 
-def test_what_is_missing_is_sorted_last_both_ways(sample_page, open_page):
-    opened = open_page(sample_page)
+def test_what_is_missing_is_sorted_last_both_ways(opened):
     for _ in range(2):
         opened.header("job-table-table-1", "completion_s").click()
         values = opened.column("job-table-table-1", "completion_s")
@@ -228,7 +236,7 @@ def test_paper_is_light_and_nothing_is_cut_at_its_edge(sample_page, open_page):
     assert len(opened.page.pdf()) > 50_000
 
 
-@pytest.mark.parametrize("width", [360, 768, 1600])
+@pytest.mark.parametrize("width", [360, *(pytest.param(width, marks=pytest.mark.thorough) for width in (768, 1600))])
 def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, width):
     opened = open_page(sample_page, viewport={"width": width, "height": 800}, has_touch=width < 500)
     assert opened.run("document.documentElement.scrollWidth") == width

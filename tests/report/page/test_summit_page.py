@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -29,36 +31,64 @@ _POLICIES = {
 }
 
 
+_THREE = ("exact", "equal share", "published limit")
+
+
 @pytest.fixture(scope="module")
-def runs(shared, tmp_path_factory):
-    """Folders of four runs, by name; work does not end."""
+def run(shared, tmp_path_factory):
+    """Makes, when first asked for it, the folder of a run by its name; work does not end."""
     folder = tmp_path_factory.mktemp("summit")
     data = shared / "data" / "bftrainer"
     # every pass over the published matrix reads all of it
     write_events(load_events(data / "ndstat-10sdn6-evt.tar.gz"), folder / "events.parquet")
     log = load_events(folder / "events.parquet")
     jobs = load_jobs(*(data / f"ImageNet-imgps-{kind}-1001J.pkl" for kind in ("Jbnd", "JNPs")))
-    for name, make in _POLICIES.items():
-        policy, parallel = make()
+
+    @cache
+    def made(name):
+        policy, parallel = _POLICIES[name]()
         run = replay_log(log, jobs, policy, ReplaySettings(parallel), unlimited_work=True, out=folder / name)
         assert run.summary["n_decisions"] == 23_883
-    return folder
+        return folder / name
+
+    return made
 
 
 @pytest.fixture(scope="module")
-def pages(runs):
-    """The page about 10 jobs, that about 70, and that about three runs."""
-    for name in ("exact", "70 at once"):
-        write_report(runs / name, runs / f"{name}.html")
-    three = [runs / name for name in ("exact", "equal share", "published limit")]
-    compare_runs(three, out=runs / "comparison")
-    write_comparison_report(three, RunComparison.load(runs / "comparison"), runs / "three.html")
-    return runs
+def comparison(run, tmp_path_factory):
+    """Makes, when first asked for it, the comparison of three runs."""
+    folder = tmp_path_factory.mktemp("compared") / "comparison"
+
+    @cache
+    def made():
+        compare_runs([run(name) for name in _THREE], out=folder)
+        return RunComparison.load(folder)
+
+    return made
 
 
-@pytest.mark.parametrize("name", ["exact", "70 at once", "three"])
-def test_the_page_is_small_and_can_be_used(pages, open_page, name):
-    file = pages / f"{name}.html"
+@pytest.fixture(scope="module")
+def page(run, comparison, tmp_path_factory):
+    """Makes, when first asked for it, the page about 10 jobs, that about 70, or that about three runs."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def made(name):
+        file = folder / f"{name}.html"
+        if name == "three":
+            write_comparison_report([run(each) for each in _THREE], comparison(), file)
+        else:
+            write_report(run(name), file)
+        return file
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "name", ["exact", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("70 at once", "three"))]
+)
+def test_the_page_is_small_and_can_be_used(page, open_page, name):
+    file = page(name)
     assert file.stat().st_size < _MOST_BYTES
     opened = open_page(file)
     whole = opened.view()
@@ -77,10 +107,10 @@ def test_the_page_is_small_and_can_be_used(pages, open_page, name):
     assert opened.run("getComputedStyle(document.body).backgroundColor") != before
 
 
-def test_closest_up_every_event_of_the_log_is_there(pages, runs, open_page):
+def test_closest_up_every_event_of_the_log_is_there(page, run, open_page):
     """23,518 changes of the number of idle nodes: the picture of an hour has each of them, at its second."""
-    opened = open_page(pages / "exact.html")
-    pool = load_pool(runs / "exact")
+    opened = open_page(page("exact"))
+    pool = load_pool(run("exact"))
     begin, end = 500_000.0, 503_600.0
     opened.run("([a, b]) => setView(a, b)", [begin, end])
     edges, heights = opened.run(
@@ -97,9 +127,10 @@ def test_closest_up_every_event_of_the_log_is_there(pages, runs, open_page):
     assert heights[1:-1] == pool[1][inside].tolist()
 
 
-def test_jobs_are_sorted_among_seventy(pages, open_page):
-    opened = open_page(pages / "70 at once.html")
-    rows = ReadPage((pages / "70 at once.html").read_text()).all_rows("job-table-table-1")
+@pytest.mark.thorough
+def test_jobs_are_sorted_among_seventy(page, open_page):
+    opened = open_page(page("70 at once"))
+    rows = ReadPage(page("70 at once").read_text()).all_rows("job-table-table-1")
     assert len(rows) == 70
     opened.header("job-table-table-1", "held_node_hours").click()
     held = [float(value) for value in opened.column("job-table-table-1", "held_node_hours")]
@@ -107,12 +138,13 @@ def test_jobs_are_sorted_among_seventy(pages, open_page):
     assert held == sorted((float(row[8][0]) for row in rows), reverse=True)[:50]
 
 
-def test_numbers_of_the_comparison_are_those_of_its_folder_and_of_the_runs(pages, runs):
-    page = ReadPage((pages / "three.html").read_text())
-    record = RunComparison.load(runs / "comparison").record
+@pytest.mark.thorough
+def test_numbers_of_the_comparison_are_those_of_its_folder_and_of_the_runs(page, comparison):
+    text = page("three").read_text()
+    record = comparison().record
     for pair in record["pairs"]:
-        assert pair["answer"] in (pages / "three.html").read_text()
-    samples = next(row for row in page.tables["key-figures"].rows if row[0][0] == "samples")
+        assert pair["answer"] in text
+    samples = next(row for row in ReadPage(text).tables["key-figures"].rows if row[0][0] == "samples")
     expected = [record["pairs"][0]["samples"]["baseline"], *(pair["samples"]["other"] for pair in record["pairs"])]
     assert [float(value) for value, _ in samples[1:]] == pytest.approx(expected, rel=1e-12)
 

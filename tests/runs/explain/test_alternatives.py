@@ -11,6 +11,7 @@ from bfreplay.errors import BfreplayError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of
 from bfreplay.runs.explain.decision import best_of_all, best_with, best_without
+from tests.examples import examples
 from tests.runs.explain.brute_force import best
 
 
@@ -42,7 +43,7 @@ def check(found, objective, problem, allowed) -> None:
     assert allowed(found.counts.tolist())
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(problem=problems(), data=st.data())
 def test_the_best_decisions_are_those_that_trying_all_finds(problem, data):
     job = data.draw(st.integers(0, problem.n_jobs - 1))

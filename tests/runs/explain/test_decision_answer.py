@@ -20,6 +20,7 @@ from bfreplay.runs.explain.decision import answer, explain_decision
 from bfreplay.runs.explain.decision_answer import Change, EmptyPool, render_decision
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.workload import JobSet, Verdict
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 from tests.runs.explain.brute_force import all_decisions, best
 from tests.runs.explain.little_source import LittleHalving, Scripted, pausing_job
@@ -237,7 +238,7 @@ POLICIES = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(POLICIES)), data=st.data())
 def test_runner_up_and_margins_are_those_that_trying_all_decisions_finds(events, jobs, policy, data):
     run = replay_log(events, jobs, POLICIES[policy](), ReplaySettings(3), with_efficiency=False, with_bound=False)

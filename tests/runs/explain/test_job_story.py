@@ -25,6 +25,7 @@ from bfreplay.runs.explain.job_story_text import render_job
 from bfreplay.runs.explain.jobs_of_run import job_answers
 from bfreplay.runs.explain.nodes_over_time import nodes_over_time
 from bfreplay.workload import Ending, JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 from tests.runs.explain.little_source import LittleHalving, Scripted
 
@@ -173,7 +174,7 @@ def check_against_the_books(run, events, jobs) -> None:
                 assert samples >= paid - 1e-3 - 1e-6 * abs(paid)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
@@ -186,7 +187,7 @@ def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_paral
     check_against_the_books(run, events, jobs)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     events=logs(), n=st.integers(2, 6), costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
     work=st.floats(101.0, 3e3), max_parallel=st.integers(1, 6),
@@ -199,7 +200,7 @@ def test_stories_of_trials_agree_with_the_books(events, n, costs, work, max_para
     check_against_the_books(run, events, source)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(events=logs(), jobs=job_sets(), seed=st.integers(0, 3))
 def test_stories_under_the_published_clock_count_as_the_books_do(events, jobs, seed):
     run = replay_log(

@@ -11,6 +11,7 @@ from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.runs import replay_log
 from bfreplay.runs.explain.nodes_over_time import nodes_over_time, nodes_over_time_by_model
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 NODE_TIME = ("useful_node_us", "rescaling_node_us", "lost_to_preemption_node_us", "stalled_node_us")
@@ -40,7 +41,7 @@ def test_a_job_that_is_not_there_is_refused_with_the_nearest_name():
     assert "one of Trial-7, other" in str(caught.value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(events=logs(), jobs=job_sets())
 def test_nodes_over_time_are_the_node_time_of_the_books(events, jobs):
     run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)

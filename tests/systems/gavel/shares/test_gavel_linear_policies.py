@@ -13,6 +13,7 @@ from bfreplay.systems.gavel.shares.linear_program import METHODS
 from bfreplay.systems.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 from bfreplay.systems.gavel.shares.variants import reference_rate
+from tests.examples import examples
 from tests.systems.gavel.shares.golden_instances import assert_feasible, instances, instances_of
 
 INF = np.inf
@@ -275,7 +276,7 @@ def test_one_job_on_one_type_runs_all_the_time(name):
     assert found.share == pytest.approx(np.array([[1.0]]))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000), st.floats(1e-3, 1e3))
 def test_units_do_not_matter(seed, factor):
     problem = mixed(seed)
@@ -296,7 +297,7 @@ def test_units_do_not_matter(seed, factor):
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_no_feasible_shares_are_better(seed):
     problem = mixed(seed)
@@ -325,7 +326,7 @@ def reordered(problem, order):
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_jobs_that_are_alike_get_the_same_and_their_order_does_not_matter(seed):
     problem = mixed(seed, 4)
@@ -343,7 +344,7 @@ def test_jobs_that_are_alike_get_the_same_and_their_order_does_not_matter(seed):
             assert (policy.shares(reordered(twice, order)).share == found.share[order]).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_jobs_that_are_alike_reach_no_less_as_one_kind(seed):
     problem = mixed(seed, 4)

@@ -15,6 +15,7 @@ from bfreplay.systems.gavel.shares.feasible_set import feasible_set, gains_by_sh
 from bfreplay.systems.gavel.shares.linear_policies import highest_common_level
 from bfreplay.systems.gavel.shares.linear_program import METHODS, LinearProgram
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
+from tests.examples import examples
 
 INF = np.inf
 BOTH = sorted(METHODS)
@@ -157,7 +158,7 @@ def test_highs_must_take_what_it_is_given():
         program.add_rows(csr_array([[1.0, 1.0, 1.0]]), 0.0, 1.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10_000))
 def test_both_ways_agree_with_scipy(seed):
     generator = np.random.default_rng(seed)
@@ -197,7 +198,7 @@ def test_a_pair_of_which_one_stands_still_gains_nothing_by_sharing():
     assert gains_by_sharing(problem).tolist() == [[False, False, True]]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 10_000))
 def test_leaving_out_pairs_that_gain_nothing_costs_nothing(seed):
     generator = np.random.default_rng(seed)

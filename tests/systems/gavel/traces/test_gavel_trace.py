@@ -12,6 +12,7 @@ from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.systems.gavel.trace import COLUMNS, OLD_COLUMNS, read_trace, write_trace
 from bfreplay.workload import JobSet
+from tests.examples import examples
 from tests.systems.gavel.traces.small_table import published, small_table, table_file
 
 GOOD = {
@@ -222,7 +223,7 @@ def test_a_published_trace_is_written_as_it_was_but_for_its_commands(shared, tab
     assert kept(tmp_path / "out.trace") == kept(file)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(
