@@ -8,9 +8,9 @@ from .datasets import write_events as write_events
 from .datasets import write_jobs as write_jobs
 from .datasets.bundled import sample_events_path as sample_events_path
 from .datasets.bundled import sample_jobs_path as sample_jobs_path
+from .datasets.ingest.occupancy.rules import OccupancyRules as OccupancyRules
 from .datasets.ingest.read_log import ingest as ingest
 from .datasets.ingest.reader import ReadOptions as ReadOptions
-from .datasets.occupancy.rules import OccupancyRules as OccupancyRules
 from .errors import BfreplayError as BfreplayError
 from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError

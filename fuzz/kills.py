@@ -58,7 +58,9 @@ def write_inputs(folder: Path) -> None:
 def start(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     """Start a bfreplay command in ``folder``, in a process group and with temporary files of its own."""
     # small runs on disk, so that an import has some
-    script = "from bfreplay.datasets.occupancy.spool import JobSpool as s; s.__init__.__defaults__ = (500, 4_000); "
+    script = (
+        "from bfreplay.datasets.ingest.occupancy.spool import JobSpool as s; s.__init__.__defaults__ = (500, 4_000); "
+    )
     return subprocess.Popen(
         [sys.executable, "-c", script + "from bfreplay.__main__ import main; main()", *words],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},

@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.datasets import load_jobs
-from bfreplay.datasets.log_files.event_tables import LogHeader
+from bfreplay.datasets.log.event_tables import LogHeader
 from bfreplay.documents import (
     DEEPEST,
     LARGEST_TOML,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Purpose, stream
 from bfreplay.campaigns.rules import Arrival, Budget, Retries
-from bfreplay.datasets.job_files.curve_points import inline_text
+from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import picked
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve

@@ -16,8 +16,8 @@ from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.checks import near_name
-from bfreplay.datasets.job_files.curve_points import CurveShelf
-from bfreplay.datasets.job_files.tables import JobTable, named_curves, read_curves_file, read_toml
+from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.registry import check_is_file
 from bfreplay.documents import Cell, check_toml_size

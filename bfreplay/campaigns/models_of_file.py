@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from bfreplay import checks
 from bfreplay.campaigns.campaign import KINDS, NAS, TrialModel
 from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.datasets.job_files.curve_points import CurveShelf
-from bfreplay.datasets.job_files.rows import JobRows
-from bfreplay.datasets.job_files.tables import JobTable
+from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.rows import JobRows
+from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve

@@ -137,7 +137,7 @@ def read_options(given: dict[str, Any]) -> Any:
 
 def occupancy_rules(given: dict[str, Any]) -> Any:
     """``OccupancyRules`` of what the user gave, which is taken out of ``given``; of ``all`` rules the first."""
-    from bfreplay.datasets.occupancy.rules import DAY_S, OccupancyRules
+    from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 
     window, full = given.pop("window"), given.pop("full_window")
     if window is not None and full:
@@ -210,8 +210,8 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
+    from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.ingest.read_log import read_log
-    from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
 
     is_spread = given["assignment"] == "all"
     rules, options = occupancy_rules(given), read_options(given)
@@ -259,7 +259,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     """Files to write, refused before anything is read if they cannot be: one, or one for each rule."""
     if out is None:
         return []
-    from bfreplay.datasets.log_files.load import writable_ending
+    from bfreplay.datasets.log.load import writable_ending
 
     ending = writable_ending(out)
     stem = out.name[: -len(ending)]
@@ -270,7 +270,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
-    from bfreplay.datasets.occupancy.build import measured
+    from bfreplay.datasets.ingest.occupancy.build import measured
 
     document: dict[str, Any] = {
         **built[0].events.metadata.notes["ingest"],
@@ -283,8 +283,8 @@ def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[st
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
-    from bfreplay.datasets.occupancy.build import measured, spread_text
-    from bfreplay.datasets.occupancy.report_text import render
+    from bfreplay.datasets.ingest.occupancy.build import measured, spread_text
+    from bfreplay.datasets.ingest.occupancy.report_text import render
 
     text = render(built[0], reader)
     if is_spread:

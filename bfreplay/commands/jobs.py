@@ -66,8 +66,8 @@ def fit(
       bfreplay jobs fit measured.csv --law usl --json
       bfreplay replay sample --jobs jobs.csv --curves curves.toml
     """
-    from bfreplay.datasets.job_files.curve_points import write_curves
-    from bfreplay.datasets.job_files.measurements import load_measurements
+    from bfreplay.datasets.jobs.curve_points import write_curves
+    from bfreplay.datasets.jobs.measurements import load_measurements
     from bfreplay.scalability import Scaling, choose, fit_law, law_named, laws_for
     from bfreplay.scalability.fit_text import of_outliers, remarks, render, warnings
 

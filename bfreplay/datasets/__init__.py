@@ -1,10 +1,10 @@
 """Logs of idle nodes and job sets: read, check, write. What a file is, its ending says (see ``registry``)."""
 
-from bfreplay.datasets.job_files.load import load_jobs, write_jobs
+from bfreplay.datasets.jobs.load import load_jobs, write_jobs
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.load import load_events, write_events
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import EventBatch, NodeState
-from bfreplay.datasets.log_files.load import load_events, write_events
 from bfreplay.datasets.published.matrix import read_published_events
 from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 

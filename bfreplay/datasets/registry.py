@@ -16,18 +16,18 @@ from bfreplay.errors import InputError
 from bfreplay.registry import built_in
 
 EVENT_READERS: Mapping[str, str] = {
-    ".parquet": "bfreplay.datasets.log_files.parquet_events:read_parquet",
-    ".csv": "bfreplay.datasets.log_files.csv_events:read_csv",
-    ".csv.gz": "bfreplay.datasets.log_files.csv_events:read_csv",
+    ".parquet": "bfreplay.datasets.log.parquet_events:read_parquet",
+    ".csv": "bfreplay.datasets.log.csv_events:read_csv",
+    ".csv.gz": "bfreplay.datasets.log.csv_events:read_csv",
     ".pkl": "bfreplay.datasets.published.matrix:read_published_events",
     ".tar.gz": "bfreplay.datasets.published.matrix:read_published_events",
     ".tgz": "bfreplay.datasets.published.matrix:read_published_events",
 }
 
 JOB_TABLE_READERS: Mapping[str, str] = {
-    ".csv": "bfreplay.datasets.job_files.tables:read_csv_table",
-    ".parquet": "bfreplay.datasets.job_files.tables:read_parquet_table",
-    ".toml": "bfreplay.datasets.job_files.tables:read_toml_table",
+    ".csv": "bfreplay.datasets.jobs.tables:read_csv_table",
+    ".parquet": "bfreplay.datasets.jobs.tables:read_parquet_table",
+    ".toml": "bfreplay.datasets.jobs.tables:read_toml_table",
 }
 
 _START_BYTES = 65_536

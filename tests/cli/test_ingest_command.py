@@ -205,7 +205,7 @@ def test_a_published_matrix_is_not_a_scheduler_s_log(shared, folder):
 
 SPOOL_TO_DISK = """
 import os, resource, signal, sys
-from bfreplay.datasets.occupancy import spool
+from bfreplay.datasets.ingest.occupancy import spool
 spool.JobSpool.__init__.__defaults__ = (2, 16)  # a run on disk is full with two rows
 end_run = spool.JobSpool._end_run
 def then(self):

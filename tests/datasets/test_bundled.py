@@ -11,9 +11,9 @@ import pytest
 
 from bfreplay.datasets import bundled
 from bfreplay.datasets.idleness import characterise
-from bfreplay.datasets.job_files.load import load_jobs
+from bfreplay.datasets.jobs.load import load_jobs
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log_files.load import load_events
+from bfreplay.datasets.log.load import load_events
 
 
 def rows_of(events: NodeEvents) -> dict[str, np.ndarray]:

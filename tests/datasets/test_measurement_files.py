@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from bfreplay.datasets.job_files.measurements import load_measurements
+from bfreplay.datasets.jobs.measurements import load_measurements
 from bfreplay.errors import InputError
 
 

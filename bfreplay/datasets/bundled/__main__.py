@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from bfreplay.datasets import bundled
-from bfreplay.datasets.job_files.load import write_jobs
-from bfreplay.datasets.log_files.load import write_events
+from bfreplay.datasets.jobs.load import write_jobs
+from bfreplay.datasets.log.load import write_events
 
 
 def main(arguments: list[str]) -> None:

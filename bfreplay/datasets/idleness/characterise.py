@@ -13,9 +13,9 @@ from bfreplay.datasets.idleness.observe import Observed, longest_holes, observe
 from bfreplay.datasets.idleness.pool import widths
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
+from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
-from bfreplay.datasets.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 
@@ -180,7 +180,7 @@ class Clock:
 
     folded_doubt: ClassVar[str]
 
-    def __init__(self, zone: str | None, fold: str, lint: Lint) -> None:
+    def __init__(self, zone: str | None, fold: str, lint: ImportReport) -> None:
         self.zone = zone
         self._local = None if zone is None else LocalClock(named_zone(zone))
         self._fold = fold

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 
@@ -310,7 +310,7 @@ def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layou
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
-def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
+def text_lines(file: LogFile, lint: ImportReport) -> Iterator[tuple[int, str]]:
     """Number from 1 and text of each line that is not blank; a last line without its end is doubted."""
     for number, text, is_whole in file.lines_with_ends():
         if text and not text.isspace():
@@ -321,7 +321,7 @@ def text_lines(file: LogFile, lint: Lint) -> Iterator[tuple[int, str]]:
 
 def rows_below_headers(
     file: LogFile,
-    lint: Lint,
+    lint: ImportReport,
     delimiter: str | None,
     is_header: Callable[[Layout], bool],
     used: Sequence[str],

@@ -10,14 +10,14 @@ from pathlib import Path
 from bfreplay.datasets.ingest.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
+from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.occupancy.build import BuiltLog, build_events
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.datasets.registry import check_is_file
 from bfreplay.errors import InputError
 
@@ -158,7 +158,7 @@ def ingest(
     outages: Sequence[Path | str] = (),
     strict: bool = False,
     progress: Progress | None = None,
-) -> tuple[NodeEvents, Lint]:
+) -> tuple[NodeEvents, ImportReport]:
     """Read a scheduler's log and make node events of it, with the report of what was kept and what not.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.occupancy.record import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 
 
 @dataclass(frozen=True, slots=True)

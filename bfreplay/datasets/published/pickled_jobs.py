@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.job_files.curve_points import CurveShelf
+from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.located import located, placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import pickled_frame, times_us

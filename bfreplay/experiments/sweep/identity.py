@@ -17,7 +17,7 @@ from typing import Any
 from bfreplay import __version__, defaults
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.job_files.tables import read_toml
+from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bfreplay import checks, defaults
-from bfreplay.datasets.job_files.tables import read_toml
+from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.pbs.reader import PbsReader
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 
 T = 1_700_000_000  # 2023-11-14T22:13:20Z
 US = 1_000_000

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 
 HEADER = "JobIDRaw|JobID|State|Start|End|ElapsedRaw|TimelimitRaw|NNodes|NodeList"
 

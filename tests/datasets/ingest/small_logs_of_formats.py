@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.rules import OccupancyRules
 
 T = 1_717_200_000  # 2024-06-01 00:00 UTC
 NOW = 21_600

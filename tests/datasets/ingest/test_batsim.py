@@ -11,9 +11,9 @@ from bfreplay.datasets.ingest.batsim.reader import (
     resources,
 )
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.lint import UNREADABLE, Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.examples import examples
 
@@ -23,7 +23,7 @@ SCHEDULE = "makespan,nb_jobs,time_computing"
 WORKLOAD = '{"jobs": [{"id": 1, "subtime": 0, "res": 2, "nb_res": 9, "profile": "p"}], "profiles": {}, "nb_res": 8}'
 
 
-class AllDrops(Lint):
+class AllDrops(ImportReport):
     """Remembers each line that is left out."""
 
     def __init__(self):

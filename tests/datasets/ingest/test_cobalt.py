@@ -18,12 +18,12 @@ from bfreplay.datasets.ingest.cobalt.job_rows import (
 from bfreplay.datasets.ingest.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
 from bfreplay.datasets.ingest.cobalt.reader import RAW_JOB_COLUMNS, CobaltReader
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, SEVERAL_TASKS
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import MISMATCH
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import balances, dropped, intervals, record_of
 

@@ -7,12 +7,12 @@ from bfreplay.datasets.ingest.cobalt import job_rows as cobalt
 from bfreplay.datasets.ingest.flux import reader as flux
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.lsf import reader as lsf
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.pbs import runs as pbs
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.slurm import job_rows as slurm
 from bfreplay.datasets.ingest.slurm import node_events
 from bfreplay.datasets.ingest.table import job_rows as table
-from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS, US, T
 

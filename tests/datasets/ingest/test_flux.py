@@ -10,11 +10,11 @@ from bfreplay.datasets.ingest.flux.reader import LONG_CLEANUP, NO_INACTIVE, PERH
 from bfreplay.datasets.ingest.flux.resource_events import NO_NAMES
 from bfreplay.datasets.ingest.flux.resource_events import UNREADABLE as UNREADABLE_EVENTS
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.examples import examples
 

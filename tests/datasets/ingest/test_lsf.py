@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.lsf.reader import LsfReader
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import check_damaged
 from tests.examples import examples

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.pbs import clock
 from bfreplay.datasets.ingest.read_log import read_log
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.errors import InputError
 from tests.datasets.ingest.line_grammars import is_well_formed
 from tests.datasets.ingest.line_mutations import FIELDS, Mutated, mutated
@@ -62,13 +62,13 @@ class Result:
 def drops(monkeypatch) -> Iterator[list[tuple[str, int | None, str]]]:
     """File, line and reason of every row that is dropped from now on."""
     found: list[tuple[str, int | None, str]] = []
-    plain = Lint.drop
+    plain = ImportReport.drop
 
     def drop(self, reason, file="", line=None, value="", n=1):
         plain(self, reason, file, line, value, n)
         found.append((file, line, reason))
 
-    monkeypatch.setattr(Lint, "drop", drop)
+    monkeypatch.setattr(ImportReport, "drop", drop)
     return found
 
 

@@ -5,10 +5,10 @@ import gzip
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
+from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, ScheduleRecord
 from bfreplay.datasets.ingest.pbs.reader import PbsReader
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import MISMATCH, ScheduleRecord
 from bfreplay.errors import InputError
 from tests.datasets.ingest.pbs_records import (
     BOTH,

@@ -3,10 +3,10 @@
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs.reader import CUT_END_DOUBT, PbsReader
 from bfreplay.datasets.ingest.pbs.records import MISSING_DAYS_DOUBT
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from tests.datasets.ingest.pbs_records import (
     BOTH,
     UNREADABLE,

@@ -5,11 +5,11 @@ from zoneinfo import ZoneInfo
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
+from bfreplay.datasets.ingest.occupancy.build import build_events
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.build import build_events
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.rules import OccupancyRules
 from bfreplay.errors import InputError
 from tests.datasets.ingest.schedules import (
     NODES,

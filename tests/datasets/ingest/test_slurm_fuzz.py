@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import files_of, jobs, outages, rows_balance
 from tests.examples import examples
@@ -107,7 +107,7 @@ PIECES = st.one_of(
 )
 
 
-class Counted(Lint):
+class Counted(ImportReport):
     """Keeps the line of every row that is dropped."""
 
     def __init__(self):

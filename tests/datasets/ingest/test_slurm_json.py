@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
-from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import at, doubts, dropped, files_of, jobs, read, rows_balance
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.slurm import node_events, sinfo
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
 from bfreplay.datasets.ingest.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import (
     at,

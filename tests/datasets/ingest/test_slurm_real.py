@@ -3,9 +3,9 @@
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import at, doubts, dropped, jobs, rows_balance
 

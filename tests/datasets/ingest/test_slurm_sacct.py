@@ -6,12 +6,12 @@ import pytest
 
 from bfreplay.datasets.ingest.delimited import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import (

@@ -2,9 +2,9 @@
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
-from bfreplay.datasets.occupancy.lint import UNREADABLE
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import (

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.log import IN_PIECES, NO_START, WAIT_IS_ZERO
 from bfreplay.datasets.ingest.swf.machine import NOT_WHOLE, PARTLY_FILLED, most_at_once
 from bfreplay.datasets.ingest.swf.reader import CLEANED, SwfReader
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 
 HEADER = "; Version: 2.2\n; UnixStartTime: 1000\n; MaxNodes: 4\n; MaxProcs: 8\n"

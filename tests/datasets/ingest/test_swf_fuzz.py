@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.machine import most_at_once
 from bfreplay.datasets.ingest.swf.reader import SwfReader
 from bfreplay.datasets.ingest.swf.rows import Block, read_line
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.examples import examples
 
@@ -84,7 +84,7 @@ def test_a_block_at_a_time_and_a_line_at_a_time_accept_the_same_ten_thousand_mut
     assert len(rows) > 1_000
 
 
-class AllDrops(Lint):
+class AllDrops(ImportReport):
     """Remembers each line that is left out."""
 
     def __init__(self):

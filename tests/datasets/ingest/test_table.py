@@ -5,6 +5,8 @@ import gzip
 import pytest
 
 from bfreplay.datasets.ingest.delimited import rows_of
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.table.clock import AMBIGUOUS_CHOSEN, ZONE_WRONG
 from bfreplay.datasets.ingest.table.job_rows import (
     ELAPSED_DIFFERS,
@@ -15,8 +17,6 @@ from bfreplay.datasets.ingest.table.job_rows import (
 )
 from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest import what_was_read
 from tests.datasets.ingest.what_was_read import balances, dropped, record_of

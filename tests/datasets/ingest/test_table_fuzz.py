@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets.ingest.cobalt.reader import CobaltReader
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.reader import TableReader
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from tests.examples import examples
 
@@ -88,7 +88,7 @@ def _cases() -> dict[str, Case]:
 CASES = _cases()
 
 
-class LinesDropped(Lint):
+class LinesDropped(ImportReport):
     """A report that remembers every line that was left out."""
 
     def __init__(self):

@@ -5,14 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.job_rows import NODE_STATES
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
 from bfreplay.datasets.ingest.table.outages import IN_USE, OUTAGES_BACKWARDS, OUTAGES_UNREADABLE, read_outages
 from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 
 JOBS = "id,start,end,nodelist\n1,100,160,c[1-4]\n"

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.table.cells import unit_in_name
 from bfreplay.datasets.ingest.table.job_rows import (
     BACKWARDS,
@@ -17,7 +18,6 @@ from bfreplay.datasets.ingest.table.job_rows import (
 )
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
 from bfreplay.datasets.ingest.table.reader import EXPORTS, TableReader
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import record_of
 

@@ -1,9 +1,9 @@
 """What a reader put into its record, as plain values, and what it does with damaged bytes."""
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 from bfreplay.errors import BfreplayError
 
 

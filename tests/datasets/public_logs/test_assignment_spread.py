@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bfreplay.cli import main
-from bfreplay.datasets.occupancy.rules import ASSIGNMENTS
+from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your-log.md"
 

@@ -8,10 +8,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from bfreplay.datasets.ingest.clock import LocalClock
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import is_missing
 from bfreplay.datasets.ingest.table.clock import TableClock, Wall
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.times import HOUR_US, US
 
 ZONE_UNLIKELY = "the hours at which maintenance begins speak for another zone than the one in which stamps were read"
@@ -35,7 +35,7 @@ SITE_ZONE = "America/Chicago"
 class CobaltClock(TableClock):
     """Reads stamps in one zone: that of ``--tz``, else UTC."""
 
-    def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
+    def __init__(self, options: ReadOptions, lint: ImportReport, export: str) -> None:
         in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
         super().__init__(in_zone, lint, export)
         self._is_given = options.timezone is not None

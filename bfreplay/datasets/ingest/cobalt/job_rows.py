@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
 from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
-from bfreplay.datasets.occupancy.lint import MOST_EXAMPLES
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 
 CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
 LOCATION_UNREADABLE = "locations that cannot be read: the nodes are placed by rule"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
 from bfreplay.datasets.ingest.cobalt.job_rows import location_of
 from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in
 from bfreplay.datasets.ingest.table.clock import SKIPPED
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 
 PART_UNKNOWN = "reservations for repairs on blocks whose nodes nobody published were left out: those nodes look idle"
 PART_DOWN = "outages of parts of the machine were left out, because the log does not say which: those nodes look idle"

@@ -15,11 +15,11 @@ from bfreplay.datasets.ingest.cobalt.job_rows import NO_LOCATION, CobaltJobs
 from bfreplay.datasets.ingest.cobalt.outages import CobaltOutages
 from bfreplay.datasets.ingest.delimited import Place, check_text, first_line, names_in, rows_of, split
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table.job_rows import Identities
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 
 _ADDRESS = "https://reports.alcf.anl.gov/data/"

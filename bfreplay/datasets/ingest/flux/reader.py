@@ -11,8 +11,8 @@ from bfreplay.datasets.ingest.flux.resource_events import looks_like_events, ran
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json, parse_json
 

@@ -19,9 +19,9 @@ from bfreplay.datasets.ingest.lsf.records import (
     host_control_of,
     record_texts,
 )
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 
 EXPORT = (
     'cd "$(sed -n \'s/^LSB_SHAREDIR=//p\' "$LSF_ENVDIR/lsf.conf")"/*/logdir'

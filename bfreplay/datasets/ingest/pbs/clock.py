@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bfreplay.datasets.ingest.clock import Clock
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 
@@ -49,7 +49,7 @@ class StampClock(Clock):
 
     folded_doubt = _FOLD_DOUBT
 
-    def __init__(self, options: ReadOptions, lint: Lint) -> None:
+    def __init__(self, options: ReadOptions, lint: ImportReport) -> None:
         super().__init__(options.timezone, options.dst_fold, lint)
         self._waiting: list[_Waiting] = []
         self._offset_us: int | None = None

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
 from bfreplay.datasets.ingest.pbs.records import (
     RECORD_START,
@@ -26,8 +28,6 @@ from bfreplay.datasets.ingest.pbs.records import (
 from bfreplay.datasets.ingest.pbs.runs import ORDER_DOUBT, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -120,7 +120,9 @@ class PbsReader:
         lint.facts["outages"] = _OUTAGES
 
 
-def _read_file(file: LogFile, lint: Lint, runs: Runs, reserved: Reservations, last_us: int | None) -> int | None:
+def _read_file(
+    file: LogFile, lint: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
+) -> int | None:
     """Return the last text stamp, on the server's clock."""
     for number, text, is_whole in file.lines_with_ends():
         if not text.strip():
@@ -153,7 +155,7 @@ def _complete(text: str) -> str:
     return head + attributes[:end]
 
 
-def _take(line: Line, lint: Lint, runs: Runs, reserved: Reservations) -> None:
+def _take(line: Line, lint: ImportReport, runs: Runs, reserved: Reservations) -> None:
     kind = line.kind
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:

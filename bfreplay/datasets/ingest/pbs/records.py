@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from bfreplay.datasets.ingest.clock import wall_clock_us
 from bfreplay.datasets.ingest.hostlists import NO_NODES, expand_nodes
-from bfreplay.datasets.occupancy.lint import Lint
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.times import DAY_US, EPOCH, US
 
 _STAMP_LENGTH = len("MM/DD/YYYY HH:MM:SS")
@@ -211,7 +211,7 @@ class FileDays:
         if last - first <= _LONGEST_FILE:  # a wrong stamp far away tells nothing of the days between
             self._covered.update(range(first, last + 1))
 
-    def finish(self, lint: Lint) -> None:
+    def finish(self, lint: ImportReport) -> None:
         """Doubt the days that are missing, if the log has one file a day."""
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return

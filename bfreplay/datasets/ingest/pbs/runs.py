@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
 from bfreplay.datasets.ingest.pbs.records import (
     Line,
@@ -18,7 +19,6 @@ from bfreplay.datasets.ingest.pbs.records import (
     node_names,
     walltime_us,
 )
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"

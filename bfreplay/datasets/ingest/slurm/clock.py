@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, short
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.errors import InputError
 
 SKIPPED = "a local time that the zone skips"
@@ -33,7 +33,7 @@ class RelativeTimeError(ValueError):
 class ZoneEvidence:
     """What was seen of zones over all files: for the report."""
 
-    def __init__(self, lint: Lint) -> None:
+    def __init__(self, lint: ImportReport) -> None:
         self.lint = lint
         self.counts: Counter[str] = Counter()
         self.zone: str | None = None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import (
     ABSENT_NODES,
@@ -20,7 +21,6 @@ from bfreplay.datasets.ingest.slurm.cells import (
     is_known_state,
 )
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 NO_END = "finished jobs without an end were left out: their nodes look idle"

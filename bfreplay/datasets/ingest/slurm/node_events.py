@@ -8,12 +8,12 @@ from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import duration_us, has_strange_word, node_state
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, SKIPPED, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import OPEN_END
 
 EVENT_COMMAND = (
     "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.ingest.delimited import find_header, header_of
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.ingest.slurm.cells import HOW, short
 from bfreplay.datasets.ingest.slurm.clock import ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import JobRows
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 

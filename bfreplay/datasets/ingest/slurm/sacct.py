@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import (
     ABSENT_TIMES,
@@ -24,8 +26,6 @@ from bfreplay.datasets.ingest.slurm.cells import (
 )
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -264,7 +264,7 @@ class _Columns:
         self.count, self.nodes = layout.index("nnodes", "allocnodes"), layout.index("nodelist")
         self.cluster, self.restarts = layout.index("cluster"), layout.index("restarts")
 
-    def row(self, cells: list[str], at: At, clock: SlurmClock, lint: Lint) -> JobRow | None:
+    def row(self, cells: list[str], at: At, clock: SlurmClock, lint: ImportReport) -> JobRow | None:
         """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
         job_id = cells[self.job_id] if self.job_id >= 0 else None
         try:

@@ -7,11 +7,11 @@ from typing import Any
 from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.ingest.slurm.clock import SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import JobRow, JobRows
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.documents import Json
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"

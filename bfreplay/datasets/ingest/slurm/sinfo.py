@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.delimited import text_lines
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 
 COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
 """What to run on the cluster, for as long as the log shall be."""

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import named_zone
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import JobSpool
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.machine import (
     NODES,
@@ -26,9 +29,6 @@ from bfreplay.datasets.ingest.swf.machine import (
     most_at_once,
 )
 from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import ScheduleRecord
-from bfreplay.datasets.occupancy.spool import JobSpool
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
 from bfreplay.errors import InputError
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.occupancy.spool import OPEN_END, JobSpool
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.errors import InputError
 
 CLEANED = "the makers of this log removed jobs from it (a cleaned version): while those ran, their nodes look idle"

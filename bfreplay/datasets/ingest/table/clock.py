@@ -10,9 +10,9 @@ from typing import Any
 
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import is_missing
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 
@@ -87,7 +87,7 @@ class TableClock(IntervalClock):
 
     skipped_doubt, folded_doubt = ZONE_WRONG, AMBIGUOUS_CHOSEN
 
-    def __init__(self, options: ReadOptions, lint: Lint, export: str) -> None:
+    def __init__(self, options: ReadOptions, lint: ImportReport, export: str) -> None:
         if options.time_unit not in UNIT_DIGITS:
             raise InputError(
                 "there is no such unit of time",

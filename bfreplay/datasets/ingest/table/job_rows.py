@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import (
     SPAN_UNITS,
@@ -23,8 +25,6 @@ from bfreplay.datasets.ingest.table.cells import (
 )
 from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.ingest.table.outages import NodeLists, is_node_word
-from bfreplay.datasets.occupancy.lint import Lint
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -308,7 +308,7 @@ class Identities:
     the last 65,536 jobs are remembered; rows of one job and start stand near each other in any order of time.
     """
 
-    def __init__(self, lint: Lint) -> None:
+    def __init__(self, lint: ImportReport) -> None:
         self._lint = lint
         self._listed: dict[tuple[str, int], str] = {}
         self._counted: dict[tuple[str, int], int] = {}

@@ -9,10 +9,10 @@ from typing import Any
 
 from bfreplay.datasets.ingest.delimited import CUT_END, CsvTable, rows_of
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.table.cells import is_missing
 from bfreplay.datasets.ingest.table.clock import Instant, Wall
 from bfreplay.datasets.ingest.table.columns import Columns
-from bfreplay.datasets.occupancy.lint import Lint
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
@@ -154,7 +154,7 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
 
 
 def rows_by_role(
-    table: Table, columns: Columns, roles: Sequence[str], lint: Lint, unreadable: str
+    table: Table, columns: Columns, roles: Sequence[str], lint: ImportReport, unreadable: str
 ) -> Iterator[tuple[int, Mapping[str, Cell]]]:
     """Line (or row) numbers and the cells of each role; rows that cannot be split are dropped and doubted."""
     names = [columns.by_role[role] for role in roles]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
 from bfreplay.datasets.ingest.table.clock import (
@@ -23,7 +24,6 @@ from bfreplay.datasets.ingest.table.clock import (
 from bfreplay.datasets.ingest.table.columns import Columns, plain
 from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.occupancy.record import ScheduleRecord
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 

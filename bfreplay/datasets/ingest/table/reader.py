@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from bfreplay.datasets.ingest.delimited import delimiter_of, first_line, names_in
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock, how_to_read
 from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
@@ -26,8 +28,6 @@ from bfreplay.datasets.ingest.table.outages import (
     outage_column,
     outage_state,
 )
-from bfreplay.datasets.occupancy.lint import UNREADABLE
-from bfreplay.datasets.occupancy.record import OUTAGE_STATES, ScheduleRecord
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 

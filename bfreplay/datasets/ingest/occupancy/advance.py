@@ -1,0 +1,355 @@
+"""Leads a machine through time, compiled: intervals in, changes of node states out.
+
+Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then every node that was
+touched is looked at, and a row is written for those in another state than before. A node may be under several intervals
+(shared nodes, an outage on a busy node): it is idle when none is left.
+
+Jobs first get the nodes that the log lists for them. Free nodes then go to the jobs that lack some, in order of their
+start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
+until it has them all or ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled, compiled_inline
+from bfreplay.datasets.ingest.occupancy.ends_heap import pop_end
+from bfreplay.datasets.ingest.occupancy.machine import (
+    BUSY,
+    CLIP,
+    DELAY,
+    EMPTY_AND_IDLE,
+    IN_USE,
+    NEVER,
+    NONE,
+    RANDOM,
+    TAKEN_FOR_DOWN,
+    Machine,
+    begin_interval,
+    end_interval,
+    lack,
+    lack_no_more,
+    next_free,
+    put_under,
+    state_of,
+    touch,
+)
+
+DONE, ROWS_FULL, MACHINE_FULL = range(3)
+"""Why ``advance`` returned."""
+
+
+class Outages(NamedTuple):
+    """O outages by start: ``start_us``, ``end_us (O,) int64``, ``state (O,) int8``; nodes as in ``JobIntervals``."""
+
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    state: NDArray[np.int8]
+    first_node: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+
+
+class Jobs(NamedTuple):
+    """A slice of J jobs as in ``JobIntervals``, each with an end, and random numbers on [0, 1) for nodes to choose."""
+
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    n_nodes: NDArray[np.int64]
+    first_node: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    chances: NDArray[np.float64]
+
+
+class Terms(NamedTuple):
+    """What holds all the time: window, end of the log, rules (``OccupancyRules``) as codes and in microseconds.
+
+    ``n_kept`` nodes are in the inventory, those after them left out. The tallies are of the window. An empty machine
+    is looked at up to the end of the log. A node is free ``release_us`` later than its job, in the ends already.
+    """
+
+    n_kept: int
+    window_start_us: int
+    window_end_us: int
+    log_end_us: int
+    empty_after_us: int
+    empty_is_down: bool
+    assignment: int
+    over_capacity: int
+    release_us: int
+
+
+class Rows(NamedTuple):
+    """Changes of states: times, nodes and states, ``(E,)`` each."""
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    state: NDArray[np.int8]
+
+
+@compiled
+def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: Machine, rows: Rows) -> tuple[int, int]:
+    """Go on through all instants before ``until_us``; returns why it stopped, and how many rows were written.
+
+    Parameters
+    ----------
+    until_us
+        Where this slice of jobs ends: the first start after it.
+    jobs
+        The slice; ``machine.state.next_job`` is the next of them.
+    outages
+        All of them, in all calls.
+    terms
+        Window and rules.
+    machine
+        Changed in place.
+    rows
+        Where rows go, from the first on.
+    """
+    state, n_rows = machine.state, 0
+    while True:
+        now = _next_instant(jobs, outages, machine)
+        if now >= until_us:
+            if until_us == NEVER:
+                _count_lacking(NEVER, terms, machine)
+                _end_unused(terms.log_end_us, terms, machine)
+            return DONE, n_rows
+        if n_rows + len(machine.shown) > len(rows.node):
+            return ROWS_FULL, n_rows
+        if not _has_room(now, jobs, outages, machine):
+            return MACHINE_FULL, n_rows
+        if state.unused_since_us != NEVER:
+            state.unused_node_us += float(_inside_us(state.now, now, terms)) * state.n_free
+        _count_lacking(now, terms, machine)
+        state.now = now
+        while state.n_ends > 0 and machine.end_us[0] == now:
+            number = pop_end(state.n_ends, machine.end_us, machine.end_slot)
+            state.n_ends -= 1
+            end_interval(number, machine)
+        _begin_outages(outages, machine)
+        _begin_listed(jobs, terms, machine)  # before nodes are chosen: none is chosen that a job of this instant lists
+        _serve_lacking(jobs, terms, machine)
+        _begin_delayed(jobs, terms, machine)
+        is_refused = _begin_counted(jobs, terms, machine)
+        following_us = until_us
+        if state.next_job < len(jobs.start_us):
+            following_us = jobs.start_us[state.next_job]
+        _look_whether_empty(is_refused, following_us, terms, machine)
+        n_rows = _write_rows(n_rows, rows, machine)
+
+
+@compiled_inline
+def _inside_us(from_us: int, to_us: int, terms: Terms) -> int:
+    """Microseconds of a span that lie in the window."""
+    return max(min(to_us, terms.window_end_us) - max(from_us, terms.window_start_us), 0)
+
+
+@compiled_inline
+def _next_instant(jobs: Jobs, outages: Outages, machine: Machine) -> int:
+    state, now = machine.state, NEVER
+    if state.n_ends > 0:
+        now = machine.end_us[0]
+    if state.next_job < len(jobs.start_us):
+        now = min(now, jobs.start_us[state.next_job])
+    if state.next_outage < len(outages.start_us):
+        now = min(now, outages.start_us[state.next_outage])
+    return now
+
+
+@compiled_inline
+def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
+    """Intervals from ``first`` on that start now."""
+    after = first
+    while after < len(start_us) and start_us[after] == now:
+        after += 1
+    return after - first
+
+
+@compiled_inline
+def _has_room(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> bool:
+    """Whether all that may begin now finds slots and holdings, so that an instant is never left half done."""
+    state = machine.state
+    n_jobs = _n_starting(state.next_job, now, jobs.start_us)
+    n_outages = _n_starting(state.next_outage, now, outages.start_us)
+    n_slots = state.queue_end - state.queue_first + n_jobs + n_outages
+    n_holdings = len(machine.shown)
+    n_holdings += jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
+    n_holdings += outages.first_node[state.next_outage + n_outages] - outages.first_node[state.next_outage]
+    return bool(n_slots <= state.n_spare_slots and n_holdings <= state.n_spare_holdings)
+
+
+@compiled_inline
+def _begin_outages(outages: Outages, machine: Machine) -> None:
+    state = machine.state
+    while state.next_outage < len(outages.start_us) and outages.start_us[state.next_outage] == state.now:
+        o = state.next_outage
+        state.next_outage += 1
+        number = begin_interval(int(outages.state[o]), False, outages.end_us[o], machine)
+        for i in range(outages.first_node[o], outages.first_node[o + 1]):
+            put_under(number, int(outages.nodes[i]), machine)
+
+
+@compiled_inline
+def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+    """Begin the jobs of this instant that list nodes, on these; ``next_job`` stays where it is."""
+    now, j = machine.state.now, machine.state.next_job
+    while j < len(jobs.start_us) and jobs.start_us[j] == now:
+        end_us, n_listed = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
+        if n_listed > 0:
+            is_tallied = now >= terms.window_start_us and _inside_us(now, end_us, terms) > 0
+            held_until = end_us if end_us == NEVER else end_us - terms.release_us
+            number = begin_interval(BUSY, True, end_us, machine)
+            for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
+                node = int(jobs.nodes[i])
+                if is_tallied and machine.n_covering[BUSY, node] > 0 and now < machine.held_until[node]:
+                    machine.tallies.overlaps += 1
+                machine.held_until[node] = max(machine.held_until[node], held_until)
+                put_under(number, node, machine)
+            if jobs.n_nodes[j] > n_listed:
+                lack(number, jobs.n_nodes[j] - n_listed, machine)
+        j += 1
+
+
+@compiled_inline
+def _take(number: int, n_nodes: int, jobs: Jobs, terms: Terms, machine: Machine) -> None:
+    """Put ``n_nodes`` free nodes, chosen by rule, under the job in slot ``number``."""
+    state = machine.state
+    for _ in range(n_nodes):
+        chance = jobs.chances[state.next_chance] if terms.assignment == RANDOM else 0.0
+        state.next_chance += 1
+        put_under(number, next_free(terms.assignment, chance, machine), machine)
+
+
+@compiled_inline
+def _serve_lacking(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+    state = machine.state
+    while state.first_lacking != NONE and state.n_free > 0:
+        number = state.first_lacking
+        n_taken = min(machine.slots[number].n_lacking, state.n_free)
+        _take(number, n_taken, jobs, terms, machine)
+        machine.slots[number].n_lacking -= n_taken
+        state.n_lacking -= n_taken
+        if machine.slots[number].n_lacking == 0:
+            lack_no_more(number, machine)
+
+
+@compiled_inline
+def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+    state, tallies = machine.state, machine.tallies
+    while state.queue_first < state.queue_end and machine.queue[state.queue_first].count <= state.n_free:
+        job = machine.queue[state.queue_first]
+        state.queue_first += 1
+        delay_us = state.now - job.start_us
+        end_us = job.end_us if job.end_us == NEVER else job.end_us + delay_us
+        if job.start_us < terms.window_end_us and job.end_us > terms.window_start_us:
+            tallies.delayed += 1
+            tallies.delay_us += delay_us
+            tallies.delay_node_us += float(_inside_us(job.start_us, state.now, terms)) * job.count
+        _take(begin_interval(BUSY, True, end_us, machine), job.count, jobs, terms, machine)
+
+
+@compiled_inline
+def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
+    """Begin the jobs of this instant without listed nodes, or delay or refuse them; returns whether any was refused."""
+    state, is_refused = machine.state, False
+    while state.next_job < len(jobs.start_us) and jobs.start_us[state.next_job] == state.now:
+        j = state.next_job
+        state.next_job += 1
+        count, end_us = jobs.n_nodes[j], jobs.end_us[j]
+        if jobs.first_node[j] < jobs.first_node[j + 1]:
+            continue
+        lacks = count > state.n_free
+        is_queue = state.queue_first < state.queue_end
+        if terms.over_capacity == DELAY and (lacks or is_queue) and count <= len(machine.shown):
+            job = machine.queue[state.queue_end]
+            state.queue_end += 1
+            job.start_us, job.end_us, job.count = state.now, end_us, count
+        elif lacks and terms.over_capacity != CLIP:
+            is_refused = True
+            inside_us = _inside_us(state.now, end_us, terms)
+            if inside_us > 0:
+                machine.tallies.left_out += 1
+                machine.tallies.left_out_node_us += float(inside_us) * count
+        else:
+            number = begin_interval(BUSY, True, end_us, machine)
+            n_taken = min(count, state.n_free)
+            _take(number, n_taken, jobs, terms, machine)
+            if lacks:
+                lack(number, count - n_taken, machine)
+    return is_refused
+
+
+@compiled_inline
+def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machine: Machine) -> None:
+    """Decide what a machine is taken for on which the next job starts at ``following_us``, and since when."""
+    state, tallies = machine.state, machine.tallies
+    was_down = state.use == TAKEN_FOR_DOWN
+    is_empty = state.n_active == 0 and state.queue_first == state.queue_end
+    if is_refused or not is_empty:  # after a job that was refused, what an empty machine means is decided anew
+        state.use = IN_USE
+    if is_empty and state.use == IN_USE:
+        until_us = max(min(following_us, terms.log_end_us), state.now)
+        empty_us = _inside_us(state.now, until_us, terms)
+        tallies.empty_us += empty_us
+        state.use = EMPTY_AND_IDLE
+        if terms.empty_is_down and until_us - state.now > terms.empty_after_us:
+            tallies.long_empty += 1 if empty_us > 0 else 0
+            tallies.long_empty_us += empty_us
+            state.use = TAKEN_FOR_DOWN
+    if was_down != (state.use == TAKEN_FOR_DOWN):
+        for node in range(len(machine.shown)):
+            touch(node, machine)
+    if state.use == EMPTY_AND_IDLE and 2 * state.n_free > terms.n_kept:
+        state.unused_since_us = min(state.unused_since_us, state.now)
+    else:
+        _end_unused(state.now, terms, machine)
+
+
+@compiled
+def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
+    """If most nodes of an empty machine were idle up to now, count that time if it was long."""
+    state, tallies, since_us = machine.state, machine.tallies, machine.state.unused_since_us
+    if since_us == NEVER:
+        return
+    inside_us = _inside_us(since_us, now, terms)
+    if now - since_us > terms.empty_after_us and inside_us > 0:
+        rest_us = _inside_us(state.now, now, terms)
+        tallies.long_empty += 1
+        tallies.long_empty_us += inside_us
+        tallies.left_idle_node_us += state.unused_node_us + float(rest_us) * state.n_free
+    state.unused_node_us = 0.0
+    state.unused_since_us = NEVER
+
+
+@compiled
+def _count_lacking(now: int, terms: Terms, machine: Machine) -> None:
+    """Add up what jobs lacked from the instant before to ``now`` within the window, and count those jobs once each."""
+    state = machine.state
+    passed_us = _inside_us(state.now, now, terms)
+    if state.n_lacking == 0 or passed_us == 0:
+        return
+    machine.tallies.clipped_node_us += float(passed_us) * state.n_lacking
+    number = state.last_lacking
+    while number != NONE and not machine.slots[number].is_counted:  # jobs join at the end: before one all are counted
+        machine.tallies.clipped += 1
+        machine.slots[number].is_counted = True
+        number = machine.slots[number].before
+
+
+@compiled_inline
+def _write_rows(n_rows: int, rows: Rows, machine: Machine) -> int:
+    """Write a row for each touched node that is in another state than before; returns how many rows there are then."""
+    state = machine.state
+    machine.touched[: state.n_touched].sort()
+    for node in machine.touched[: state.n_touched]:
+        machine.is_touched[node] = False
+        state_now = state_of(node, machine)
+        if state_now != machine.shown[node]:
+            machine.shown[node] = state_now
+            rows.time_us[n_rows], rows.node[n_rows], rows.state[n_rows] = state.now, node, state_now
+            n_rows += 1
+    state.n_touched = 0
+    return n_rows

@@ -1,0 +1,256 @@
+"""ScheduleRecord to NodeEvents, by rules, with a report of what the rules did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.occupancy.advance import Outages
+from bfreplay.datasets.ingest.occupancy.findings import report_survey
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, dropped_counts
+from bfreplay.datasets.ingest.occupancy.inventory import (
+    HOUR_US,
+    absences,
+    check_given_inventory,
+    doubt_rare_names,
+    doubt_spellings,
+    doubt_unused_nodes,
+    inventory_known,
+    node_use,
+    positions,
+)
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, machine_nodes
+from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan
+from bfreplay.datasets.ingest.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError, printable
+from bfreplay.wording import aligned
+
+_UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
+FEW_SHARE = 0.05
+AMONG_THE_SEEN = (
+    "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
+    "nobody said how many nodes the machine has (--nodes, --inventory)"
+)
+GAP_DAYS = 30
+GAP = (
+    "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
+    "busy, all the time between (--window takes a part of the log)"
+)
+BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
+
+_QUANTILES = ("p25", "p50", "p75", "p95")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltLog:
+    """A log of node states, the report of how it came about, and its window."""
+
+    events: NodeEvents
+    lint: ImportReport
+    window: Window
+
+
+def build_events(
+    record: ScheduleRecord, rules: OccupancyRules | None = None, sources: Sequence[SourceFile] = ()
+) -> BuiltLog:
+    """Make the log of node states of a schedule.
+
+    The rows are computed anew by each pass, in memory of O(nodes + running jobs). ``record`` must not change any more.
+
+    Parameters
+    ----------
+    record
+        Filled by a reader.
+    rules
+        ``None``: the defaults.
+    sources
+        The files it was read from, for the metadata.
+
+    Raises
+    ------
+    InputError
+        No interval, no node, a machine whose size is not known, or a window that the log does not have.
+    """
+    rules = OccupancyRules() if rules is None else rules
+    lint = record.lint.copy()
+    names = machine_nodes(record)
+    _check_machine(record, names, lint)
+    log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
+    if record.coverage is not None and rules.log_end_us is None:
+        log_end_us = max(log_end_us, record.coverage.end_us)
+    window = chosen_window(record, rules, log_end_us)
+    if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
+        lint.doubt(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
+    use = node_use(record, rules, log_end_us)
+    check_given_inventory(record, use)
+    if not record.inventory_known:
+        doubt_rare_names(record, use, lint)
+    doubt_unused_nodes(record, use, rules, window, lint)
+    absent, left_out, absence = absences(record, use, len(names), rules, window, lint)
+    doubt_spellings(record, absent, left_out, window, lint)
+    if left_out.all():
+        raise InputError(
+            "no job used any node within the window, or near it",
+            column="--window",
+            value=f"{iso_utc(window.start_us)} to {iso_utc(window.end_us)}",
+            expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
+            fix="choose another window, or give the names of all nodes with --inventory",
+        )
+    position = positions(names, left_out)
+    if left_out.any():  # no job is given such a node
+        before_us = min(window.start_us, record.first_start_us) - 1
+        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
+    plan = Plan(
+        position=position,
+        n_kept=int(np.count_nonzero(~left_out)),
+        outages=_sorted_outages([*record.outages, *absent], position),
+        rules=rules,
+        window_us=(window.start_us, window.end_us),
+        log_end_us=max(log_end_us, window.end_us),
+        empty_is_down=_empty_is_down(record, rules),
+        outages_known=record.outages_known,
+        states_seen=_states_seen(record),
+    )
+    survey = Survey(record, plan)
+    report_survey(lint, record, plan, survey, absence)
+    if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
+        _doubt_gap(record, window, lint, survey)
+    allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
+    metadata = EventsMetadata(
+        cluster=None if record.cluster is None else printable(record.cluster),
+        source_format=record.source_format or "schedule",
+        source_files=tuple(sources),
+        source_timezone=record.timezone,
+        time_origin=record.time_origin,
+        node_inventory="metadata" if inventory_known(record) else "seen",
+        allocator=allocator if record.n_counted else None,
+        dropped=dropped_counts(lint),
+        notes={"ingest": {**lint.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
+    )
+    inventory = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
+    source = OccupancySource(record, plan, survey.start)
+    events = NodeEvents(inventory, source, window.start_us, window.end_us, metadata, tuple(sources))
+    return BuiltLog(events, lint, window)
+
+
+def _doubt_gap(record: ScheduleRecord, window: Window, lint: ImportReport, survey: Survey) -> None:
+    """Doubt a window that is the whole log and mostly a time in which nothing happens."""
+    begin_us, end_us = longest_gap_us(record, window)
+    length_us = end_us - begin_us
+    if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
+        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
+        value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
+        lint.doubt(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
+
+
+def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportReport) -> None:
+    if not record.jobs.n_rows and not any(outage.state == NodeState.BUSY for outage in record.outages):
+        largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:3]
+        reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
+        example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+        raise InputError(
+            f"no job in this log ever held a node ({reasons})",
+            file=example.file if example else None,
+            row=example.row if example else None,
+            value=example.value if example else None,
+            expected="jobs with a start, an end and nodes",
+            fix=_UNIT
+            if "outside the calendar" in reasons
+            else "check the export: it needs start and end times and node lists (or counts) of jobs that ran; records "
+            "of outages alone say nothing about idle nodes",
+        )
+    if record.n_counted and record.machine_size is None and not record.inventory_known:
+        if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
+            lint.doubt(AMONG_THE_SEEN, n=record.n_counted)
+            return
+        raise InputError(
+            "the log has only numbers of nodes for some jobs, and nobody said how many nodes the machine has",
+            expected="the size of the machine: idle nodes are those that are left",
+            fix="give --nodes N, or --inventory FILE with the names of all nodes",
+        )
+    if record.machine_size is not None and len(record.nodes) > record.machine_size:
+        lint.doubt(
+            "the log lists more nodes than the machine is said to have; all that are listed count",
+            value=f"{len(record.nodes)} listed, {record.machine_size} said",
+        )
+    if not names:
+        raise InputError(
+            "the log has no nodes", expected="node lists, or the size of the machine", fix="give --nodes N"
+        )
+
+
+def _states_seen(record: ScheduleRecord) -> bool:
+    """Whether nodes were sampled: what state they were in need not be assumed then."""
+    return any(outage.state == NodeState.BUSY for outage in record.outages)
+
+
+def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
+    if _states_seen(record):
+        return False
+    return rules.empty_machine == "down" or (
+        rules.empty_machine == "auto" and not record.outages and not record.outages_known
+    )
+
+
+def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
+    everything = np.arange(len(position), dtype=np.int32)
+    ordered = sorted(outages, key=lambda outage: outage.start_us)
+    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in ordered]
+    return Outages(
+        np.array([outage.start_us for outage in ordered], dtype=np.int64),
+        np.array([outage.end_us for outage in ordered], dtype=np.int64),
+        np.array([int(outage.state) for outage in ordered], dtype=np.int8),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in nodes], dtype=np.int64)]),
+        np.concatenate([np.empty(0, np.int32), *nodes]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Figures of a log under one rule: mean idle nodes and transitions are the same under every rule, holes are not.
+
+    ``hole_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` where there is no hole.
+    """
+
+    assignment: str | None
+    mean_idle_nodes: float
+    transitions: int
+    holes: int
+    hole_length_s: Mapping[str, float | None]
+
+
+def measured(built: BuiltLog) -> Spread:
+    """Figures of the log that a rule made."""
+    from bfreplay.datasets.idleness import characterise
+    from bfreplay.datasets.idleness.quantiles import named
+
+    figures = characterise(built.events)
+    length_s = named(figures.hole_length_s)
+    return Spread(
+        built.events.metadata.assignment,
+        figures.mean_idle_nodes,
+        figures.transitions,
+        figures.holes,
+        {name: length_s.get(name) for name in _QUANTILES},
+    )
+
+
+def spread_text(rows: Sequence[Spread]) -> str:
+    """Lay out the figures under each rule as a table."""
+    head = ("assignment", "mean idle", "holes", *(f"{name[1:]} % s" for name in _QUANTILES))
+    cells = [head]
+    for row in rows:
+        lengths = ("-" if length is None else f"{length:,.0f}" for length in row.hole_length_s.values())
+        cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.holes:,}", *lengths))
+    title = "the same log under each rule: how much is idle is the same, how long holes are is not"
+    return "\n".join([title, *aligned(cells)]) + "\n"

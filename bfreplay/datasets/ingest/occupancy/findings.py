@@ -1,0 +1,130 @@
+"""What the rules found and did, as facts and doubts of the report."""
+
+from __future__ import annotations
+
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_DOUBT, HOUR_US, Absence
+from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
+from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.source import Survey
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.errors import InputError
+
+NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
+CENSORED = "jobs cut by the window's edges"
+SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
+LEFT_IDLE = (
+    "the whole machine had no job for long, and no outage was recorded then: it counts as idle, since the log has "
+    "records of other outages (--empty-machine down takes it away, --empty-machine idle confirms it)"
+)
+LASTING = (
+    "a job without an end and without a time limit has run longer than any finished job: is its end missing? Its nodes "
+    "count as busy to the end of the log"
+)
+RUNAWAY = "jobs without an end are long over their time limit; they are ended there (runaway jobs)"
+OVER_LIMIT = "jobs ran for more than twice their time limit: is their end wrong? Their nodes count as busy until then"
+CLIPPED = "jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free"
+DROPPED = "jobs needed more nodes than were free; they were left out"
+DELAYED = "jobs needed more nodes than were free; they were delayed"
+NEVER_BEGAN = "delayed jobs never found enough nodes; they were left out"
+CONTRADICTING = (
+    "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
+)
+
+
+def report_survey(
+    lint: ImportReport, record: ScheduleRecord, plan: Plan, survey: Survey, absence: Absence | None
+) -> None:
+    """Add to ``lint`` what a first pass found.
+
+    Raises
+    ------
+    InputError
+        Jobs share nodes, and the rules refuse that.
+    """
+    sweep, tallies, facts = survey.sweep, survey.sweep.tallies, lint.facts
+    facts[NODES] = len(survey.start)
+    facts[NODE_HOURS] = {
+        word: node_us / HOUR_US for word, node_us in zip(STATE_WORDS, survey.node_us.tolist(), strict=True) if node_us
+    }
+    facts[ROWS] = survey.n_rows
+    if survey.holes.n_closed:
+        facts[SHORT_HOLES] = {
+            "count": survey.holes.n_closed,
+            "node_hours": survey.holes.closed_us / HOUR_US,
+            "shorter_than_s": plan.rules.min_gap_s,
+        }
+    if not plan.states_seen:
+        _report_empty(lint, plan, survey)
+    if absence is not None:
+        idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
+        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
+        lint.doubt(ABSENT_DOUBT, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
+    facts[CENSORED] = {
+        "jobs": sweep.n_cut,
+        "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
+        "share_without_an_end": sweep.open_us / sweep.held_us if sweep.held_us else 0.0,
+    }
+    if survey.n_repeated:
+        facts["runs that were read twice and count once"] = survey.n_repeated
+        lint.keep("job intervals", -survey.n_repeated)
+    lint.doubt(CONTRADICTING, n=survey.n_contradicting)
+    if sweep.n_lasting:
+        _doubt_hours(lint, LASTING, sweep.lasting_us, sweep.n_lasting)
+    running, runaway = sweep.ended_open
+    if running:
+        facts["jobs running at the end of the log"] = running
+    if runaway:
+        _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
+    if sweep.n_over:
+        _doubt_hours(lint, OVER_LIMIT, sweep.over_us, sweep.n_over)
+    overlaps = int(tallies.overlaps)
+    if overlaps and plan.rules.shared_nodes == "refuse":
+        raise InputError(
+            "jobs share nodes: some start on a node that another job still holds",
+            value=f"{overlaps:,} starts within the window",
+            expected="nodes that one job holds at a time (--shared-nodes refuse)",
+            fix="leave --shared-nodes at 'count': a node is then idle when no job is left on it",
+        )
+    if overlaps:
+        facts["starts on a node that is in use (shared nodes)"] = overlaps
+    if tallies.clipped:
+        _doubt_hours(lint, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
+    if tallies.left_out:
+        _doubt_hours(lint, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
+    if tallies.delayed:
+        average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
+        node_hours = float(tallies.delay_node_us) / HOUR_US
+        value = f"{average_hours:,.2f} hours on average"
+        lint.doubt(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
+    if sweep.never_began:
+        _doubt_hours(lint, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
+    if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
+        by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
+        facts.update({} if by_rule is None else {IDLE_BY_RULE: by_rule})
+
+
+def _doubt_hours(lint: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
+    """Doubt ``n`` cases of which the node-time that may be wrongly idle or busy is known, in node-microseconds."""
+    hours = float(node_us) / HOUR_US
+    lint.doubt(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
+
+
+def _report_empty(lint: ImportReport, plan: Plan, survey: Survey) -> None:
+    """How long there was no job on the whole machine, and what that was taken for."""
+    tallies = survey.sweep.tallies
+    span_us = plan.window_us[1] - plan.window_us[0]
+    long_ones, long_hours = int(tallies.long_empty), float(tallies.long_empty_us) / HOUR_US
+    is_down = plan.empty_is_down
+    lint.facts[EMPTY_MACHINE] = {
+        "share_of_window": int(tallies.empty_us) / span_us,
+        "assumed_down_periods": long_ones if is_down else 0,
+        "assumed_down_hours": long_hours if is_down else 0.0,
+        "left_idle_periods": 0 if is_down else long_ones,
+        "left_idle_hours": 0.0 if is_down else long_hours,
+        "longer_than_min": plan.rules.empty_after_s / 60,
+    }
+    if tallies.left_idle_node_us and plan.rules.empty_machine == "auto" and not plan.outages_known:
+        _doubt_hours(lint, LEFT_IDLE, tallies.left_idle_node_us, long_ones)

@@ -1,0 +1,200 @@
+"""The lint report: what an import kept, what it left out and why, and what is doubtful about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+from bfreplay.documents import Json
+from bfreplay.errors import InputError, printable
+
+MOST_EXAMPLES = 3
+UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
+_LONGEST_VALUE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One place in the input: file, line or row in it (``None`` where there is none), and what stands there."""
+
+    file: str
+    line: int | None
+    value: str
+
+    @property
+    def row(self) -> str | None:
+        """``"line 7"``, for errors; ``None`` where there is no line."""
+        return f"line {self.line}" if self.line else None
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return printable(": ".join(part for part in (where, self.value) if part))
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often something was met, the node-hours that it concerns where these are known, and the first few places."""
+
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+    node_hours: float | None = None
+
+    def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
+        """Count it ``n`` times more."""
+        self.count += n
+        if node_hours is not None:
+            self.node_hours = (self.node_hours or 0.0) + node_hours
+        if example is not None and len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(example)
+
+    def to_json(self) -> dict[str, Json]:
+        """Plain numbers and strings."""
+        # without folders: the same log says the same wherever it lies
+        examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
+        hours = {} if self.node_hours is None else {"node_hours": self.node_hours}
+        return {"count": self.count, **hours, "examples": examples}
+
+
+class ImportReport:
+    """What readers and rules find while a log is imported.
+
+    Attributes
+    ----------
+    rows_read
+        Rows (lines, records) of the input that were looked at, without comments, headers and blank lines.
+    kept
+        What was made of them: ``"job intervals"``, ``"outage intervals"``, ... -> how many.
+    dropped
+        Rows that were left out: reason -> tally. Reasons are short phrases: ``"never started"``. Those that a whole log
+        has by its nature (pending jobs, job steps) are dropped too, and counted; they are no doubts.
+    doubts
+        What may make the result wrong: a full sentence -> tally. ``--strict`` makes errors of them.
+    facts
+        What is worth knowing and no doubt: key -> plain JSON value (time-zone evidence, window, shares).
+    """
+
+    def __init__(self) -> None:
+        self.rows_read = 0
+        self.kept: dict[str, int] = {}
+        self.dropped: dict[str, Tally] = {}
+        self.doubts: dict[str, Tally] = {}
+        self.facts: dict[str, Json] = {}
+
+    def copy(self) -> ImportReport:
+        """Return another report that says the same, to go on with."""
+        return deepcopy(self)
+
+    def read(self, rows: int = 1) -> None:
+        """Count rows of the input."""
+        self.rows_read += rows
+
+    def keep(self, what: str, n: int = 1) -> None:
+        """Count what was made of rows."""
+        self.kept[what] = self.kept.get(what, 0) + n
+
+    def drop(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
+        """Count rows that are left out, by reason; ``n`` 0 is nothing. The first few are kept as examples."""
+        _count(self.dropped, reason, file, line, value, n)
+
+    def doubt(
+        self,
+        sentence: str,
+        file: str = "",
+        line: int | None = None,
+        value: object = "",
+        n: int = 1,
+        node_hours: float | None = None,
+    ) -> None:
+        """Count something that may make the result wrong. The sentence is the same for all cases of a kind.
+
+        ``node_hours`` is how much idle time may be wrong because of it, where that is known: every later answer shows
+        it as a share of the idle node-hours.
+        """
+        _count(self.doubts, sentence, file, line, value, n, node_hours)
+
+    def leave_out(
+        self, reason: str, file: str = "", line: int | None = None, value: object = "", *, doubt: str = UNREADABLE
+    ) -> None:
+        """Count a row that is left out, which is a doubt too."""
+        self.drop(reason, file, line, value)
+        self.doubt(doubt, file, line, value)
+
+    @property
+    def rows_dropped(self) -> int:
+        """All rows that were left out."""
+        return sum(tally.count for tally in self.dropped.values())
+
+    def largest_drops(self, most: int = MOST_EXAMPLES) -> list[tuple[str, Tally]]:
+        """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
+        return sorted(self.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:most]
+
+    def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
+        """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
+        dropped = self.largest_drops()
+        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped)
+        all_dropped = self.largest_drops(len(self.dropped))
+        example = next((tally.examples[0] for _, tally in all_dropped if tally.examples), Example("", None, ""))
+        return InputError(
+            f"{problem}: {reasons or otherwise}",
+            file=example.file or file,
+            row=example.row,
+            value=example.value,
+            expected=expected,
+            fix=fix,
+        )
+
+    def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
+        """Return the error for a log without any run of a job."""
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops(4))
+        problem = "no run of a job can be made of this log"
+        return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
+
+    def refuse_doubts(self) -> None:
+        """Raise ``InputError`` if there are doubts (``--strict``)."""
+        if not self.doubts:
+            return
+        shown = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.doubts.items()]
+        first = next((tally.examples[0] for tally in self.doubts.values() if tally.examples), None)
+        raise InputError(
+            f"--strict: {len(shown)} doubt{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
+            file=first.file if first and first.file else None,
+            row=first.row if first else None,
+            **({"value": first.value} if first and first.value else {}),
+            expected="a log without doubts",
+            fix="mend the export, choose the option that settles the doubt, or import without --strict",
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """Plain dicts, lists, strings and numbers, for the metadata of the events."""
+        return {
+            "rows_read": self.rows_read,
+            "kept": dict(self.kept),
+            "rows_dropped": self.rows_dropped,
+            "dropped": {reason: tally.to_json() for reason, tally in self.dropped.items()},
+            "doubts": {sentence: tally.to_json() for sentence, tally in self.doubts.items()},
+            "facts": dict(self.facts),
+        }
+
+
+def _count(
+    tallies: dict[str, Tally],
+    key: str,
+    file: str,
+    line: int | None,
+    value: object,
+    n: int,
+    node_hours: float | None = None,
+) -> None:
+    if n == 0:
+        return
+    text = printable(" ".join(str(value).split()))
+    if len(text) > _LONGEST_VALUE:
+        text = text[: _LONGEST_VALUE - 3] + "..."
+    known = bool(file) or bool(text)
+    tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n, node_hours)
+
+
+def dropped_counts(lint: ImportReport) -> Mapping[str, int]:
+    """Reason -> rows, as ``EventsMetadata.dropped`` has them."""
+    return {reason: tally.count for reason, tally in lint.dropped.items()}

@@ -1,0 +1,319 @@
+"""Which nodes there are, in which order, and which of them were not there all the time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, ImportReport
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules, microseconds
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, one_name
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
+from bfreplay.datasets.ingest.occupancy.window import Window
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.errors import InputError
+from bfreplay.wording import count
+
+NEVER_USED = (
+    "no job ever used this node of the inventory, and no recorded outage explains it: it counts as idle all the time"
+)
+LONG_UNUSED = (
+    "no job used this node for long at an edge of the window (--absent-after), and no recorded outage explains it: it "
+    "counts as idle, and may be down"
+)
+FEW_NODES, OFTEN, SHORT_SHARE = 10, 24, 0.05
+NAMED_ONCE = (
+    "one short job only names this node, where others are named by dozens: it may be misspelt, and then looks idle"
+)
+NAMED_OTHERWISE = (
+    "one job only names this node, and no other name is like it but for its numbers: it may be misspelt, or no node"
+)
+FEW_ALIKE = 3
+TWO_SPELLINGS = (
+    "names of nodes differ in their domain or in upper and lower case only: is it one node? It counts as several, idle "
+    "while jobs name it otherwise (--node-names makes one of them)"
+)
+MERGED = "names of nodes in different domains became one (--node-names): are they one node?"
+_DIGITS = re.compile(r"\d+")
+LEFT_OUT = "nodes left out"
+ABSENT = "nodes assumed absent"
+ABSENT_DOUBT = (
+    "no job used this node for long at an edge of the window (--absent-after): it is assumed absent then, and would be "
+    "idle if it was there (--inventory says which nodes there are)"
+)
+HOUR_US = 3_600 * 1_000_000
+
+
+class Absence(NamedTuple):
+    """How many nodes are assumed absent in the window, for how many node-hours, and the names of some."""
+
+    nodes: int
+    node_hours: float
+    examples: str
+
+
+def inventory_known(record: ScheduleRecord) -> bool:
+    """Whether all nodes of the machine are known, used or not."""
+    return record.inventory_known or record.machine_size is not None
+
+
+def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: ImportReport) -> None:
+    """Doubt nodes that one job names, where others are named by dozens or in another way.
+
+    A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
+    """
+    jobs_on = use.jobs_on
+    named = jobs_on[use.is_used]
+    _doubt_strange_names(record, use, lint)
+    if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
+        return
+    span_us = record.last_stamp_us - record.first_start_us
+    until_us = np.clip(use.last_us, record.first_start_us, record.last_stamp_us)
+    is_short = until_us - np.minimum(use.first_us, until_us) < SHORT_SHARE * span_us
+    once = np.flatnonzero((jobs_on == 1) & is_short)
+    names = record.nodes
+    for node in once[:MOST_EXAMPLES].tolist():
+        lint.doubt(NAMED_ONCE, value=names[node])
+    lint.doubt(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
+
+
+def _doubt_strange_names(record: ScheduleRecord, use: NodeUse, lint: ImportReport) -> None:
+    all_names = record.nodes
+    names = [all_names[node] for node in np.flatnonzero(use.is_used)]
+    forms = [_DIGITS.sub("0", name) for name in names]
+    many = Counter(forms)
+    if not many or many.most_common(1)[0][1] < FEW_ALIKE:
+        return
+    for name, form, n_jobs in zip(names, forms, use.jobs_on[use.is_used].tolist(), strict=True):
+        if many[form] == 1 and n_jobs == 1:
+            lint.doubt(NAMED_OTHERWISE, value=name)
+
+
+def doubt_spellings(
+    record: ScheduleRecord, absent: Sequence[Outage], left_out: NDArray[np.bool_], window: Window, lint: ImportReport
+) -> None:
+    """Doubt nodes that have several names, and names in several domains that ``--node-names`` made one node.
+
+    Of the names of one node all but one are too many: the node-hours are those for which they are there.
+    """
+    names = record.nodes
+    alike: dict[str, list[int]] = {}
+    for node in np.flatnonzero(~left_out[: len(names)]).tolist():
+        alike.setdefault(one_name(names[node], "short-lower"), []).append(node)
+    there_us = dict.fromkeys(range(len(names)), window.end_us - window.start_us)
+    for outage in absent:
+        for node in [] if outage.nodes is None else outage.nodes.tolist():
+            there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
+    for short, nodes in alike.items():
+        lower = {names[node].lower() for node in nodes}
+        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):  # two domains alone may be two nodes
+            surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
+            lint.doubt(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
+    domains: dict[int, dict[str, str]] = {}
+    for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
+        domain = spelling.lower().removeprefix(names[node].lower())
+        domains.setdefault(node, {}).setdefault(domain, spelling)
+    for of in domains.values():
+        if len(of.keys() - {""}) > 1:
+            lint.doubt(MERGED, value=", ".join(of.values()))
+    if len(record.spellings) > len(names):
+        lint.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
+
+
+def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
+    """Refuse an inventory that has no name in common with the jobs.
+
+    Raises
+    ------
+    InputError
+        It has none: other names of the same nodes, or of another machine.
+    """
+    n_given, jobs_on = record.n_given, use.jobs_on
+    if not n_given or not jobs_on[n_given:].any() or jobs_on[:n_given].any():
+        return
+    names = record.nodes
+    raise InputError(
+        "no job ran on a node of the inventory that was given",
+        column="--inventory",
+        value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_given : n_given + 3])}, ...",
+        expected="the names that the log uses",
+        fix="are these full host names? Cut them: cut -d. -f1 nodes.txt > short.txt",
+    )
+
+
+def doubt_unused_nodes(
+    record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, lint: ImportReport
+) -> None:
+    """Doubt nodes that are said to be there and that no job used for long, or ever: they may be down."""
+    states_known = record.outages_known or any(outage.state == NodeState.BUSY for outage in record.outages)
+    if not record.inventory_known or record.n_counted or states_known:
+        return
+    n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
+    is_wanted = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)
+    length_us = window.end_us - window.start_us
+    until_us = np.where(use.is_used, np.minimum(use.first_us, window.end_us), window.end_us)
+    behind_us = np.where(use.is_used, np.clip(use.last_us, window.start_us, window.end_us), window.end_us)
+    before = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
+    after = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
+    never = ~use.is_used & (before > min(after_us, length_us // 2))
+    after = np.where(use.is_used, after, 0)
+    unused_us = np.where(before > after_us, before, 0) + np.where(after > after_us, after, 0)
+    for sentence, which, idle_us in (
+        (NEVER_USED, never & is_wanted, before),
+        (LONG_UNUSED, use.is_used & (unused_us > 0) & is_wanted, unused_us),
+    ):
+        found = np.flatnonzero(which)
+        names = record.nodes
+        for node in found[:MOST_EXAMPLES].tolist():
+            lint.doubt(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
+        rest = found[MOST_EXAMPLES:]
+        lint.doubt(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
+
+
+def _without_outages(
+    record: ScheduleRecord, start_us: NDArray[np.int64], end_us: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How much of a time of its own of each node, ``(N,)``, no outage of it covers (where outages overlap: less)."""
+    left_us: NDArray[np.int64] = np.maximum(end_us - start_us, 0)
+    for outage in record.outages:
+        nodes = slice(None) if outage.nodes is None else outage.nodes
+        covered = np.minimum(end_us[nodes], outage.end_us) - np.maximum(start_us[nodes], outage.start_us)
+        left_us[nodes] -= np.maximum(covered, 0)
+    return np.maximum(left_us, 0)
+
+
+def absences(
+    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, lint: ImportReport
+) -> tuple[list[Outage], NDArray[np.bool_], Absence | None]:
+    """Outages of nodes that were not there yet, or not any more; and which of ``n_nodes`` were not there at all.
+
+    The third part says how much of the window the outages take, ``None`` for nothing.
+
+    Nodes that only records of outages name belong to the second: nobody says that they were in use.
+    """
+    left_out = np.zeros(n_nodes, np.bool_)
+    if record.is_restricted:
+        left_out[record.n_given :] = True
+        others = record.nodes[record.n_given :]
+        if others:
+            uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
+            lint.facts[LEFT_OUT] = (
+                f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
+                f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
+            )
+        return [], left_out, None
+    if inventory_known(record) or not record.nodes:
+        return [], left_out, None
+    after_us = microseconds(rules.absent_after_s)
+    gone = use.is_used & (use.last_us < window.start_us - after_us)
+    to_come = use.is_used & (use.first_us > window.end_us + after_us)
+    left_out[:] = ~use.is_used | gone | to_come
+    if left_out.any():
+        such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
+        lint.facts[LEFT_OUT] = (
+            f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
+            f"of the window, such as {such}"
+        )
+    late, early = _unused_at_edges(use, rules, window)
+    late, early = late & ~left_out, early & ~left_out
+    edge_us = min(window.start_us, record.first_start_us) - 1
+    free_us = use.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
+    outages = [
+        Outage(NodeState.UNKNOWN, edge_us, int(use.first_us[node]), np.array([node], np.int32))
+        for node in np.flatnonzero(late)
+    ] + [
+        Outage(NodeState.UNKNOWN, int(free_us[node]), OPEN_END, np.array([node], np.int32))
+        for node in np.flatnonzero(early)
+    ]
+    if outages:
+        first_us = np.where(late, np.minimum(use.first_us, window.end_us), window.start_us)
+        last_us = np.where(early, np.clip(free_us, window.start_us, window.end_us), window.end_us)
+        before_us = _without_outages(record, np.full(n_nodes, window.start_us), first_us)
+        behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
+        absent_us = before_us + behind_us
+        found = np.flatnonzero(absent_us)
+        names = record.nodes
+        if len(found):
+            hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [names[node] for node in found[:MOST_EXAMPLES]]
+            lint.facts[ABSENT] = {
+                "nodes": len(found),
+                "before their first job": int(np.count_nonzero(before_us)),
+                "after their last job": int(np.count_nonzero(behind_us)),
+                "node_hours": hours,
+                "such as": such_as,
+            }
+            return outages, left_out, Absence(len(found), hours, ", ".join(such_as))
+    return outages, left_out, None
+
+
+def _unused_at_edges(
+    use: NodeUse, rules: OccupancyRules, window: Window
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Nodes that no job used for long after the start of the window, and for long before its end, ``(N,)`` each."""
+    after_us = microseconds(rules.absent_after_s)
+    late = use.is_used & (np.minimum(use.first_us, window.end_us) - window.start_us > after_us)
+    early = use.is_used & (window.end_us - np.maximum(use.last_us, window.start_us) > after_us)
+    return late, early
+
+
+def positions(names: Sequence[str], left_out: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Number of each node in the sweep: those of the inventory sorted by name, then those left out."""
+    order = sorted(range(len(names)), key=lambda i: (left_out[i], names[i]))
+    position = np.empty(len(names), np.int32)
+    position[order] = np.arange(len(names), dtype=np.int32)
+    return position
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """Of the N nodes of a record, in index order.
+
+    ``first_us (N,) int64`` (``OPEN_END`` for a node that no job names), ``last_us (N,)`` (``OPEN_END`` while a job that
+    names it has no end, ``-OPEN_END`` for none), ``jobs_on (N,)`` runs of jobs that name it.
+    """
+
+    first_us: NDArray[np.int64]
+    last_us: NDArray[np.int64]
+    jobs_on: NDArray[np.int64]
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether any job names the node, ``(N,)``."""
+        return self.jobs_on > 0
+
+
+def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> NodeUse:
+    """Look through all job intervals; runaway jobs end at their time limit and grace."""
+    n_nodes = len(record.nodes)
+    first_us, last_us = np.full(n_nodes, OPEN_END, np.int64), np.full(n_nodes, -OPEN_END, np.int64)
+    jobs_on = np.zeros(n_nodes, np.int64)
+    for jobs, _ in record.jobs.slices():
+        n_listed = np.diff(jobs.first_node)
+        np.minimum.at(first_us, jobs.nodes, np.repeat(jobs.start_us, n_listed))
+        np.maximum.at(last_us, jobs.nodes, np.repeat(ends(jobs, rules, log_end_us), n_listed))
+        jobs_on += np.bincount(jobs.nodes, minlength=n_nodes)
+    return NodeUse(first_us, last_us, jobs_on)
+
+
+def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
+    """End of each job, ``(J,)``: its own; else its limit and grace, if the log goes on then; else ``OPEN_END``."""
+    grace_us = microseconds(rules.limit_grace_s)
+    limit_us = np.minimum(jobs.limit_end_us, OPEN_END - grace_us) + grace_us
+    is_runaway = (jobs.end_us == OPEN_END) & (limit_us < log_end_us)
+    return np.where(is_runaway, limit_us, jobs.end_us)
+
+
+def free_again_us(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
+    """When the nodes of each job are free: after its end and the release delay, or its limit and grace."""
+    is_open = jobs.end_us == OPEN_END
+    end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
+    if is_open.any():
+        # without an end it runs beyond the end of the log, and its nodes are never free in it
+        end_us[is_open] = ends(jobs, rules, log_end_us)[is_open]
+    return end_us

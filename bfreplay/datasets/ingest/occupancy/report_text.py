@@ -1,0 +1,135 @@
+"""The lint report as plain text for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bfreplay.datasets.ingest.occupancy import findings
+from bfreplay.datasets.ingest.occupancy.build import BuiltLog
+from bfreplay.datasets.ingest.occupancy.inventory import ABSENT
+from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
+from bfreplay.datasets.log.log_warnings import LogWarnings
+from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import Json
+from bfreplay.errors import printable
+from bfreplay.wording import amount, count
+
+_WIDTH = 110
+_LABEL = 12
+
+
+def render(built: BuiltLog, reader: str) -> str:
+    """Lay out what was read, kept, left out and assumed; the doubts and the verdict last, where they are seen."""
+    lint, events = built.lint, built.events
+    metadata = events.metadata
+    days = (events.window_end_us - events.window_start_us) / 86_400e6
+    kept = ", ".join(f"{n:,} {what}" for what, n in lint.kept.items()) or "nothing"
+    lines = [
+        _line("read", f"{count(lint.rows_read, 'row')} as {metadata.source_format or reader}"),
+        _line("kept", kept),
+        _line("left out", count(lint.rows_dropped, "row")),
+    ]
+    for reason, tally in sorted(lint.dropped.items(), key=lambda item: -item[1].count):
+        example = f", e.g. {tally.examples[0]}" if tally.examples else ""
+        lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
+    known = metadata.node_inventory == "metadata"
+    lines += [
+        _line(
+            "window",
+            f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days), "
+            f"{built.window.why}",
+        ),
+        _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
+    ]
+    lines += [_line("assignment", each) for each in LogWarnings(node_assignment=metadata.assignment).sentences()]
+    lines += [_line(label, text) for label, text in _facts(lint.facts)]
+    for sentence, tally in lint.doubts.items():
+        lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))
+        lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
+    if lint.doubts:
+        lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
+    return "\n".join(lines) + "\n"
+
+
+def _line(label: str, text: str, hanging: int = 0) -> str:
+    return textwrap.fill(
+        printable(text),
+        _WIDTH,
+        initial_indent=label.ljust(_LABEL),
+        subsequent_indent=" " * (_LABEL + hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _node_hours(hours: Mapping[str, float]) -> str:
+    total = sum(hours.values()) or 1.0
+    return ", ".join(f"{word} {amount(value)} ({value / total:.1%})" for word, value in hours.items())
+
+
+def _closed(fact: Mapping[str, float]) -> str:
+    holes = count(int(fact["count"]), "hole")
+    return f"{holes} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
+
+
+def _empty(fact: Mapping[str, float]) -> str:
+    share = f"no job on the whole machine for {fact['share_of_window']:.2%} of the window"
+    for state, other in (("down", "idle"), ("idle", "down")):
+        key = {"down": "assumed_down", "idle": "left_idle"}[state]
+        if fact[f"{key}_periods"]:
+            times = count(int(fact[f"{key}_periods"]), "such time")
+            hours = amount(fact[f"{key}_hours"])
+            return (
+                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) taken for {state} "
+                f"(--empty-machine {other}: otherwise)"
+            )
+    return share
+
+
+def _cut(fact: Mapping[str, float]) -> str:
+    open_share = f", {fact['share_without_an_end']:.1%} in jobs without an end" if fact["share_without_an_end"] else ""
+    jobs = count(int(fact["jobs"]), "job")
+    return f"{jobs} cut by the window's edges ({fact['share_of_job_node_time']:.1%} of jobs' node-hours{open_share})"
+
+
+def _by_rule(fact: Mapping[str, float]) -> str:
+    hours = ", ".join(f"{amount(value)} ({rule})" for rule, value in fact.items())
+    return (
+        f"idle node-hours depend on how jobs that need more nodes than are free are treated (--over-capacity): {hours}"
+    )
+
+
+_SENTENCES: Mapping[str, Callable[[Any], str]] = {
+    findings.NODE_HOURS: _node_hours,
+    findings.CENSORED: _cut,
+    findings.SHORT_HOLES: _closed,
+    findings.EMPTY_MACHINE: _empty,
+    IDLE_BY_RULE: _by_rule,
+}
+_SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the doubts
+
+
+def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
+    """What to say of each fact, under which label."""
+    said = []
+    for name, value in facts.items():
+        if name in _SHOWN_ELSEWHERE:
+            continue
+        sentence = _SENTENCES.get(name)
+        label = "node-hours" if name == findings.NODE_HOURS else "noted"
+        said.append((label, f"{name}: {_shown(value)}" if sentence is None else sentence(value)))
+    return said
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "; ".join(_shown(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return amount(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,338 @@
+"""ScheduleRecord: everything a log tells about who held which nodes when, as readers hand it over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.errors import InputError
+
+OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
+MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
+NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
+TOO_WIDE = "a job on more nodes than any machine has"
+MOST_NODES = 10_000_000
+NODE_NAMES = ("as-is", "short", "lower", "short-lower")
+"""How names in logs become names of nodes: unchanged, without the domain, in lower case, or both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Nodes (indices; ``None``: the whole machine) that are not usable from start to end, and in which state."""
+
+    state: NodeState
+    start_us: int
+    end_us: int
+    nodes: NDArray[np.int32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The time that the log itself says it covers, and how it says so."""
+
+    start_us: int
+    end_us: int
+    why: str
+
+
+class ScheduleRecord:
+    """Job intervals, outages and the inventory of nodes; what cannot be an interval is counted in ``lint``.
+
+    Times are integer microseconds since 1970-01-01 UTC (or since the log's start, for logs without a calendar).
+    Intervals are half-open, [start, end).
+
+    Attributes
+    ----------
+    lint
+        Where readers and this record count what they leave out.
+    source_format
+        What the log was, e.g. ``"slurm sacct"``; a reader appends to it with ``add_format``.
+    timezone
+        Zone in which the source wrote its times.
+    time_origin
+        ``"epoch"`` or ``"relative"``.
+    cluster
+        Name of the machine, if the log has it.
+    n_open, n_counted
+        Jobs without an end, and jobs that hold more nodes than the log lists.
+    n_given, is_restricted
+        Nodes of the inventory that was given, the first in the order of indices; 0 without one. And whether the machine
+        has no others: those that jobs and outages name are left out.
+    outages_known
+        Whether ``outages`` are all that there were: an empty machine is then idle, not assumed down.
+    """
+
+    def __init__(
+        self, lint: ImportReport | None = None, spool: JobSpool | None = None, node_names: str = NODE_NAMES[0]
+    ) -> None:
+        self.lint = ImportReport() if lint is None else lint
+        self.jobs = JobSpool() if spool is None else spool
+        self.outages: list[Outage] = []
+        self.source_format = ""
+        self.timezone = "UTC"
+        self.time_origin = "epoch"
+        self.cluster: str | None = None
+        self.coverage: Coverage | None = None
+        self.machine_size: int | None = None
+        self.inventory_known = self.outages_known = False
+        self.first_start_us = self.first_end_us = OPEN_END
+        self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
+        self.longest_us = 0
+        self.n_open = self.n_counted = 0
+        self.node_names = node_names
+        self._index: dict[str, int] = {}
+        self._of_spelling: dict[str, int] = {}
+        self.n_given = 0
+        self.is_restricted = False
+
+    # ---- nodes -------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes met so far; their position is their index."""
+        return tuple(self._index)
+
+    @property
+    def spellings(self) -> Mapping[str, int]:
+        """Index of the node of each name as the log spells it (see ``one_name``)."""
+        return self._of_spelling
+
+    def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
+        """Return indices of nodes, each once, in order; new names join the inventory.
+
+        Raises
+        ------
+        InputError
+            A name that no node can have (empty, unprintable, spaces around it).
+        """
+        index = self._of_spelling
+        found: dict[int, None] = {}
+        for name in names:
+            i = index.get(name)
+            if i is None:
+                checks.name("node", name, "node")
+                i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
+            found[i] = None
+        return np.fromiter(found, dtype=np.int32, count=len(found))
+
+    def add_inventory(self, names: Iterable[str]) -> None:
+        """Nodes that are known to be there, used or not: the list of nodes is then complete."""
+        self.node_ids(names)
+        self.inventory_known = True
+
+    def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
+        """All nodes of the machine, as somebody said before anything was read.
+
+        A job on another one is a doubt; with ``is_restricted`` other nodes are left out, and jobs hold them unseen.
+        """
+        self.add_inventory(names)
+        self.n_given, self.is_restricted = len(self._index), is_restricted
+
+    def set_machine_size(self, n_nodes: int) -> None:
+        """How many nodes the machine has, where the log lists none or not all of them.
+
+        Raises
+        ------
+        InputError
+            No machine has so few or so many.
+        """
+        if not 0 < n_nodes <= MOST_NODES:
+            raise InputError(
+                "the machine cannot have so many nodes",
+                column="--nodes",
+                value=n_nodes,
+                expected=f"1 to {MOST_NODES:,}",
+                fix="give the number of nodes of the machine",
+            )
+        self.machine_size = int(n_nodes)
+
+    # ---- intervals ---------------------------------------------------------------------------------------------
+
+    def add_job(
+        self,
+        job: str | int,
+        start_us: int,
+        end_us: int | None,
+        nodes: NDArray[np.int32] | None = None,
+        count: int | None = None,
+        limit_end_us: int | None = None,
+        file: str = "",
+        line: int | None = None,
+    ) -> None:
+        """A job held nodes.
+
+        Parameters
+        ----------
+        job
+            What identifies the job: rows of the same job and start are one interval that was read twice. Include what
+            tells parts of a heterogeneous job apart.
+        start_us, end_us
+            Of this run of the job; ``None``: it was running when the log was written.
+        nodes
+            Indices from ``node_ids``; ``None`` where the log lists none.
+        count
+            Nodes held, where the log says so; more than listed: the rest is assigned by rule.
+        limit_end_us
+            Start plus time limit, for jobs that never end in the log.
+        file, line
+            Where it stands, for the report.
+        """
+        listed = 0 if nodes is None else len(nodes)
+        held = listed if count is None else max(count, listed)
+        if nodes is not None and listed and count is not None and count != listed:
+            self.lint.doubt(MISMATCH, file, line, f"{count} nodes, {listed} listed")
+        if not self._is_interval("job", start_us, end_us, file, line):
+            return
+        if not 0 < held <= MOST_NODES:
+            self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
+            return
+        end = OPEN_END if end_us is None else end_us
+        has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
+        limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
+        self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
+        self._started(start_us, start_us)
+        if end_us is None:
+            self.n_open += 1
+        else:
+            self._ended(end_us, end_us, end_us - start_us)
+        self.n_counted += held > listed
+        self.lint.keep("job intervals")
+        if (
+            nodes is not None
+            and self.n_given
+            and not self.is_restricted
+            and listed
+            and int(nodes.max()) >= self.n_given
+        ):
+            names = self.nodes
+            strange = [names[i] for i in nodes[nodes >= self.n_given][:5].tolist()]
+            self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange)}")
+
+    def add_counted_jobs(
+        self,
+        job: NDArray[np.int64],
+        start_us: NDArray[np.int64],
+        end_us: NDArray[np.int64],
+        count: NDArray[np.int64],
+        limit_end_us: NDArray[np.int64] | None = None,
+    ) -> None:
+        """J jobs that held so many nodes, ``(J,)`` each.
+
+        The caller has seen to it that counts are 1 to ``MOST_NODES`` and ``end > start``.
+        """
+        if not len(job):
+            return
+        limit = np.full(len(job), OPEN_END, np.int64) if limit_end_us is None else limit_end_us
+        self.jobs.add_counts(start_us, end_us, limit, job, count)
+        is_known = end_us != OPEN_END
+        known = end_us[is_known]
+        self.n_open += len(end_us) - len(known)
+        self._started(int(start_us.min()), int(start_us.max()))
+        if len(known):
+            self._ended(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+        self.n_counted += len(job)
+        self.lint.keep("job intervals", len(job))
+
+    def add_outage(
+        self,
+        state: NodeState,
+        start_us: int,
+        end_us: int | None,
+        nodes: NDArray[np.int32] | None = None,
+        file: str = "",
+        line: int | None = None,
+    ) -> None:
+        """Nodes (``None``: all) are in ``state`` from start to end (``None``: to the end of the log).
+
+        ``NodeState.BUSY`` is allowed too: nodes seen allocated in samples of node states, where the job is not known.
+        """
+        if not self._is_interval("outage", start_us, end_us, file, line):
+            return
+        end = OPEN_END if end_us is None else end_us
+        self.outages.append(Outage(state, start_us, end, nodes))
+        if state == NodeState.BUSY:  # seen; the end of an outage may be planned
+            self.stamp(start_us if end_us is None else end_us)
+        self.lint.keep("outage intervals")
+
+    # ---- what the log covers -----------------------------------------------------------------------------------
+
+    def stamp(self, time_us: int) -> None:
+        """The log was still being written at this time; the latest is when it was dumped."""
+        self.last_stamp_us = max(self.last_stamp_us, time_us)
+
+    def covers(self, start_us: int, end_us: int, why: str) -> None:
+        """The log itself says from when to when it is complete."""
+        known = self.coverage
+        if known is not None:
+            start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
+        self.coverage = Coverage(start_us, end_us, why)
+
+    def add_format(self, name: str) -> None:
+        """Name a kind of input that was read."""
+        names = [part for part in self.source_format.split(" + ") if part]
+        if name not in names:
+            self.source_format = " + ".join([*names, name])
+
+    def _is_interval(self, what: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
+        if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
+            self.lint.drop(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            return False
+        if end_us is None or end_us > start_us:
+            return True
+        reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
+        self.lint.drop(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        return False
+
+    def _started(self, first_us: int, last_us: int) -> None:
+        self.first_start_us = min(self.first_start_us, first_us)
+        self.last_start_us = max(self.last_start_us, last_us)
+        self.stamp(last_us)
+
+    def _ended(self, first_us: int, last_us: int, longest_us: int) -> None:
+        self.first_end_us = min(self.first_end_us, first_us)
+        self.last_end_us = max(self.last_end_us, last_us)
+        self.longest_us = max(self.longest_us, longest_us)
+        self.stamp(last_us)
+
+
+def job_key(job: str | int) -> int:
+    """A number in int64 for a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
+    if isinstance(job, int) and -(2**63) <= job < 2**63:
+        return job
+    job = str(job)
+    if job.isascii() and job.isdigit() and len(job) < 18:
+        return int(job)
+    digest = hashlib.sha256(job.encode("utf-8", "surrogateescape")).digest()
+    return -int.from_bytes(digest[:8], "big") // 2
+
+
+def one_name(name: str, rule: str) -> str:
+    """Return the name of a node after a rule of ``NODE_NAMES``: without its domain, in lower case, or as it is."""
+    if rule in ("short", "short-lower") and not name.replace(".", "").isdigit():  # an address has no domain
+        name = name.split(".", 1)[0] or name
+    return name.lower() if rule in ("lower", "short-lower") else name
+
+
+def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
+    """Names of the machine's nodes in index order; where the log lists fewer than it has, made-up ones follow.
+
+    Those are called ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
+    """
+    names = list(record.nodes)
+    missing = (record.machine_size or 0) - len(names)
+    if missing <= 0:
+        return names
+    prefix = "unlisted" if names else "n"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    digits = max(4, len(str(missing)))
+    return names + [f"{prefix}{i:0{digits}d}" for i in range(1, missing + 1)]

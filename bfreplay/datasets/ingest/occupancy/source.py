@@ -1,0 +1,222 @@
+"""The rows of a log that are computed from a schedule: as a source of events, and surveyed once beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.datasets.ingest.occupancy.advance import Rows
+from bfreplay.datasets.ingest.occupancy.rules import microseconds
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
+from bfreplay.datasets.log.sources import RowChunk
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+
+IDLE = int(NodeState.IDLE)
+NOT_OPEN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OccupancySource:
+    """Rows of a log that are computed, pass by pass, from a schedule.
+
+    Parameters
+    ----------
+    record, plan
+        What they are computed from.
+    start
+        State of each node of the inventory at the start of the window, ``int8``.
+    """
+
+    record: ScheduleRecord
+    plan: Plan
+    start: NDArray[np.int8]
+    file: Path | None = None
+    alternating: bool = False
+    metadata_file: Path | None = None
+
+    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
+        """Return a copy of the states at the start, shape ``(N,)``."""
+        return self.start.copy()
+
+    def chunks(self, rows: int) -> Iterator[RowChunk]:
+        """One sweep."""
+        first_row = 1
+        for time_us, node, state in _inside(Sweep(self.record, self.plan), self.plan):
+            yield RowChunk(time_us, node, state, first_row)
+            first_row += len(time_us)
+
+    def written(self, state: int) -> object:
+        """Return the word of the neutral schema."""
+        return STATE_WORDS[state]
+
+
+class Survey:
+    """A first pass: the states at the start of the window, node-time in each state, and what the rules did."""
+
+    def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
+        self.sweep = Sweep(record, plan)
+        self.holes = _short_holes(self.sweep, plan)
+        self.start = self.sweep.initial[: plan.n_kept].copy()
+        self.n_rows = 0
+        self.node_us = np.zeros(len(NodeState))
+        since_us = np.full(plan.n_kept, plan.window_us[0], np.int64)
+        state: NDArray[np.int8] | None = None
+        for time_us, node, new_state in _inside(self.sweep, plan, self.holes, self.start):
+            if state is None:
+                state = self.start.copy()
+            add_state_time(time_us, node, new_state, state, since_us, self.node_us)
+            self.n_rows += len(time_us)
+        self.sweep.see_the_rest()
+        self.n_repeated, self.n_contradicting = record.jobs.n_repeated, record.jobs.n_contradicting
+        np.add.at(self.node_us, self.start if state is None else state, plan.window_us[1] - since_us)
+
+
+def _short_holes(sweep: Sweep, plan: Plan) -> ShortHoles:
+    return ShortHoles(sweep.initial, microseconds(plan.rules.min_gap_s), plan.window_us)
+
+
+def _inside(
+    sweep: Sweep, plan: Plan, holes: ShortHoles | None = None, start: NDArray[np.int8] | None = None
+) -> Iterator[Rows]:
+    """Rows after the start of the window up to its end, of the nodes in the inventory.
+
+    What comes before goes into ``start (N,)``, which is complete when the first rows come.
+    """
+    holes = _short_holes(sweep, plan) if holes is None else holes
+    for rows, is_last in _with_last(sweep.rows()):
+        time_us, node, state = holes.passed(*rows, is_last)
+        if len(node) and int(node.max()) >= plan.n_kept:
+            kept = node < plan.n_kept
+            time_us, node, state = time_us[kept], node[kept], state[kept]
+        begin = int(np.searchsorted(time_us, plan.window_us[0], side="right"))
+        end = int(np.searchsorted(time_us, plan.window_us[1], side="right"))
+        if begin and start is not None:
+            start[node[:begin]] = state[:begin]  # in order: of several rows of a node the last one stays
+        if begin < end:
+            yield Rows(time_us[begin:end], node[begin:end], state[begin:end])
+        if end < len(time_us):
+            return
+
+
+def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
+    """Each piece, and whether it is the last one."""
+    held = None
+    for piece in pieces:
+        if held is not None:
+            yield held, False
+        held = piece
+    if held is not None:
+        yield held, True
+
+
+class ShortHoles:
+    """Closes holes shorter than ``min_gap_us``: their node stays in the state it had before.
+
+    Rows are held back until it is known how long the holes are that they open: as long as ``min_gap_us``.
+
+    Parameters
+    ----------
+    shown
+        State of each node before the first row, ``(N,) int8``. A hole that is open then is never too short.
+    min_gap_us
+        Least length of a hole.
+    window_us
+        Only holes that end inside are counted in ``n_closed`` and ``closed_us``.
+    """
+
+    def __init__(self, shown: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
+        n_nodes = len(shown)
+        self.min_gap_us = min_gap_us
+        self._window_us = window_us
+        self.n_closed = 0
+        self.closed_us = 0
+        self._state = shown.copy()
+        self._before = np.zeros(n_nodes, np.int8)
+        self._opened_row = np.full(n_nodes, NOT_OPEN, np.int64)
+        self._opened_us = np.zeros(n_nodes, np.int64)
+        self._first_row = 0
+        self._time = np.empty(0, np.int64)
+        self._node = np.empty(0, np.int32)
+        self._new_state = np.empty(0, np.int8)
+        self._keep = np.empty(0, np.bool_)
+
+    def passed(
+        self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
+        """Take more rows, ``(E,)`` each, in order of time; give those of which the fate is settled."""
+        held = len(self._time)
+        self._time = np.concatenate([self._time, time_us])
+        self._node = np.concatenate([self._node, node])
+        self._new_state = np.concatenate([self._new_state, state])
+        self._keep = np.concatenate([self._keep, np.ones(len(time_us), np.bool_)])
+        closed, closed_us = _close_short(
+            self._time, self._node, self._new_state, self._keep, held, self._first_row, self._state, self._before,
+            self._opened_row, self._opened_us, self.min_gap_us, *self._window_us,
+        )  # fmt: skip
+        self.n_closed += closed
+        self.closed_us += closed_us
+        if is_last or not len(self._time):
+            settled = len(self._time)
+        else:
+            settled = int(np.searchsorted(self._time, self._time[-1] - self.min_gap_us, side="right"))
+        kept = np.flatnonzero(self._keep[:settled])
+        rows = self._time[kept], self._node[kept], self._new_state[kept]
+        self._time, self._node = self._time[settled:], self._node[settled:]
+        self._new_state, self._keep = self._new_state[settled:], self._keep[settled:]
+        self._first_row += settled
+        return rows
+
+
+@compiled
+def _close_short(
+    time_us: NDArray[np.int64], node: NDArray[np.int32], new_state: NDArray[np.int8], keep: NDArray[np.bool_],
+    begin: int, first_row: int, state: NDArray[np.int8], before: NDArray[np.int8], opened_row: NDArray[np.int64],
+    opened_us: NDArray[np.int64], min_gap_us: int, window_start_us: int, window_end_us: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Mark the rows of short holes, from row ``begin`` of the buffer on; returns how many holes, and their time.
+
+    ``opened_row`` is the row that opened the hole of a node, counted over all buffers (``first_row`` is this one's).
+    """
+    closed, closed_us = 0, 0
+    for r in range(begin, len(time_us)):
+        n = node[r]
+        opened = opened_row[n]
+        if opened >= 0:
+            opened_row[n] = NOT_OPEN
+            if time_us[r] - opened_us[n] < min_gap_us:
+                keep[opened - first_row] = False
+                if window_start_us < time_us[r] <= window_end_us:
+                    closed += 1
+                    closed_us += time_us[r] - max(opened_us[n], window_start_us)
+                state[n] = before[n]
+                if new_state[r] == before[n]:
+                    keep[r] = False
+                    continue
+        if new_state[r] == IDLE:
+            opened_row[n] = first_row + r
+            opened_us[n] = time_us[r]
+            before[n] = state[n]
+        state[n] = new_state[r]
+    return closed, closed_us
+
+
+@compiled
+def add_state_time(
+    time_us: NDArray[np.int64], node: NDArray[np.int32], new_state: NDArray[np.int8], state: NDArray[np.int8],
+    since_us: NDArray[np.int64], node_us: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add up node-microseconds in each state, ``node_us (7,)``, over rows in order of time.
+
+    ``state (N,)`` and ``since_us (N,)`` are where each node stands, changed in place.
+    """
+    for r in range(len(time_us)):
+        n = node[r]
+        node_us[state[n]] += time_us[r] - since_us[n]
+        since_us[n] = time_us[r]
+        state[n] = new_state[r]

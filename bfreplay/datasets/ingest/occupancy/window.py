@@ -1,0 +1,160 @@
+"""Which part of a log can be trusted: near its edges, jobs that the log does not have would have been running.
+
+A log selected by when jobs were submitted or started begins with a machine that seems empty; one selected by when they
+ended ends with one. So the window lies where jobs both start and end, and it begins (ends) where the load has reached
+half of what is usual there (the median).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.times import US, iso_utc
+from bfreplay.errors import InputError
+
+BINS = 2_000
+FEWEST_BINS = 20
+USUAL_SHARE = 0.5
+MOST_ROUNDS = 12
+STRAY_SHARE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From when to when, microseconds UTC, and why."""
+
+    start_us: int
+    end_us: int
+    why: str
+
+    def to_json(self) -> dict[str, str]:
+        """Times as ISO-8601."""
+        return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
+
+
+def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
+    """Return the window that the rules ask for.
+
+    Raises
+    ------
+    InputError
+        The log has no length, or the two times given are no window of it.
+    """
+    first_us = first_time_us(record)
+    coverage = record.coverage
+    if first_us >= log_end_us or (coverage is not None and coverage.start_us >= coverage.end_us):
+        raise InputError(
+            "the log covers no time",
+            value=f"{iso_utc(first_us)} to {iso_utc(log_end_us)}" if first_us != OPEN_END else "no interval",
+            expected="jobs (or samples of node states) over some time",
+            fix="check that this is the whole log",
+        )
+    if not isinstance(rules.window, str):
+        return _given(rules.window, first_us, log_end_us)
+    if rules.window == "full":
+        return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
+    if coverage is not None:
+        return Window(coverage.start_us, coverage.end_us, coverage.why)
+    if record.first_end_us >= record.last_start_us:
+        return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
+    return _estimated(record, first_us, log_end_us)
+
+
+def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
+    """Return from when to when no job starts or ends for longest within a window, to a 2,000th of its length."""
+    width = -(-(window.end_us - window.start_us) // BINS)
+    is_marked = np.zeros(BINS, np.bool_)
+    for rows, _ in record.jobs.slices():
+        for time_us in (rows.start_us, rows.end_us):
+            inside = time_us[(time_us >= window.start_us) & (time_us <= window.end_us)]
+            is_marked[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
+    marked = np.concatenate([[-1], np.flatnonzero(is_marked), [BINS]])
+    longest = int(np.argmax(np.diff(marked)))
+    return window.start_us + int(marked[longest] + 1) * width, window.start_us + int(marked[longest + 1]) * width
+
+
+def first_time_us(record: ScheduleRecord) -> int:
+    """When the log begins: with its first job, or what it says, or the first sample where there are no jobs."""
+    times = [record.first_start_us]
+    if record.first_start_us == OPEN_END:
+        times += [outage.start_us for outage in record.outages]
+    if record.coverage is not None:
+        times.append(record.coverage.start_us)
+    return min(times)
+
+
+def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+    start_us, end_us = window
+    if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
+        raise InputError(
+            "the window is empty" if start_us >= end_us else "the window lies outside the log",
+            column="--window",
+            value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
+            expected=f"start before end, within {iso_utc(first_us)} to {iso_utc(log_end_us)}",
+            fix="choose a window inside the log",
+        )
+    return Window(start_us, end_us, "as given")
+
+
+def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
+    core_us = max(record.first_end_us, first_us), min(record.last_start_us, log_end_us)
+    edges, load = _closely(record, first_us, log_end_us)
+    inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
+    if np.count_nonzero(inside) < FEWEST_BINS:
+        if core_us[0] >= core_us[1] or not _is_used(record, core_us):
+            return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
+        return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
+    usual = float(np.median(load[inside]))
+    enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
+    start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
+    if -(-start_us // US) < end_us // US:
+        start_us, end_us = -(-start_us // US) * US, end_us // US * US
+    return Window(
+        start_us,
+        end_us,
+        f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; within that, "
+        f"from where the load first reaches half of the usual {usual:,.1f} nodes held to where it last does",
+    )
+
+
+def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the load over the part of the log that has nearly all of it: a stray date must not make the bins wide."""
+    span_us = first_us, log_end_us
+    for _ in range(MOST_ROUNDS):
+        edges, load = _load(record, *span_us)
+        done = np.cumsum(load) / max(float(load.sum()), 1e-300)
+        begin = int(np.searchsorted(done, STRAY_SHARE))
+        end = int(np.searchsorted(done, 1 - STRAY_SHARE))
+        closer = int(edges[max(begin - 1, 0)]), int(edges[min(end + 2, BINS)])
+        if closer[1] - closer[0] > (span_us[1] - span_us[0]) // 2:
+            break
+        span_us = max(first_us, closer[0]), min(log_end_us, closer[1])
+    return edges, load
+
+
+def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
+    """Whether any job runs in a span."""
+    return any(
+        bool(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any()) for jobs, _ in record.jobs.slices()
+    )
+
+
+def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
+    width = -(-(last_us - first_us) // BINS)
+    edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
+    begun, partly = np.zeros(BINS), np.zeros(BINS)
+    for rows, _ in record.jobs.slices():
+        start_us, end_us = (np.clip(time_us, first_us, edges[-1] - 1) for time_us in (rows.start_us, rows.end_us))
+        for time_us, sign in ((start_us, 1.0), (end_us, -1.0)):
+            index = (time_us - first_us) // width
+            begun += np.bincount(index, sign * rows.count, BINS)
+            partly += np.bincount(index, sign * rows.count * (edges[index + 1] - time_us), BINS)
+    held_us = partly + width * (np.cumsum(begun) - begun)
+    return edges, held_us / width

@@ -1,0 +1,220 @@
+"""load_jobs and write_jobs: job sets from and to files."""
+
+from __future__ import annotations
+
+import csv
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+
+from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
+from bfreplay.datasets.jobs.rows import COLUMNS, JobRows, check_columns
+from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.located import placed
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
+from bfreplay.defaults import BUNDLED
+from bfreplay.errors import InputError
+from bfreplay.outputs import written_whole
+from bfreplay.registry import built_in, published_systems
+from bfreplay.workload import ElasticJob, JobSet
+
+
+def load_jobs(
+    path: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+) -> JobSet:
+    """Read a job set.
+
+    Parameters
+    ----------
+    path
+        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; or a trace
+        of Gavel, ``.trace`` (see ``bfreplay.systems.gavel.trace``).
+
+        Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
+        the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
+        ``max_nodes``, ``scale_up_cost_s``, ``scale_down_cost_s``; ``work_samples`` (``inf``: never ends); ``curve``.
+        Optional: ``objective_curve``, ``weight``, ``deadline`` (ISO-8601) or ``deadline_after_s`` (seconds after the
+        job's own submit time), ``node_types`` (separated by ``;``), ``model``. Seconds are rounded to microseconds.
+        In TOML a job may have ``count`` and ``submit_every_s``: it is then repeated as NAME-0000, NAME-0001, ….
+
+        A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), a law,
+        ``amdahl(rate_1=2831, serial=0.02)`` (a table with the key ``law`` in TOML), or the name of a curve.
+    curves
+        Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
+        ``nodes`` and ``values``, or ``law`` and its parameters.
+        A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
+        Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up throughputs.
+    allow_code
+        Import laws that the files name as ``package.module:Class``. Say so of files that you trust.
+
+    Returns
+    -------
+    JobSet
+        Equal curves are one object.
+
+    Raises
+    ------
+    InputError
+        Something in the files cannot be used; the message names file, row, column and value.
+    """
+    file = Path(path)
+    curves_file = None if curves is None else Path(curves)
+    check_is_file(file)
+    if ending_of(file, JOB_TABLE_READERS) is None and not _is_published(file):
+        for system in published_systems():
+            if built_in(system.is_trace)(file):
+                jobs: JobSet = built_in(system.read_trace)(file, curves_file)
+                return jobs
+    if curves_file is not None:
+        if is_bundled(curves_file):
+            raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
+        check_is_file(curves_file)
+        _check_both_published(file, curves_file)
+        if ending_of(curves_file, (".json", ".json.gz")) is not None:
+            raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
+    if _is_published(file):
+        if curves_file is None:
+            raise InputError(
+                "a published job set needs its second file, the curves",
+                file=file,
+                expected="the table of Ns, Ps, Os as `curves`",
+                fix="give the …-JNPs-….pkl that belongs to this …-Jbnd-….pkl",
+            )
+        from bfreplay.datasets.published.pickled_jobs import read_published_jobs
+
+        return read_published_jobs(file, curves_file)
+    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel)"))(file)
+    if not table.rows:
+        raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
+    check_columns(table)
+    shelf = CurveShelf(allow_code=allow_code)
+    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    for name, curve in named_curves(table, shelf).items():
+        if name in known:
+            raise InputError(
+                f"curve {name!r} stands in the jobs file and in the curves file",
+                file=file,
+                row=f"[curves.{name}]",
+                value=name,
+                fix="keep one of them",
+            )
+        known[name] = curve
+    rows = JobRows(table, known, shelf)
+    of_table = rows.jobs()
+    sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
+    with placed(file, None):
+        return JobSet(of_table, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
+
+
+def _is_published(file: Path) -> bool:
+    return file.suffix.lower() == ".pkl"
+
+
+def _check_both_published(file: Path, curves_file: Path) -> None:
+    if _is_published(curves_file) and not _is_published(file):
+        raise InputError(
+            "published curves (.pkl) go with the published table of bounds only",
+            file=curves_file,
+            value=file.name,
+            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+            fix="give the …-Jbnd-….pkl as the jobs, or the curves as a table of curve, nodes, value",
+        )
+    if _is_published(file) and not _is_published(curves_file):
+        raise InputError(
+            "a published job set (.pkl) goes with published curves only",
+            file=curves_file,
+            value=curves_file.name,
+            expected="the table of Ns, Ps, Os as .pkl",
+            fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
+        )
+
+
+def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:
+    return InputError(
+        f"{what} can be used with a trace or workload of Gavel only",
+        file=curves_file,
+        value=file.name,
+        expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+        fix="give a .trace or gavel(n=...) as the jobs, or the curves as a table of curve, nodes, value",
+    )
+
+
+def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
+    """Write a job set as CSV that ``load_jobs`` reads back exactly.
+
+    Curves are written as points, without their names; a law is written as a law.
+
+    Parameters
+    ----------
+    jobs
+        The job set.
+    path
+        A name ending in ``.csv``.
+    overwrite
+        Replace a file that is there.
+
+    Raises
+    ------
+    OutputExistsError
+        The file is there and ``overwrite`` is false.
+    InputError
+        Another ending, a node type with a semicolon, or a submit time outside the years 1 to 9999.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".csv":
+        raise InputError("jobs are written as CSV", file=file, value=file.name, expected="a name ending in .csv")
+    relative = jobs.submit_is_relative
+    unused = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
+    columns = [name for name in COLUMNS if name not in unused]
+    with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        for job in jobs:
+            writer.writerow({name: text for name, text in _cells(job, relative).items() if name in columns})
+
+
+def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
+    if any(";" in kind or kind != kind.strip() for kind in job.node_types):
+        raise InputError(
+            f"job {job.name!r}: a node type cannot be written",
+            column="node_types",
+            value=job.node_types,
+            expected="names without semicolons and without spaces around them",
+        )
+    if not relative and not FIRST_TIME_US <= job.submit_us <= LAST_TIME_US:
+        raise InputError(
+            f"job {job.name!r}: the submit time cannot be written: it is {OUTSIDE_CALENDAR}",
+            column="submit_us",
+            value=job.submit_us,
+            expected="microseconds since 1970-01-01 UTC, in the years 1 to 9999",
+            fix="check the unit of the times",
+        )
+    due_us = job.deadline_us
+    return {
+        "name": job.name,
+        "submit_time": _time_text(job.submit_us),
+        "submit_after_s": _seconds_text(job.submit_us),
+        "min_nodes": job.min_nodes,
+        "max_nodes": job.max_nodes,
+        "scale_up_cost_s": repr(float(job.scale_up_cost_s)),
+        "scale_down_cost_s": repr(float(job.scale_down_cost_s)),
+        "work_samples": repr(float(job.work_samples)),
+        "curve": inline_text(job.throughput),
+        "objective_curve": "" if job.objective is None else inline_text(job.objective),
+        "weight": repr(float(job.weight)),
+        "deadline": "" if due_us is None else _time_text(due_us),
+        "deadline_after_s": "" if due_us is None else _seconds_text(due_us - job.submit_us),
+        "node_types": ";".join(job.node_types),
+        "model": job.model or "",
+    }
+
+
+def _time_text(time_us: int) -> str:
+    return iso_utc(time_us) if FIRST_TIME_US <= time_us <= LAST_TIME_US else _seconds_text(time_us)
+
+
+def _seconds_text(duration_us: int) -> str:
+    return f"{Decimal(duration_us).scaleb(-6):f}"

@@ -1,0 +1,159 @@
+"""Measured rates from a table: ``nodes, samples_per_s``, with repeats and several curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bfreplay.checks import near_name
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
+from bfreplay.datasets.jobs.law_cells import number_of
+from bfreplay.datasets.jobs.tables import JobTable
+from bfreplay.datasets.located import placed
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
+from bfreplay.wording import count as amount_of
+
+REQUIRED = ("nodes", RATE_COLUMN)
+OPTIONAL = ("repeat", "curve")
+_COLUMNS = (*REQUIRED, *OPTIONAL)
+_OTHER_WORDS = {
+    "nodes": ("n", "node", "nnodes", "count", "workers", "hosts", "ranks"),
+    RATE_COLUMN: ("rate", "rates", "throughput", "samples", "speed", "images", "ips", "sps"),
+}
+
+
+def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
+    """Read measured rates.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.parquet`` with the columns ``nodes`` and ``samples_per_s`` (of all nodes together), one row a
+        measurement. Optional: ``repeat``, any label, different for each measurement of one count; ``curve``, the name
+        of the curve, for several in one file.
+
+    Returns
+    -------
+    dict
+        Measurements by name of the curve, in the order of the file; without the column ``curve`` they are named after
+        the file.
+
+    Raises
+    ------
+    InputError
+        Other columns; cells that are empty, no numbers or out of range; one repeat twice; or a curve of fewer than two
+        node counts.
+    """
+    file = Path(path)
+    check_is_file(file)
+    readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
+    table: JobTable = reader_for(file, readers)(file)
+    _check_columns(table)
+    if not table.rows:
+        raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
+    nodes: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
+    first_row: dict[tuple[str, float, str], int | str] = {}
+    rows_of: dict[str, list[int | str]] = {}
+    for row, cells in table.rows:
+        curve = _curve_name(table, row, cells)
+        with placed(file, row):
+            count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
+            check_measurement(count, rate)
+        if "repeat" in table.columns:
+            label = (curve, count, str(cells.get("repeat", "")).strip())
+            if label in first_row:
+                raise InputError(
+                    f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
+                    f"(the other one: row {first_row[label]})",
+                    file=file,
+                    row=row,
+                    column="repeat",
+                    value=cells.get("repeat"),
+                    expected="a label of its own for each measurement of a count",
+                    fix="drop the row that is there twice, or number the repeats",
+                )
+            first_row[label] = row
+        nodes.setdefault(curve, []).append(count)
+        rates.setdefault(curve, []).append(rate)
+        rows_of.setdefault(curve, []).append(row)
+    measured = {}
+    for curve, counts in nodes.items():
+        rows = rows_of[curve]
+        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
+            measured[curve] = Measurements(counts, rates[curve], curve, rows)
+    return measured
+
+
+def _check_columns(table: JobTable) -> None:
+    unknown = [name for name in table.columns if name not in _COLUMNS]
+    missing = [name for name in REQUIRED if name not in table.columns]
+    if not unknown and not missing:
+        return
+    kind = kind_of_table(table.columns)
+    hint = did_you_mean(unknown, missing)
+    if hint is None and unknown:
+        near = near_name(unknown[0], _COLUMNS)
+        hint = f"did you mean {near!r}?" if near else None
+    problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
+    if unknown and missing:
+        named = " and ".join(repr(name) for name in missing)
+        problem = f"the column{'s' if len(missing) > 1 else ''} {named} {'are' if len(missing) > 1 else 'is'} missing"
+        problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
+        if hint is None or len(missing) > 1:
+            hint = _renaming(unknown, missing) or hint
+    raise InputError(
+        problem,
+        file=table.file,
+        column=(missing or unknown)[0],
+        value=list(table.columns),
+        expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
+        fix=f"this looks like {kind}: give the measurements here"
+        if kind is not None
+        else hint or ("add the column" if missing else "drop the column"),
+    )
+
+
+def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
+    """Which unknown columns hold the missing ones, by the words that people use for them; ``None`` for no guess."""
+    meant = {name: column for name in unknown for column in missing if _means(name, column)}
+    if len(set(meant.values())) < len(meant):
+        return None
+    if len(missing) == len(unknown) == len(meant) + 1:  # of two columns the other is the other
+        (rest,) = (name for name in unknown if name not in meant)
+        meant[rest] = next(column for column in missing if column not in meant.values())
+    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in meant.items())
+    return f"rename {pairs}, if that is what they hold" if pairs else None
+
+
+def _means(name: str, column: str) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
+    return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
+
+
+def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> str:
+    if "curve" not in table.columns:
+        return table.file.stem
+    with placed(table.file, row):
+        name = str(_cell(cells, "curve")).strip()
+        if INLINE_CURVE in name or "(" in name:
+            raise InputError(
+                "the name of a curve has a colon or a parenthesis",
+                column="curve",
+                value=name,
+                expected="a name without them: points and laws are told by them",
+                fix="rename the curve",
+            )
+    return name
+
+
+def _cell(cells: Mapping[str, Cell], column: str) -> Any:
+    if column not in cells:
+        raise empty_cell(column)
+    return cells[column]

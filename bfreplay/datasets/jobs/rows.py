@@ -1,0 +1,369 @@
+"""Rows of a job table as jobs, with errors that name row, column and value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bfreplay.checks import is_name, near_name
+from bfreplay.datasets.hints import kind_of_table
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
+from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
+from bfreplay.datasets.jobs.tables import JobTable
+from bfreplay.datasets.located import located, placed
+from bfreplay.datasets.times import (
+    FIRST_TIME_US,
+    LAST_TIME_US,
+    OUTSIDE_CALENDAR,
+    parse_time_us,
+    seconds_to_us,
+    time_error,
+)
+from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve, measured_counts
+from bfreplay.workload import ElasticJob
+
+REQUIRED_COLUMNS = (
+    "name",
+    "max_nodes",
+    "scale_up_cost_s",
+    "scale_down_cost_s",
+    "work_samples",
+    "curve",
+)
+COLUMNS = (
+    "name",
+    "submit_time",
+    "submit_after_s",
+    "min_nodes",
+    *REQUIRED_COLUMNS[1:],
+    "objective_curve",
+    "weight",
+    "deadline",
+    "deadline_after_s",
+    "node_types",
+    "model",
+)
+_FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
+_MOST_REPEATED = 100_000
+REPEAT_KEYS = ("count", "submit_every_s")
+_FIXES = {
+    "name": "give the job a name",
+    "min_nodes": "give 1 or more",
+    "max_nodes": "give min_nodes or more",
+    "scale_up_cost_s": "give the seconds that the job stands still, 0 if none",
+    "scale_down_cost_s": "give the seconds that the job stands still, 0 if none",
+    "work_samples": "give the samples to process, or inf for a job that never ends; drop a job without work",
+    "weight": "give a weight above 0, 1 for an ordinary job; drop a job that is not to run",
+}
+_JOB_COLUMN_OF = {"throughput": "curve", "objective": "objective_curve"}
+
+
+def check_columns(table: JobTable) -> None:
+    """Refuse columns that are unknown, missing, or contradict each other.
+
+    Raises
+    ------
+    InputError
+        With the nearest known name for an unknown one.
+    """
+    kind = kind_of_table(table.columns)
+    if kind not in (None, "a job set"):
+        raise InputError(
+            f"this looks like {kind}, not like a job set",
+            file=table.file,
+            value=list(table.columns),
+            expected=", ".join(REQUIRED_COLUMNS),
+            fix="give it as `curves`, and the job set here"
+            if kind == "a table of curves"
+            else "give the job set here (are the two files swapped?); a log is read by load_events",
+        )
+    known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
+    for name in table.columns:
+        if name not in known:
+            near = near_name(name, known)
+            raise InputError(
+                f"the column {name!r} is unknown",
+                file=table.file,
+                row=next((row for row, cells in table.rows if isinstance(row, str) and name in cells), None),
+                column=name,
+                value=name,
+                expected=", ".join(known),
+                fix=f"did you mean {near!r}?" if near else "rename or drop the column",
+            )
+    for name in REQUIRED_COLUMNS:
+        if name not in table.columns:
+            raise InputError(
+                f"the column {name!r} is missing",
+                file=table.file,
+                column=name,
+                value=list(table.columns),
+                expected=", ".join(REQUIRED_COLUMNS),
+                fix="add the column",
+            )
+    if {"submit_time", "submit_after_s"} <= set(table.columns):
+        raise InputError(
+            "the file has both submit_time and submit_after_s",
+            file=table.file,
+            column="submit_after_s",
+            value=list(table.columns),
+            expected="submit_time (calendar), or submit_after_s (seconds after the window's start), in the whole file",
+            fix="drop one of the two",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobRows:
+    """The jobs of a table whose columns were checked; ``known`` are the curves that cells may name."""
+
+    table: JobTable
+    known: Mapping[str, Curve]
+    shelf: CurveShelf
+
+    @property
+    def submit_is_relative(self) -> bool:
+        """Submit times count from the start of the replay window."""
+        return "submit_time" not in self.table.columns
+
+    def jobs(self) -> list[ElasticJob]:
+        """All jobs in the order of the file; InputError for the first bad cell, or a name that is there twice."""
+        jobs: list[ElasticJob] = []
+        row_of: dict[str, int | str] = {}
+        for row, cells in self.table.rows:
+            reader = _Row(self, row, cells)
+            for job in reader.repeated(reader.job()):
+                if job.name in row_of:
+                    raise InputError(
+                        f"two jobs are called {job.name!r} (the other one: row {row_of[job.name]})",
+                        file=self.table.file,
+                        row=row,
+                        column="name",
+                        value=job.name,
+                        expected="unique names",
+                        fix="rename one of them",
+                    )
+                row_of[job.name] = row
+                jobs.append(job)
+        return jobs
+
+
+def _is_curve(cell: str) -> bool:
+    return is_law(cell) or INLINE_CURVE in cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    rows: JobRows
+    row: int | str
+    cells: Mapping[str, Cell]
+
+    def job(self) -> ElasticJob:
+        submit_us = self._submit_us()
+        throughput = self._curve("curve")
+        objective = self._curve("objective_curve") if "objective_curve" in self.cells else None
+        weight = self._number("weight") if "weight" in self.cells else 1.0
+        try:
+            return ElasticJob(
+                name=self._text("name"),
+                submit_us=submit_us,
+                min_nodes=self._min_nodes(throughput),
+                max_nodes=self._whole("max_nodes"),
+                scale_up_cost_s=self._number("scale_up_cost_s"),
+                scale_down_cost_s=self._number("scale_down_cost_s"),
+                work_samples=self._number("work_samples"),
+                throughput=throughput,
+                objective=objective,
+                weight=weight,
+                deadline_us=self._deadline_us(submit_us),
+                node_types=self._node_types(),
+                model=self._text("model") if "model" in self.cells else None,
+            )
+        except InputError as error:
+            if error.file is not None:
+                raise
+            column = _JOB_COLUMN_OF.get(error.column or "", error.column)
+            raise self._with_fix(located(error, self.rows.table.file, self.row, column, curve=True)) from error
+
+    def _with_fix(self, error: InputError) -> InputError:
+        """Add what the reader can do, where the job itself does not say it and the column does."""
+        fix = _FIXES.get(error.column or "")
+        return error if error.fix is not None or fix is None else error.changed(fix=fix)
+
+    def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
+        if "count" not in self.cells:
+            if "submit_every_s" in self.cells:
+                raise self._error(
+                    "submit_every_s without count", "submit_every_s", "a count of jobs", "add count = N to the job"
+                )
+            yield job
+            return
+        count = self._whole("count")
+        if count < 1:
+            raise self._error("the count is below 1", "count", "a whole number >= 1", "give 1 or more, or drop the job")
+        if count > _MOST_REPEATED:
+            raise self._error("the count is too large", "count", f"at most {_MOST_REPEATED:,}", "give a lower count")
+        if not is_name(f"{job.name}-{count - 1:04d}"):
+            raise self._error("the numbered names are too long", "name", "a shorter name", "shorten the name")
+        every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
+        if every_us < 0:
+            raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
+        for i in range(count):
+            later_us = i * every_us
+            yield replace(
+                job,
+                name=f"{job.name}-{i:04d}",
+                submit_us=job.submit_us + later_us,
+                deadline_us=None if job.deadline_us is None else job.deadline_us + later_us,
+            )
+
+    def _submit_us(self) -> int:
+        if not self.rows.submit_is_relative:
+            submit_us = self._time_us("submit_time")
+            if not FIRST_TIME_US <= submit_us <= LAST_TIME_US:  # no log is there: another unit is meant
+                raise time_error(
+                    self.cells["submit_time"],
+                    OUTSIDE_CALENDAR,
+                    file=self.rows.table.file,
+                    row=self.row,
+                    column="submit_time",
+                )
+            return submit_us
+        if "submit_after_s" not in self.cells:
+            return 0
+        after_us = self._seconds_us("submit_after_s")
+        if after_us < 0:
+            raise self._error(
+                "the job is submitted before the window starts", "submit_after_s", "seconds >= 0", _FIX_SUBMIT
+            )
+        return after_us
+
+    def _deadline_us(self, submit_us: int) -> int | None:
+        given = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
+        if not given:
+            return None
+        column = given[-1]
+        if len(given) == 2:
+            raise self._error("the job has two deadlines", column, "deadline or deadline_after_s", "drop one of them")
+        if column == "deadline" and self.rows.submit_is_relative:
+            raise self._error(
+                "the deadline is a calendar time but the submit time counts from the window's start",
+                column,
+                "deadline_after_s, or submit_time for all jobs",
+                "use one clock in the file",
+            )
+        due_us = self._time_us(column) if column == "deadline" else submit_us + self._seconds_us(column)
+        if due_us < submit_us:
+            raise self._error(
+                "the deadline is before the submit time", column, "a later time", "give a later deadline, or none"
+            )
+        return due_us
+
+    def _curve(self, column: str) -> Curve:
+        cell = self._cell(column)
+        with placed(self.rows.table.file, self.row, column, curve=True):
+            if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
+                return self._named_curve(column, cell.strip())
+            shelf = self.rows.shelf
+            if is_law(cell):
+                return shelf.law(law_of(cell, allow_code=shelf.allow_code))
+            return shelf.curve(*points_of(cell))
+
+    def _named_curve(self, column: str, name: str) -> Curve:
+        curve = self.rows.known.get(name)
+        if curve is None:
+            near = difflib.get_close_matches(name, self.rows.known, n=1)
+            raise self._error(
+                f"no curve is called {name!r}",
+                column,
+                "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
+                + (", ".join(sorted(self.rows.known)) or "(no curves given)"),
+                f"did you mean {near[0]!r}?" if near else "give the file of curves, or write the points here",
+            )
+        return curve
+
+    def _cell(self, column: str) -> Any:
+        if column not in self.cells:
+            raise InputError(
+                f"the key {column!r} is missing here"
+                if isinstance(self.row, str)
+                else f"the column {column!r} is empty here",
+                file=self.rows.table.file,
+                row=self.row,
+                column=column,
+                value=None,
+                expected="a value for every job",
+                fix="fill it in or drop the job",
+            )
+        return self.cells[column]
+
+    def _text(self, column: str) -> str:
+        cell = self._cell(column)
+        if not isinstance(cell, str):
+            raise self._error(f"the {column} is no text", column, "text", "put it in quotes")
+        return cell
+
+    def _min_nodes(self, throughput: Curve) -> int:
+        """The user's bound; where none is given, the smallest count that the curve was measured at."""
+        measured = measured_counts(throughput)
+        if "min_nodes" in self.cells or measured is None:
+            return self._whole("min_nodes")
+        if measured[0] > self._whole("max_nodes"):
+            raise self._error(
+                f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
+                "max_nodes",
+                f"{measured[0]:,} or more where min_nodes is left out",
+                "raise max_nodes, or give min_nodes",
+            )
+        return measured[0]
+
+    def _node_types(self) -> tuple[str, ...]:
+        cell = self.cells.get("node_types", "")
+        kinds = cell.split(";") if isinstance(cell, str) else cell
+        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+            raise self._error(
+                "the node types are no text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
+            )
+        return tuple(kind.strip() for kind in kinds if kind.strip())
+
+    def _number(self, column: str) -> float:
+        self._cell(column)
+        with placed(self.rows.table.file, self.row):
+            return number_of(self.cells[column], column)
+
+    def _whole(self, column: str) -> int:
+        number = self._number(column)
+        if not number.is_integer():
+            raise self._error(
+                f"the {column} is no whole number", column, "a whole number", "round it to a whole number"
+            )
+        return int(number)
+
+    def _time_us(self, column: str) -> int:
+        cell = self._cell(column)
+        try:
+            return parse_time_us(cell)
+        except ValueError as error:
+            raise time_error(cell, str(error), file=self.rows.table.file, row=self.row, column=column) from error
+
+    def _seconds_us(self, column: str) -> int:
+        self._number(column)
+        try:
+            return seconds_to_us(self.cells[column], exact=False)
+        except ValueError as error:
+            raise self._error(
+                f"this is no number of seconds: {error}", column, "finite seconds", "give seconds"
+            ) from error
+
+    def _error(self, problem: str, column: str, expected: str, fix: str | None) -> InputError:
+        return InputError(
+            problem,
+            file=self.rows.table.file,
+            row=self.row,
+            column=column,
+            value=self.cells.get(column),
+            expected=expected,
+            fix=fix,
+        )

@@ -1,0 +1,288 @@
+"""Job and curve tables as rows of cells, whatever the file format."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bfreplay import checks
+from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
+from bfreplay.datasets.jobs.law_cells import LAW_KEY, is_law, law_of
+from bfreplay.datasets.located import located, placed
+from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
+from bfreplay.errors import InputError
+from bfreplay.scalability import Curve
+
+_CURVE_KEYS = ("nodes", "values", "law")
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable:
+    """What a file of jobs or curves holds.
+
+    Parameters
+    ----------
+    file
+        The file.
+    rows
+        (label for messages, cells by column) of each job; empty cells are left out.
+    columns
+        Every column or key of the table, in order.
+    curves
+        Its own named curves, the cells of each by key: TOML only.
+    """
+
+    file: Path
+    rows: tuple[tuple[int | str, Mapping[str, Cell]], ...]
+    columns: tuple[str, ...]
+    curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+
+
+def read_csv_table(file: Path) -> JobTable:
+    """Rows of a CSV file, all cells text.
+
+    Raises
+    ------
+    InputError
+        No UTF-8, no header, a column twice, or a row with more or fewer cells than the header.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            lines = [line for line in csv.reader(text_lines(stream, file), strict=True) if line]
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except (OSError, csv.Error) as error:
+        raise _unreadable(file, "CSV", error) from error
+    if not lines:
+        raise InputError(
+            "the file is empty",
+            file=file,
+            expected="a header and at least one row",
+            fix="check the command that wrote the file",
+        )
+    columns = [name.strip() for name in lines[0]]
+    if any("\0" in name for name in columns):
+        raise not_utf8(file)
+    refuse_other_separators(columns, file)
+    for i, name in enumerate(columns):
+        if name in columns[:i]:
+            raise InputError(
+                "a column is there twice", file=file, column=name, value=lines[0], fix="drop one of the two"
+            )
+    rows = []
+    for row, cells in enumerate(lines[1:], start=1):
+        if len(cells) != len(columns):
+            raise InputError(
+                "a row has another number of cells than the header",
+                file=file,
+                row=row,
+                value=cells,
+                expected=f"{len(columns)} cells: {', '.join(columns)}",
+                fix="correct the row; put cells with commas in double quotes",
+            )
+        rows.append((row, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
+    return JobTable(file, tuple(rows), tuple(columns))
+
+
+def read_parquet_table(file: Path) -> JobTable:
+    """Rows of a Parquet file; times come as ``datetime``, lists as lists.
+
+    Raises
+    ------
+    InputError
+        The file is no Parquet or damaged, or has times finer than a microsecond.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
+
+    try:
+        table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
+        refuse_swollen_texts(table, file)
+        for i, column in enumerate(table.schema):
+            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+                micro = pa.timestamp("us", tz=column.type.tz)
+                table = table.set_column(i, column.name, table.column(i).cast(micro))
+        cells = table.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, "Parquet", error) from error
+    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
+    rows = tuple(
+        (row, {name: line[name] for name in columns if line[name] is not None and line[name] != ""})
+        for row, line in enumerate(cells, start=1)
+    )
+    return JobTable(file, rows, tuple(columns))
+
+
+def read_toml(file: Path) -> dict[str, Cell]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        No such file, no UTF-8, no TOML, or one that is too large or nested too deeply.
+    """
+    check_is_file(file)
+    check_toml_size(file)
+    try:
+        return parse_toml(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"the file cannot be read as TOML: {error}",
+            file=file,
+            expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
+            fix="correct the line; text stands in double quotes, numbers do not",
+        ) from error
+
+
+def read_toml_table(file: Path) -> JobTable:
+    """``[[job]]`` tables and ``[curves.NAME]`` tables of a TOML file.
+
+    Raises
+    ------
+    InputError
+        No TOML, or something else at its top level.
+    """
+    document = read_toml(file)
+    jobs, curves = document.pop("job", []), document.pop("curves", {})
+    if document:
+        raise InputError(
+            "the file has an unknown key at its top level",
+            file=file,
+            column=next(iter(document)),
+            value=list(document),
+            expected="[[job]] tables and [curves.NAME] tables",
+            fix="this is a campaign, which `bfreplay replay --jobs` takes, and load_campaign"
+            if "campaign" in document
+            else "write [[job]], singular and in double brackets, before each job",
+        )
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")
+    if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
+        raise InputError(
+            "curves is no table of tables",
+            file=file,
+            column="curves",
+            expected="[curves.NAME] with nodes and values, or with a law",
+        )
+    columns = dict.fromkeys(key for job in jobs for key in job)
+    rows = tuple((f"[[job]] {i}", job) for i, job in enumerate(jobs, start=1))
+    return JobTable(file, rows, tuple(columns), curves)
+
+
+def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
+    """Return the ``[curves.NAME]`` tables of a TOML file as curves.
+
+    Raises
+    ------
+    InputError
+        Keys other than ``nodes`` and ``values``, or ``law`` and its parameters; points or
+        parameters that make no curve.
+    """
+    curves: dict[str, Curve] = {}
+    for name, cells in table.curves.items():
+        label = f"[curves.{name}]"
+        with placed(table.file, label, LAW_KEY if is_law(cells) else None):
+            checks.name("curve", name, "curves")
+            if is_law(cells):
+                curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
+                continue
+            if set(cells) != {"nodes", "values"}:
+                raise _no_curve_keys(name, cells)
+            curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+    return curves
+
+
+def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
+    """Curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
+
+    Raises
+    ------
+    InputError
+        Other columns, cells that are no numbers, or points that make no curve.
+    """
+    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    if table.curves:
+        return named_curves(table, shelf)
+    wanted = ("curve", "nodes", "value")
+    if set(table.columns) != set(wanted):
+        raise InputError(
+            "the columns are not those of a table of curves",
+            file=file,
+            column=next(
+                (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
+            ),
+            value=list(table.columns),
+            expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+            fix=_fix_of_curve_columns(table.columns, wanted),
+        )
+    points: dict[str, tuple[list[int | str], list[float], list[float]]] = {}
+    for row, cells in table.rows:
+        missing = [name for name in wanted if name not in cells]
+        if missing:
+            raise empty_cell(missing[0], file, row)
+        try:
+            nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
+        except InputError as error:
+            raise located(
+                error, file, row, "value" if error.column == "values" else error.column, curve=True
+            ) from error
+        rows, all_nodes, all_values = points.setdefault(str(cells["curve"]), ([], [], []))
+        rows.append(row)
+        all_nodes.extend(nodes)
+        all_values.extend(values)
+    if not points:
+        raise InputError(
+            "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
+        )
+    curves: dict[str, Curve] = {}
+    for name, (rows, all_nodes, all_values) in points.items():
+        checks.name("curve", name, "curve", file)
+        if INLINE_CURVE in name:
+            raise InputError(
+                "the name of a curve has a colon",
+                file=file,
+                row=rows[0],
+                column="curve",
+                value=name,
+                expected="a name without colons, which separate nodes and values in points",
+                fix="rename the curve",
+            )
+        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
+            curves[name] = shelf.curve(all_nodes, all_values, name)
+    return curves
+
+
+def _no_curve_keys(name: str, cells: Mapping[str, Cell]) -> InputError:
+    unknown = [key for key in cells if key not in _CURVE_KEYS]
+    return InputError(
+        f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+        value=sorted(cells),
+        expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
+        fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
+    )
+
+
+def _fix_of_curve_columns(columns: Sequence[str], wanted: Sequence[str]) -> str:
+    kind = kind_of_table(columns)
+    if kind not in (None, "a table of curves"):
+        return f"this looks like {kind}: give the table of curves here"
+    unknown = [name for name in columns if name not in wanted]
+    missing = [name for name in wanted if name not in columns]
+    return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
+
+
+def _unreadable(file: Path, kind: str, error: Exception) -> InputError:
+    return InputError(
+        f"the file cannot be read as {kind}: {' '.join(str(error).split())}",
+        file=file,
+        fix="check the name of the file (its ending decides how it is read), and that it is complete",
+    )

@@ -1,0 +1,186 @@
+"""Logs in CSV, plain or gzipped: read in blocks, written with their metadata in a file beside them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
+
+from bfreplay.datasets.log.event_tables import (
+    NEUTRAL_COLUMNS,
+    TWO_STATE_COLUMNS,
+    LogHeader,
+    empty_log,
+    sidecar_path,
+    table_events,
+)
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.documents import endless_line, not_utf8, text_lines
+from bfreplay.errors import InputError
+
+_BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
+_WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+
+
+def read_csv(path: Path) -> NodeEvents:
+    """Return a log over a CSV file; its metadata come from ``<name>.meta.json`` where that is there.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty, damaged, no UTF-8, or has other columns.
+    """
+    columns = _header(path)
+    sidecar = _sidecar(path)
+    header = None if sidecar is None else _sidecar_header(sidecar, path)
+    read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+    return table_events(path, columns, partial(_record_batches, path, read), header, "csv", sidecar)
+
+
+def _header(path: Path) -> list[str]:
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            columns = next(csv.reader(text_lines(stream, path)), [])
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", file=path, fix="check the path") from error
+    except UnicodeDecodeError as error:
+        raise not_utf8(path) from error
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        raise _damaged(path, error, 0) from error
+    if any("\0" in name for name in columns):
+        raise not_utf8(path)
+    if not columns:
+        raise empty_log(path)
+    return columns
+
+
+def _sidecar(path: Path) -> Path | None:
+    sidecar = sidecar_path(path)
+    return sidecar if sidecar.exists() else None
+
+
+def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
+    what = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
+    fix = f"correct {sidecar.name}, or delete it: nodes and window are then found from the rows"
+    try:
+        return LogHeader.from_text(sidecar.read_bytes(), sidecar)
+    except OSError as error:
+        raise InputError(f"{what}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
+    except InputError as error:
+        value = {} if error.value is None else {"value": error.value}
+        raise InputError(
+            f"{what}, but {error.problem}",
+            file=sidecar,
+            row=error.row,
+            column=error.column,
+            expected=error.expected or "JSON as write_events writes it",
+            fix=fix,
+            **value,
+        ) from error
+
+
+def _record_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
+    done = 0
+    words = pa.dictionary(pa.int32(), pa.string())
+    types = {name: pa.string() if name == "time" else words for name in columns}
+    try:
+        with pa_csv.open_csv(
+            path,
+            read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[]
+            ),
+        ) as reader:
+            for batch in reader:
+                yield batch
+                done += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error, done) from error
+
+
+def _damaged(path: Path, error: Exception, rows: int) -> InputError:
+    text = " ".join(str(error).split())
+    if "Empty CSV" in text:
+        return empty_log(path)
+    if "straddling object" in text:
+        return endless_line(path, b"", rows + 2, _BLOCK_BYTES)
+    line = re.search(r"Row #(\d+): (Expected .*, got \d+): (.*)", text)
+    if line is not None:
+        return InputError(
+            f"a row has another number of columns than the header: {line[2]}",
+            file=path,
+            row=int(line[1]) - 1,
+            value=line[3],
+            expected="one value for each column",
+            fix="correct the row; a file that was cut ends in such a row",
+        )
+    if "invalid UTF8" in text:
+        return not_utf8(path)
+    line = re.search(r"Row #(\d+): ", text)
+    return InputError(
+        f"the file cannot be read as CSV: {text}",
+        file=path,
+        row=f"after row {rows}" if line is None else int(line[1]) - 1,
+        expected="UTF-8 text, gzipped if the name ends in .gz",
+        fix="copy or write the file again",
+    )
+
+
+def write_csv(events: NodeEvents, path: Path, gzipped: bool) -> None:
+    """Write the rows of a log to ``path``, which is replaced if it is there; see also ``write_sidecar``.
+
+    Times are ISO-8601 UTC, with six decimals where they are no whole second. The bytes depend on the log only.
+    """
+    with path.open("wb") as raw:
+        if gzipped:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                _write_rows(events, stream)
+        else:
+            _write_rows(events, raw)
+
+
+def write_sidecar(events: NodeEvents, path: Path) -> None:
+    """Write window, inventory and metadata of a log as JSON to ``path``."""
+    path.write_text(LogHeader.of(events).to_text(indent=1) + "\n", encoding="utf-8")
+
+
+def _write_rows(events: NodeEvents, stream: IO[bytes] | gzip.GzipFile) -> None:
+    needs_quotes = any('"' in name or "," in name for name in events.nodes)
+    style = "all_valid" if needs_quotes else "none"
+    schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
+    nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
+    stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
+    options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
+    with pa_csv.CSVWriter(stream, schema, write_options=options) as writer:
+        cause: str | None = "window_begin"
+        for batch in events.batches():
+            columns = [
+                pa.array(iso_texts(batch.time_us), pa.string()),
+                pa.array(nodes[batch.node], pa.string()),
+                pa.array(words[batch.state], pa.string()),
+                pa.array([cause] * len(batch), pa.string()),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            cause = None
+
+
+def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Return times as ISO-8601 UTC, shape ``(E,)``, with six decimals where they are no whole second."""
+    stamps = time_us.astype("datetime64[us]")
+    texts = np.datetime_as_string(stamps.astype("datetime64[s]"), unit="s")
+    is_whole = time_us % 1_000_000 == 0
+    if not is_whole.all():
+        texts = np.where(is_whole, texts, np.datetime_as_string(stamps, unit="us"))
+    return np.strings.add(texts, "Z")

@@ -1,0 +1,103 @@
+"""load_events and write_events: logs from and to files, by the ending of the name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.registry import EVENT_READERS, ending_of, reader_for
+from bfreplay.errors import InputError
+from bfreplay.outputs import written_whole
+
+
+def load_events(path: str | PathLike[str]) -> NodeEvents:
+    """Open a log of node states; the rows are read, and checked, by each pass over ``batches()``.
+
+    Parameters
+    ----------
+    path
+        ``.parquet``, ``.csv`` or ``.csv.gz`` with the columns ``time``, ``node``, ``state`` (or the two-state form
+        ``time``, ``node``, ``idle``), or a published node-state matrix as ``.pkl`` or ``.tar.gz``.
+        Times without a zone are UTC. CSV times are ISO-8601 or seconds since 1970.
+
+    Notes
+    -----
+    A file that ``write_events`` wrote carries its window and all its nodes; a CSV has them in ``<name>.meta.json``
+    beside it, which is read whenever it is there and is then one of the ``sources``. Of any other file one pass
+    finds them: the nodes are those seen, busy before their first row, and the window is from the first row to the last.
+
+    Raises
+    ------
+    InputError
+        The file cannot be used; the message says where and how to mend it.
+    """
+    file = Path(path)
+    events: NodeEvents = reader_for(file, EVENT_READERS)(file)
+    return events
+
+
+def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool = False) -> None:
+    """Write a log in the neutral schema, in one pass; the same log gives the same bytes.
+
+    Parameters
+    ----------
+    events
+        The log; the file starts with the state of every node at the start of its window.
+    path
+        ``.parquet`` (window, nodes and metadata inside), or ``.csv`` / ``.csv.gz`` (those in ``<name>.meta.json``).
+    overwrite
+        Replace a file that is there. The new one takes its name only when it is complete.
+
+    Raises
+    ------
+    OutputExistsError
+        The file is there and ``overwrite`` is false.
+    InputError
+        The ending of the name is none of these, or the log has a fault.
+    """
+    file = Path(path)
+    _WRITERS[writable_ending(file)](events, file, overwrite)
+
+
+def writable_ending(file: Path) -> str:
+    """Return which of the endings that logs can be written to a name has.
+
+    Raises
+    ------
+    InputError
+        None of them.
+    """
+    ending = ending_of(file, _WRITERS)
+    if ending is None:
+        raise InputError(
+            "logs cannot be written to this kind of file",
+            file=file,
+            value=file.name,
+            expected="a name ending in " + ", ".join(_WRITERS),
+        )
+    return ending
+
+
+def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:
+    from bfreplay.datasets.log.parquet_events import write_parquet
+
+    with written_whole([file], overwrite) as (temporary,):
+        write_parquet(events, temporary)
+
+
+def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
+    from bfreplay.datasets.log.csv_events import write_csv, write_sidecar
+    from bfreplay.datasets.log.event_tables import sidecar_path
+
+    with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
+        write_sidecar(events, sidecar)
+        write_csv(events, table, gzipped=file.suffix.lower() == ".gz")
+
+
+_WRITERS: Mapping[str, Callable[[NodeEvents, Path, bool], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".csv.gz": _write_csv,
+}

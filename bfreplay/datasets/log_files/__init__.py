@@ -1,1 +1,0 @@
-"""Logs from and to files: Parquet and CSV."""
