@@ -38,17 +38,17 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
     best = np.zeros(most_nodes + 1)
     for each in classes:
         for _ in range(each.n_jobs):
-            best = _with_one_more(best, each.rate, each.min_nodes)
+            best = _with_one_more(best, each)
     return best
 
 
 @compiled
-def _with_one_more(best: NDArray[np.float64], rate: NDArray[np.float64], min_nodes: int) -> NDArray[np.float64]:
+def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.float64]:
     """The best rates when one more job may run."""
     after = best.copy()
     for nodes in range(best.size):
-        for n in range(min_nodes, min(rate.size - 1, nodes) + 1):
-            value = best[nodes - n] + rate[n]
+        for n in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
+            value = best[nodes - n] + jobs.rate[n]
             if value > after[nodes]:
                 after[nodes] = value
     return after
@@ -252,22 +252,18 @@ def _dual_value(
         of_job = price[cells.block_of_job(each)]
         priced = of_job > 0  # work without end has no price
         value += float((of_job[priced] * each.work_samples[: of_job.size][priced]).sum())
-        gain = _best_gain(each.rate, each.min_nodes, node, slot, price[cells.block])
+        gain = _best_gain(each, node, slot, price[cells.block])
         value += float((jobs_by[cells.block] * gain * cells.seconds).sum())
     return value
 
 
 @compiled
 def _best_gain(
-    rate: NDArray[np.float64],
-    min_nodes: int,
-    node: NDArray[np.float64],
-    slot: NDArray[np.float64],
-    sample: NDArray[np.float64],
+    jobs: JobClass, node: NDArray[np.float64], slot: NDArray[np.float64], sample: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Most that one job gains a second in each cell, ``(C,)``: its samples at what they are worth, less all prices."""
     best = np.zeros(node.size)
     for c in range(node.size):
-        for n in range(min_nodes, rate.size):
-            best[c] = max(best[c], (1.0 - sample[c]) * rate[n] - node[c] * n - slot[c])
+        for n in range(jobs.min_nodes, jobs.rate.size):
+            best[c] = max(best[c], (1.0 - sample[c]) * jobs.rate[n] - node[c] * n - slot[c])
     return best

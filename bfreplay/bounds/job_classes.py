@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,7 @@ from bfreplay.datasets.idleness.pool import PoolSizes
 from bfreplay.workload import ElasticJob
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Horizon:
+class Horizon(NamedTuple):
     """I intervals, from one pool event to the next; together they are the window.
 
     Parameters
@@ -65,8 +65,7 @@ class Horizon:
         return Horizon(self.start_us[inside], seconds, self.idle[inside], self.reclaimed[inside])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JobClass:
+class JobClass(NamedTuple):
     """Jobs of one curve and one pair of bounds.
 
     Where their rescale costs differ, the least of them stands for all: a bound may be too high, never too low.

@@ -24,30 +24,20 @@ from bfreplay.milp.rescale_cost import growth_cost, preemption_cost, shrink_cost
 
 
 @compiled
-def most_while_paying(
-    rate: NDArray[np.float64],
-    min_nodes: int,
-    scale_up_s: float,
-    scale_down_s: float,
-    price: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-    idle: NDArray[np.int64],
-    reclaimed: NDArray[np.int64],
-) -> float:
-    """Most samples of a job, less what its nodes cost, over I intervals.
+def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horizon) -> float:
+    """Most samples of a job of the class, less what its nodes cost, over the I intervals of the horizon.
 
     Parameters
     ----------
-    rate : (K + 1,)
-        Samples/s at each count.
-    min_nodes
-        Fewest nodes to run on.
-    scale_up_s, scale_down_s
-        Rescale costs, seconds of the rate before.
-    price, seconds, idle, reclaimed : (I,)
-        Of each interval the price of a node in samples/s, the length, the idle nodes, of which the job can have no
-        more, and the nodes taken back when it begins.
+    jobs
+        Of which rescale costs are seconds of the rate before.
+    price : (I,)
+        Of a node in each interval, samples/s.
+    horizon
+        Of whose idle nodes the job can have no more.
     """
+    rate, min_nodes, scale_up_s, scale_down_s = jobs.rate, jobs.min_nodes, jobs.scale_up_s, jobs.scale_down_s
+    seconds, idle, reclaimed = horizon.seconds, horizon.idle, horizon.reclaimed
     width = rate.size
     least = least_from(rate)
     held = np.zeros(width)  # worth of coming into the next interval with so many nodes
@@ -90,26 +80,23 @@ def least_from(rate: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @compiled
 def soft_most_while_paying(
-    rate: NDArray[np.float64],
-    min_nodes: int,
-    scale_up_s: float,
-    scale_down_s: float,
+    jobs: JobClass,
     price: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-    idle: NDArray[np.int64],
-    reclaimed: NDArray[np.int64],
+    horizon: Horizon,
     temperature: float,
     weight: NDArray[np.float64],
     total: NDArray[np.float64],
     nodes: NDArray[np.float64],
 ) -> float:
-    """Arguments as of ``priced.most_while_paying``, a temperature in samples, and three arrays to be filled.
+    """Arguments as of ``most_while_paying``, a temperature in samples, and three arrays to be filled.
 
     ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
     """
+    rate, seconds = jobs.rate, horizon.seconds
+    min_nodes, idle, reclaimed = jobs.min_nodes, horizon.idle, horizon.reclaimed
     width, n_intervals = rate.size, seconds.size
     least = least_from(rate)
-    up_s, down_s = np.full(width, scale_up_s), np.full(width, scale_down_s)
+    up_s, down_s = np.full(width, jobs.scale_up_s), np.full(width, jobs.scale_down_s)
     grow = np.exp(-growth_cost(rate, up_s) / temperature)
     grow_from_least = np.exp(-growth_cost(least, up_s) / temperature)
     shrink = np.exp(-shrink_cost(rate, down_s) / temperature)
@@ -191,10 +178,7 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
     """Upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s a node; valid for any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for each in classes:
-        bound += each.n_jobs * most_while_paying(
-            each.rate, each.min_nodes, each.scale_up_s, each.scale_down_s, prices, horizon.seconds, horizon.idle,
-            horizon.reclaimed,
-        )  # fmt: skip
+        bound += each.n_jobs * most_while_paying(each, prices, horizon)
     return bound
 
 
@@ -240,9 +224,8 @@ def better_prices(
             dearest = max(growth_cost(fastest, each.scale_up_s), shrink_cost(fastest, each.scale_down_s))
             temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
             value += each.n_jobs * soft_most_while_paying(
-                each.rate, each.min_nodes, each.scale_up_s, each.scale_down_s, at, seconds,
-                horizon.idle, horizon.reclaimed, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes,
-            )  # fmt: skip
+                each, at, horizon, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes
+            )
             spare -= each.n_jobs * nodes
         return value / unit, spare * seconds * scale / unit
 

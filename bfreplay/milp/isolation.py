@@ -56,6 +56,13 @@ class IsolatedAnswer:
     message: str
     elapsed_s: float
 
+    @classmethod
+    def of(cls, kind: str, content: Any, elapsed_s: float) -> IsolatedAnswer:
+        """What ``attempted`` says."""
+        if kind == "answer":
+            return cls(ProcessStatus.OK, content, "", elapsed_s)
+        return cls(ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK, None, str(content), elapsed_s)
+
 
 class IsolatedBackend:
     """A back end in a worker process; the worker is started when first needed and replaced after a failure.
@@ -129,11 +136,7 @@ class IsolatedBackend:
         except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
             self._drop()
             raise
-        elapsed = time.perf_counter() - started
-        if kind == "answer":
-            return IsolatedAnswer(ProcessStatus.OK, content, "", elapsed)
-        status = ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK
-        return IsolatedAnswer(status, None, str(content), elapsed)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
 
     def close(self) -> None:
         """End the worker; harmless when called twice. A later ``solve`` starts a new one."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends.backend import BackendAnswer
-from bfreplay.milp.formulations.formulation import Formulation, NodeMap, map_violation
-from bfreplay.milp.formulations.guarded import read
+from bfreplay.milp.formulations.formulation import Formulation, NodeMap, map_violation, read
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Quality, Solution, SolverStatus
@@ -57,7 +56,7 @@ def judge(
 
     Right are: finite whole columns, feasible counts, a node map that gives no node twice and migrates nothing, an
     objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
-    optimum a bound that is not below it. Whether a claimed optimum is one is for ``against_referee``. With
+    optimum a bound that is not below it. Whether a claimed optimum is one is for ``refereed``. With
     ``relative_gap`` above 0 what the solver calls optimal is no more than within that gap of it: feasible, not proven.
     ``built_from`` is the problem that the model was built from, where that is another one (without the limit): it is
     what the formulation reads the answer for.
@@ -92,31 +91,49 @@ def judge(
     scale = largest_coefficient(problem)
     proven = status is SolverStatus.OPTIMAL
     right = agrees(answer.objective, objective, scale) or (not proven and answer.objective < objective)
+    wrong = Judgement(Quality.WRONG, counts, nodes, objective)
     if not right:
-        return Judgement(
-            Quality.WRONG,
-            counts,
-            nodes,
-            objective,
-            message=f"claims {answer.objective:.12g}, is worth {objective:.12g}",
-        )
+        return replace(wrong, message=f"claims {answer.objective:.12g}, is worth {objective:.12g}")
     if answer.bound < objective and not agrees(answer.bound, objective, scale):
-        return Judgement(
-            Quality.WRONG,
-            counts,
-            nodes,
-            objective,
-            message=f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}",
-        )
-    bound = answer.bound if math.isfinite(answer.bound) else math.inf
+        message = f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}"
+        return replace(wrong, message=message)
     if proven and relative_gap == 0.0:
         return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
-    if proven:
-        allowed = f"called optimal within a gap of {relative_gap:g}"
-        return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), allowed)
-    return Judgement(
-        Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), f"not proven optimal{_detail(answer)}"
-    )
+    bound = answer.bound if math.isfinite(answer.bound) else math.inf
+    why = f"called optimal within a gap of {relative_gap:g}" if proven else f"not proven optimal{_detail(answer)}"
+    return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), why)
+
+
+def refereed(
+    problem: AllocationProblem, judgement: Judgement, referee: Solution, relative_gap: float | None
+) -> Judgement:
+    """Check whatever was claimed against what an exact solver found on the same problem.
+
+    A denial (no best answer: infeasible, unbounded) is wrong where the referee has one. A claimed optimum goes to
+    ``against_referee``. Of an unproven answer the bound is checked, and where it was called optimal within
+    ``relative_gap`` that it is.
+    """
+    if judgement.quality is Quality.PROVEN:
+        return against_referee(problem, judgement, referee)
+    if referee.counts is None:
+        return judgement
+    if judgement.quality is Quality.NONE:
+        worth = f"{referee.solver} has an answer worth {referee.objective:.12g}"
+        return _wrong(judgement, f"{judgement.message}, but {worth}")
+    if referee.quality is not Quality.PROVEN:
+        return judgement
+    told = largest_coefficient(problem)
+    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, told):
+        message = f"its bound {judgement.bound:.12g} is below the optimum {referee.objective:.12g} ({referee.solver})"
+        return _wrong(judgement, message)
+    if relative_gap is None:
+        return judgement
+    loss = referee.objective - judgement.objective
+    room = relative_gap * max(abs(judgement.objective), abs(referee.objective))
+    if loss > room and not agrees(judgement.objective + room, referee.objective, magnitude(problem)):
+        claimed = f"within a gap of {relative_gap:g} at {judgement.objective:.12g}"
+        return _wrong(judgement, f"called optimal {claimed}, but {referee.solver} has {referee.objective:.12g}")
+    return replace(judgement, bound=max(judgement.objective, referee.bound))
 
 
 def against_referee(problem: AllocationProblem, judgement: Judgement, referee: Solution) -> Judgement:
@@ -127,65 +144,27 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     """
     if judgement.quality is not Quality.PROVEN:
         return judgement
+    unproven = replace(judgement, quality=Quality.FEASIBLE, bound=math.inf)
     if referee.counts is None:
         if referee.solver_status is not SolverStatus.ERROR:
             return judgement
         unchecked = f"called optimal, which {referee.solver} could not check: {referee.message}"
-        return replace(judgement, quality=Quality.FEASIBLE, bound=math.inf, message=unchecked)
+        return replace(unproven, message=unchecked)
     if agrees(judgement.objective, referee.objective, magnitude(problem)):
         bound = referee.bound if referee.quality is Quality.PROVEN else judgement.bound
         return replace(judgement, bound=max(judgement.objective, bound))
     if judgement.objective < referee.objective:
-        return replace(
-            judgement,
-            quality=Quality.WRONG,
-            bound=math.inf,
-            message=f"called optimal at {judgement.objective:.12g}, but {referee.solver} has {referee.objective:.12g}",
-        )
+        claimed = f"called optimal at {judgement.objective:.12g}"
+        return _wrong(judgement, f"{claimed}, but {referee.solver} has {referee.objective:.12g}")
     if referee.quality is Quality.PROVEN:
-        return replace(
-            judgement,
-            quality=Quality.FEASIBLE,
-            bound=math.inf,
-            message=f"better ({judgement.objective:.12g}) than what {referee.solver} calls optimal "
-            f"({referee.objective:.12g}): a defect of {referee.solver}, please report it",
-        )
+        better = f"better ({judgement.objective:.12g}) than what {referee.solver} calls optimal "
+        defect = f"({referee.objective:.12g}): a defect of {referee.solver}, please report it"
+        return replace(unproven, message=better + defect)
     return judgement
 
 
-def feasible_against_referee(
-    problem: AllocationProblem, judgement: Judgement, referee: Solution, relative_gap: float | None
-) -> Judgement:
-    """Check an unproven answer: its bound, and where it was called optimal within ``relative_gap`` that it is."""
-    if referee.counts is None or referee.quality is not Quality.PROVEN:
-        return judgement
-    scale = magnitude(problem)
-    told = largest_coefficient(problem)
-    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, told):
-        message = f"its bound {judgement.bound:.12g} is below the optimum {referee.objective:.12g} ({referee.solver})"
-        return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
-    if relative_gap is None:
-        return judgement
-    loss = referee.objective - judgement.objective
-    room = relative_gap * max(abs(judgement.objective), abs(referee.objective))
-    if loss > room and not agrees(judgement.objective + room, referee.objective, scale):
-        message = (
-            f"called optimal within a gap of {relative_gap:g} at {judgement.objective:.12g}, but {referee.solver} has "
-            f"{referee.objective:.12g}"
-        )
-        return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
-    return replace(judgement, bound=max(judgement.objective, referee.bound))
-
-
-def denial_against_referee(judgement: Judgement, referee: Solution) -> Judgement:
-    """Check a claim that there is no best answer (infeasible, unbounded) against an exact solver's."""
-    if referee.counts is None:
-        return judgement
-    return replace(
-        judgement,
-        quality=Quality.WRONG,
-        message=f"{judgement.message}, but {referee.solver} has an answer worth {referee.objective:.12g}",
-    )
+def _wrong(judgement: Judgement, message: str) -> Judgement:
+    return replace(judgement, quality=Quality.WRONG, bound=math.inf, message=message)
 
 
 def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: NodeMap) -> str:

@@ -13,24 +13,16 @@ import numpy as np
 from bfreplay import defaults
 from bfreplay.documents import picked
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.milp.backends import (
-    BACKENDS,
-    Backend,
-    BackendAnswer,
-    ModelRefusedError,
-    SolveOptions,
-    backend_of,
-    why_not,
-)
+from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, attempted, backend_of, why_not
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.guarded import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, built
+from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import GRACE_S, IsolatedAnswer, IsolatedBackend
-from bfreplay.milp.judgement import Judgement, against_referee, denial_against_referee, feasible_against_referee, judge
+from bfreplay.milp.judgement import Judgement, judge, refereed
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.pairing import check_options, location_of, refused
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.sets import without_sets
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
@@ -173,7 +165,8 @@ class MilpSolver:
             model = built(self._formulation, problem)
             solved = self._adapted(model)
         except FormulationError as error:
-            failed = _failure(self._name, str(error), time.perf_counter() - started)
+            build_s = time.perf_counter() - started
+            failed = Solution.without_answer(self._name, SolverStatus.ERROR, str(error), build_s)
             self._keep(problem, None, failed)
             return self._instead(problem, posed, failed, None)
         built_s = time.perf_counter() - started
@@ -235,12 +228,8 @@ class MilpSolver:
         if self._referee is None or not (denied or answered):
             return verdict, None
         exact = self._referee.solve(posed)
-        if denied:
-            return denial_against_referee(verdict, exact), exact
-        if verdict.quality is Quality.FEASIBLE:
-            called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
-            return feasible_against_referee(posed, verdict, exact, gap if called_optimal else None), exact
-        return against_referee(posed, verdict, exact), exact
+        called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
+        return refereed(posed, verdict, exact, gap if called_optimal else None), exact
 
     def _instead(
         self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None
@@ -307,13 +296,6 @@ def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
     )
 
 
-def _failure(name: str, message: str, build_s: float) -> Solution:
-    """Return what is recorded when there is no model to solve."""
-    return Solution(
-        None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, name, build_s, message=message
-    )
-
-
 def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:
     answer = ran.answer
     told = 0.0 if answer is None else answer.build_s
@@ -346,18 +328,8 @@ class _InProcess:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
         started = time.perf_counter()
-        status, answer, message = ProcessStatus.OK, None, ""
-        try:
-            found = self.backend.solve(model, options)
-            if isinstance(found, BackendAnswer):
-                answer = found
-            else:
-                message = f"the back end returned a {type(found).__name__}, not a BackendAnswer"
-        except ModelRefusedError as error:
-            status, message = ProcessStatus.REFUSED, str(error)
-        except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-        return IsolatedAnswer(status, answer, message, time.perf_counter() - started)
+        kind, content = attempted(self.backend, model, options)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
 
     def close(self) -> None:
         """Nothing to release."""

@@ -84,6 +84,13 @@ class Solution:
     size: ModelSize | None = None
     rejected: Solution | None = None
 
+    @classmethod
+    def without_answer(
+        cls, solver: str, status: SolverStatus, message: str, build_s: float = 0.0, solve_s: float = 0.0
+    ) -> Solution:
+        """There are no counts, for the reason in ``message``."""
+        return cls(None, math.nan, math.inf, ProcessStatus.OK, status, Quality.NONE, solver, build_s, solve_s, message)
+
     @property
     def gap(self) -> float:
         """``bound - objective`` relative to the larger of 1 and the objective's magnitude; ``inf`` if unknown."""

@@ -32,11 +32,13 @@ def main(arguments: list[str]) -> int:
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return 1
+        from bfreplay.milp.backends import attempted
+
         if backend.capabilities.crash_isolated:
             _ask_kernel(0)
         connection.send(("ready",))
         while (request := connection.recv()) is not None:
-            connection.send(_answered(backend, *request))
+            connection.send(attempted(backend, *request))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         shutil.rmtree(arguments[3], ignore_errors=True)
     return 0
@@ -57,21 +59,6 @@ def _backend(name: str, memory_limit_bytes: int | None) -> Any:
         limit = memory_limit_bytes if hard == resource.RLIM_INFINITY else min(memory_limit_bytes, hard)
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     return backend
-
-
-def _answered(backend: Any, model: Any, options: Any) -> tuple[str, Any]:
-    """Solve; every Python exception becomes a message."""
-    from bfreplay.milp.backends import BackendAnswer, ModelRefusedError
-
-    try:
-        answer = backend.solve(model, options)
-    except ModelRefusedError as error:
-        return "refused", str(error)
-    except Exception as error:
-        return "failed", f"{type(error).__name__}: {error}"
-    if not isinstance(answer, BackendAnswer):
-        return "failed", f"the back end returned a {type(answer).__name__}, not a BackendAnswer"
-    return "answer", answer
 
 
 def _die_with_parent(fd: int, parent: int, *, by_kernel: bool, scratch: str) -> None:

@@ -20,8 +20,8 @@ POLICIES = Registry(
     built_in={
         "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
         "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
-        "foresight": "bfreplay.policies.look_ahead.policies:ForesightPolicy",
-        "look-ahead": "bfreplay.policies.look_ahead.policies:LookAheadPolicy",
+        "foresight": "bfreplay.policies.look_ahead:ForesightPolicy",
+        "look-ahead": "bfreplay.policies.look_ahead:LookAheadPolicy",
         **{f"{system.name}.{name}": place for system in published_systems() for name, place in system.policies.items()},
     },
 )

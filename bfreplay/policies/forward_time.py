@@ -39,6 +39,22 @@ class ForwardTime(Protocol):
         ...
 
 
+def is_number(value: object) -> bool:
+    """Whether it is a number of Python or numpy, and not a truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
+    """A forward-looking time as a float; ``InputError``, which says what is ``expected``, for no positive number."""
+    seconds = float(t_fwd_s) if is_number(t_fwd_s) else math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(
+            "the forward-looking time is not a positive number", column="t_fwd_s", value=t_fwd_s, expected=expected,
+            fix=fix,
+        )  # fmt: skip
+    return seconds
+
+
 class FixedForwardTime:
     """The same for every decision.
 
@@ -54,17 +70,11 @@ class FixedForwardTime:
     """
 
     def __init__(self, t_fwd_s: float) -> None:
-        is_number = isinstance(t_fwd_s, int | float | np.integer | np.floating) and not isinstance(t_fwd_s, bool)
-        if not (is_number and math.isfinite(t_fwd_s) and t_fwd_s > 0):
-            raise InputError(
-                "the forward-looking time is not a positive number",
-                column="t_fwd_s",
-                value=t_fwd_s,
-                expected="seconds > 0, or 'auto'",
-                fix="120 s is a good start; the best value depends on how often nodes are reclaimed, and 'auto' learns "
-                "it from the events as they come",
-            )
-        self.t_fwd_s = float(t_fwd_s)
+        self.t_fwd_s = positive_seconds(
+            t_fwd_s, "seconds > 0, or 'auto'",
+            "120 s is a good start; the best value depends on how often nodes are reclaimed, and 'auto' learns it from "
+            "the events as they come",
+        )  # fmt: skip
 
     def seconds(self, state: PolicyState) -> float:
         """The one it is."""

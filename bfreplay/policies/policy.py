@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,22 @@ class PolicyState:
     def n_jobs(self) -> int:
         """J."""
         return int(self.job.shape[0])
+
+    @property
+    def tables(self) -> JobTables:
+        """What compiled loops look up."""
+        costs = self.scale_up_cost_s, self.scale_down_cost_s
+        return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
+
+
+class JobTables(NamedTuple):
+    """What compiled loops look up of J jobs; as in a ``PolicyState``, whose ``objective`` the rate is."""
+
+    rate: NDArray[np.float64]  # (J, K + 1)
+    min_nodes: NDArray[np.int64]  # (J,)
+    max_nodes: NDArray[np.int64]  # (J,)
+    scale_up_cost_s: NDArray[np.float64]  # (J,)
+    scale_down_cost_s: NDArray[np.float64]  # (J,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

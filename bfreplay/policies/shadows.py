@@ -8,24 +8,18 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.policy import JobTables, PolicyState
 
 
 @compiled
-def _given_up(rate: NDArray[np.float64], counts: NDArray[np.int64], min_nodes: NDArray[np.int64], j: int) -> float:
+def _given_up(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
     """What job ``j`` makes now, and gives up per second while it rescales; 0 below its minimum."""
-    return charged_rate(rate[j, counts[j]], counts[j], min_nodes[j])
+    return charged_rate(jobs.rate[j, counts[j]], counts[j], jobs.min_nodes[j])
 
 
 @compiled
 def reclaim(
-    counts: NDArray[np.int64],
-    held: NDArray[np.int64],
-    lost: NDArray[np.int64],
-    n_idle: int,
-    rate: NDArray[np.float64],
-    min_nodes: NDArray[np.int64],
-    scale_down_cost_s: NDArray[np.float64],
+    counts: NDArray[np.int64], held: NDArray[np.int64], lost: NDArray[np.int64], n_idle: int, jobs: JobTables
 ) -> float:
     """Take nodes from a shadow's ``counts (J,)``; returns what the jobs that lose some are charged.
 
@@ -40,7 +34,7 @@ def reclaim(
     for j in range(counts.shape[0]):
         if to_go > 0 and lost[j] > 0 and counts[j] > 0:
             gone = min(counts[j], to_go, -(-lost[j] * counts[j] // held[j]))
-            cost += preemption_cost(_given_up(rate, counts, min_nodes, j), scale_down_cost_s[j])
+            cost += preemption_cost(_given_up(jobs, counts, j), jobs.scale_down_cost_s[j])
             counts[j] -= gone
             total -= gone
             to_go -= gone
@@ -50,7 +44,7 @@ def reclaim(
             if counts[j] > counts[largest]:
                 largest = j
         gone = min(counts[largest], total - n_idle)
-        cost += preemption_cost(_given_up(rate, counts, min_nodes, largest), scale_down_cost_s[largest])
+        cost += preemption_cost(_given_up(jobs, counts, largest), jobs.scale_down_cost_s[largest])
         counts[largest] -= gone
         total -= gone
     return cost
@@ -58,25 +52,18 @@ def reclaim(
 
 @compiled
 def decide(
-    counts: NDArray[np.int64],
-    t_fwd_s: float,
-    n_idle: int,
-    rate: NDArray[np.float64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    scale_up_cost_s: NDArray[np.float64],
-    scale_down_cost_s: NDArray[np.float64],
-    value: NDArray[np.float64],
+    counts: NDArray[np.int64], t_fwd_s: float, n_idle: int, jobs: JobTables, value: NDArray[np.float64]
 ) -> tuple[float, float]:
     """Decide as BFTrainer does (arXiv:2106.12091, section III) and write ``counts (J,)``; ``value (J, K + 1)`` is room.
 
     Returns (what rescaling is charged, what the jobs make per second from now on). Where the numbers are too large
     to decide on, all stays as it is.
     """
+    rate, min_nodes, max_nodes, scale_up_cost_s, scale_down_cost_s = jobs
     n_jobs, width = rate.shape
     for j in range(n_jobs):
         held = counts[j]
-        given_up = _given_up(rate, counts, min_nodes, j)
+        given_up = _given_up(jobs, counts, j)
         most = min(max_nodes[j], n_idle, width - 1)
         value[j, :] = -np.inf
         loss = rescale_cost(given_up, held, 0, scale_up_cost_s[j], scale_down_cost_s[j])
@@ -89,10 +76,10 @@ def decide(
     made = 0.0
     for j in range(n_jobs):
         if stage >= 0:
-            given_up = _given_up(rate, counts, min_nodes, j)
+            given_up = _given_up(jobs, counts, j)
             cost += rescale_cost(given_up, counts[j], found[j], scale_up_cost_s[j], scale_down_cost_s[j])
             counts[j] = found[j]
-        made += _given_up(rate, counts, min_nodes, j)
+        made += _given_up(jobs, counts, j)
     return cost, made
 
 
@@ -103,11 +90,7 @@ def step(
     held: NDArray[np.int64],
     lost: NDArray[np.int64],
     n_idle: int,
-    rate: NDArray[np.float64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    scale_up_cost_s: NDArray[np.float64],
-    scale_down_cost_s: NDArray[np.float64],
+    jobs: JobTables,
     charged: NDArray[np.float64],
     made: NDArray[np.float64],
 ) -> None:
@@ -115,12 +98,10 @@ def step(
 
     Writes ``counts (E, J)``, ``charged (E,)`` and ``made (E,)``: what each is charged now, and makes per second after.
     """
-    value = np.empty(rate.shape)
+    value = np.empty(jobs.rate.shape)
     for e in range(counts.shape[0]):
-        preempted = reclaim(counts[e], held, lost, n_idle, rate, min_nodes, scale_down_cost_s)
-        rescaled, made[e] = decide(
-            counts[e], candidates_s[e], n_idle, rate, min_nodes, max_nodes, scale_up_cost_s, scale_down_cost_s, value
-        )
+        preempted = reclaim(counts[e], held, lost, n_idle, jobs)
+        rescaled, made[e] = decide(counts[e], candidates_s[e], n_idle, jobs, value)
         charged[e] = preempted + rescaled
 
 
@@ -165,11 +146,8 @@ class Shadows:
         if not largest < _LARGEST:
             return np.zeros_like(gained)
         # copied, and so all of one kind: each other one (strided, read-only) would compile the loop anew
-        step(
-            self._counts, self._candidates_s, self._held, lost, state.n_idle, state.objective.copy(),
-            state.min_nodes.copy(), state.max_nodes.copy(), state.scale_up_cost_s.copy(),
-            state.scale_down_cost_s.copy(), self._charged, self._made,
-        )  # fmt: skip
+        jobs = JobTables._make(table.copy() for table in state.tables)
+        step(self._counts, self._candidates_s, self._held, lost, state.n_idle, jobs, self._charged, self._made)
         return gained - self._charged
 
     def decided(self, counts: NDArray[np.int64]) -> None:

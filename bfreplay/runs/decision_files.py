@@ -9,7 +9,7 @@ from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.models import file_stem, write_lp, write_mps
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.guarded import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, built
 from bfreplay.outputs import make_folder, remove_empty, written_whole
 from bfreplay.runs.saved_decisions import RecordedDecision
 

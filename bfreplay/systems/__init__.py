@@ -1,1 +1,13 @@
-"""Published systems, a room each: their traces, throughputs and policies; its ``SYSTEM`` says what it adds."""
+"""Published systems as policies on the same replay: a room each, all of one shape.
+
+A room ``systems/NAME/`` has
+
+- ``__init__``: ``SYSTEM``, which says by name what the system adds; a line in ``registry.py`` makes the room known;
+- ``trace``: its traces of jobs, read as a ``JobSet`` (and written), and how a file is recognised as one;
+- ``throughputs``: its measured rates of jobs by node type, and ``made_up_throughputs`` to try it without its files;
+- ``policies``: its policies by name, each made from the options of a run;
+- ``quirks``: where its published program differs from its paper, each difference off unless it is asked for.
+
+What is particular to a system stands beside these: Gavel's ``shares`` and ``rounds``, and the ``adapter`` between these
+rounds and the replay. A room imports what is below it (replay, policies, milp), never another room.
+"""

@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import Formulation
-from bfreplay.milp.formulations.guarded import built
+from bfreplay.milp.formulations.formulation import built
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.model import LinearModel

@@ -138,11 +138,12 @@ class ElasticJob:
                     f"{sorted(self.throughput_by_type)}, or nothing",
                 )  # fmt: skip
             object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
-        for column, curve in (
-            ("throughput", self.throughput),
-            ("objective", self.objective),
-            *((f"throughput on {node_type}", curve) for node_type, curve in self.throughput_by_type.items()),
-        ):
+        curves = (
+            ("throughput", self.throughput, 1.0),
+            ("objective", self.objective_curve, self.weight),
+            *((f"throughput on {node_type}", each, 1.0) for node_type, each in self.throughput_by_type.items()),
+        )
+        for column, curve, _ in curves:
             if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
                 self._refuse(
                     f"max_nodes {self.max_nodes} is above any machine's, up to which a law is tabulated",
@@ -151,7 +152,7 @@ class ElasticJob:
                     f"at most {curve.last_nodes:,} nodes",
                     "lower max_nodes to the most nodes that the job can use",
                 )
-            if curve is not None and curve.last_nodes < self.max_nodes:
+            if curve.last_nodes < self.max_nodes:
                 self._refuse(
                     f"the {column} curve ends at {curve.last_nodes} nodes, below max_nodes {self.max_nodes}",
                     column,
@@ -159,12 +160,7 @@ class ElasticJob:
                     f"a last point at {self.max_nodes} nodes or more",
                     "measure one more point at max_nodes, or lower max_nodes",
                 )
-
-        for column, curve, factor in (
-            ("throughput", self.throughput, 1.0),
-            ("objective", self.objective_curve, self.weight),
-            *((f"throughput on {node_type}", each, 1.0) for node_type, each in self.throughput_by_type.items()),
-        ):
+        for column, curve, factor in curves:
             largest = factor * float(curve.table(self.max_nodes).max())
             if not largest <= LARGEST_RATE:
                 self._refuse(

@@ -14,11 +14,11 @@ from scipy.optimize import linprog
 from bfreplay.bounds import upper_bound
 from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
-from bfreplay.bounds.prices import most_while_paying
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
+from tests.bounds.one_job import most_of_one
 from tests.examples import examples
 from tests.replay.tiny import job, log
 
@@ -165,7 +165,7 @@ def test_growing_after_a_hit_is_as_cheap_as_the_hit_and_a_start_from_nothing():
     rate, seconds, price = np.array([0.0, 10.0, 20.0, 30.0]), np.array([10.0, 10.0, 100.0]), np.array([5.0, 5.0, 0.0])
     idle = np.array([1, 1, 3])
     hit, calm = (
-        most_while_paying(rate, 1, 50.0, 1.0, price, seconds, idle, np.array([0, 0, n])) for n in (1, 0)
+        most_of_one(rate, 1, 50.0, 1.0, price, seconds, idle, np.array([0, 0, n])) for n in (1, 0)
     )  # fmt: skip
     assert hit == pytest.approx(50 + 50 - 10 + 3000)
     assert calm == pytest.approx(50 - 10 + 3000)  # it stops after the first 10 s to start from nothing
@@ -186,7 +186,7 @@ def test_a_job_that_is_hit_may_grow_for_less(rates, prices, lengths, reclaimed, 
     rate = np.array([0.0, *rates])
     arguments = rate, 1, up_s, down_s, np.array(prices), np.array(lengths), np.array(idle), np.array(reclaimed)
     most = _all_ways_with_reclaims(*arguments)
-    found = most_while_paying(*arguments)
+    found = most_of_one(*arguments)
     assert found >= most - 1e-9 * abs(most) - 1e-9
     if (np.diff(rate) >= 0).all():  # where rates fall the bound takes the least rate from there on
         assert found == pytest.approx(most, rel=1e-9, abs=1e-6)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bfreplay.bounds.fluid import best_rates
 from bfreplay.bounds.job_classes import Horizon, job_classes, merged
-from bfreplay.bounds.prices import better_prices, bound_at, most_while_paying, soft_most_while_paying
+from bfreplay.bounds.prices import better_prices, bound_at, soft_most_while_paying
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
+from tests.bounds.one_job import intervals, most_of_one, one_job
 from tests.examples import examples
 from tests.replay.tiny import job, job_sets, log, logs
 
@@ -81,7 +82,7 @@ _CURVE = np.array([0.0, 0.0, 18.0, 20.0, 31.0])
 )  # fmt: skip
 def test_a_job_that_pays_does_the_best_of_all_ways(prices, lengths, up_s, down_s):
     price, seconds = np.array(prices), np.array(lengths)
-    found = most_while_paying(_CURVE, 2, up_s, down_s, price, seconds, np.full(4, 9), np.zeros(4, np.int64))
+    found = most_of_one(_CURVE, 2, up_s, down_s, price, seconds, np.full(4, 9), np.zeros(4, np.int64))
     # stopping for good is free, so brute force that pays for the last step down may be a little lower
     assert found == pytest.approx(_all_ways(_CURVE, 2, up_s, down_s, prices, lengths), rel=1e-9, abs=1e-6)
 
@@ -90,7 +91,7 @@ def test_losing_nodes_and_growing_at_once_may_be_cheaper_than_growing():
     # one node is idle for 10 s and makes 10 samples/s at a price of 5; then two are for 100 s, for nothing
     rate, seconds, price = np.array([0.0, 10.0, 20.0]), np.array([10.0, 100.0]), np.array([5.0, 0.0])
     calm, hit = (
-        most_while_paying(rate, 1, 50.0, 1.0, price, seconds, np.array([1, 9]), np.array([0, reclaimed]))
+        most_of_one(rate, 1, 50.0, 1.0, price, seconds, np.array([1, 9]), np.array([0, reclaimed]))
         for reclaimed in (0, 1)
     )
     assert calm == pytest.approx(2000)  # it starts on two: growing from one to two costs 500 samples, more than 50
@@ -104,15 +105,15 @@ def test_the_soft_maximum_lies_above_and_its_gradient_is_the_mean_count(seed, te
     n = 6
     price, seconds = rng.uniform(0, 12, n), rng.uniform(1, 40, n)
     idle, reclaimed = rng.integers(0, 6, n), rng.integers(0, 3, n)
-    arguments = (_CURVE, 2, 12.0, 5.0)
+    job_of_curve, horizon = one_job(_CURVE, 2, 12.0, 5.0), intervals(seconds, idle, reclaimed)
     weight, total, nodes = np.empty((n, 5)), np.empty((n, 5)), np.empty(n)
 
     def soft(at):
-        return soft_most_while_paying(*arguments, at, seconds, idle, reclaimed, temperature, weight, total, nodes)
+        return soft_most_while_paying(job_of_curve, at, horizon, temperature, weight, total, nodes)
 
     here = soft(price)
     mean = nodes.copy()
-    hard = most_while_paying(*arguments, price, seconds, idle, reclaimed)
+    hard = most_of_one(_CURVE, 2, 12.0, 5.0, price, seconds, idle, reclaimed)
     assert here >= hard - 1e-9 * hard
     for i in range(n):
         step = np.zeros(n)

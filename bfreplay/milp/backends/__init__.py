@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from bfreplay.milp.backends.backend import Backend, BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
+from bfreplay.milp.model import LinearModel
 from bfreplay.registry import Registry, one_line
 
 BACKENDS = Registry(
@@ -29,6 +30,7 @@ __all__ = [
     "Capabilities",
     "ModelRefusedError",
     "SolveOptions",
+    "attempted",
     "backend_of",
     "version_of",
     "why_not",
@@ -44,6 +46,19 @@ def backend_of(name: str) -> Backend:
         There is no such back end (the message lists those there are), or it cannot be imported or made.
     """
     return cast(Backend, BACKENDS.make(name, allow_code=True))
+
+
+def attempted(backend: Backend, model: LinearModel, options: SolveOptions) -> tuple[str, Any]:
+    """``("answer", BackendAnswer)``, or ``"refused"`` or ``"failed"`` and why: no exception of a stranger's passes."""
+    try:
+        answer = backend.solve(model, options)
+    except ModelRefusedError as error:
+        return "refused", str(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
+    if not isinstance(answer, BackendAnswer):
+        return "failed", f"the back end returned a {type(answer).__name__}, not a BackendAnswer"
+    return "answer", answer
 
 
 def why_not(backend: Backend) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -134,6 +135,12 @@ LARGEST = 1e290
 """What a job may be worth: differences of values times counts, and their sums, must stay finite."""
 
 
+def too_large(solver: str, build_s: float, solve_s: float = 0.0) -> Solution:
+    """The answer to numbers that nothing can be proven with."""
+    why = "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead"
+    return Solution.without_answer(solver, SolverStatus.ERROR, why, build_s, solve_s)
+
+
 class ExactSolver:
     """Solves every ``AllocationProblem`` to proven optimality over counts (see ``milp.exact``).
 
@@ -166,7 +173,7 @@ class ExactSolver:
         value = problem.value
         built = perf_counter()
         if not value.max(initial=0.0) < LARGEST:  # nan as well: it hides from every other comparison
-            return self._overflow(built - started, 0.0)
+            return too_large(self.name, built - started)
         try:
             counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
         except SystemError as error:  # how numba reports a signal's exception that arrives while compiled code runs
@@ -178,21 +185,14 @@ class ExactSolver:
             raise origin from None
         solved = perf_counter()
         if stage == OVERFLOW or (stage >= 0 and not (math.isfinite(objective) and math.isfinite(bound))):
-            return self._overflow(built - started, solved - built)
+            return too_large(self.name, built - started, solved - built)
         if stage < 0:
-            return Solution(
-                None, float("nan"), float("-inf"), ProcessStatus.OK, SolverStatus.INFEASIBLE, Quality.NONE, self.name,
-                built - started, solved - built, "no counts satisfy the bounds and the change limit",
-            )  # fmt: skip
+            why = "no counts satisfy the bounds and the change limit"
+            none = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, why, built - started, solved - built)
+            return replace(none, bound=-math.inf)
         return Solution(
             counts, objective, bound, ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN, self.name,
             built - started, solved - built,
-        )  # fmt: skip
-
-    def _overflow(self, build_s: float, solve_s: float) -> Solution:
-        return Solution(
-            None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, self.name, build_s, solve_s,
-            "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead",
         )  # fmt: skip
 
     def describe(self) -> dict[str, object]:

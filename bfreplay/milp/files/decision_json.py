@@ -90,9 +90,7 @@ def read_decision(path: Path) -> AllocationProblem:
     try:
         problem.validate()
     except InputError as error:
-        raise InputError(
-            error.problem, file=path, column=error.column, value=error.value, expected=error.expected, fix=error.fix
-        ) from error
+        raise error.changed(file=path, value=error.value) from error
     return problem
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from bfreplay import defaults
 from bfreplay.milp.backends.backend import SolveOptions
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE
+from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, too_large
 from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
@@ -221,7 +222,7 @@ class TypedExactSolver:
         built = perf_counter()
         largest = np.abs(value, where=value != -np.inf, out=np.zeros_like(value)).max(initial=0.0)
         if not largest < LARGEST:  # nan as well: it hides from every other comparison
-            return self._too_large(built - started)
+            return TypedSolution(None, too_large(self.name, built - started))
         found = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
         solved = perf_counter()
         fault = violation(problem, found.types, found.counts)
@@ -231,18 +232,10 @@ class TypedExactSolver:
             fault = f"claims {found.objective:.12g} of at most {found.bound:.12g}, is worth {worth:.12g}"
         status = SolverStatus.OPTIMAL if found.is_proven else SolverStatus.FEASIBLE
         if fault:
-            return TypedSolution(None, Solution(
-                None, math.nan, math.inf, ProcessStatus.OK, status, Quality.WRONG, self.name,
-                built - started, solved - built, fault,
-            ))  # fmt: skip
+            none = Solution.without_answer(self.name, status, fault, built - started, solved - built)
+            return TypedSolution(None, replace(none, quality=Quality.WRONG))
         return TypedSolution(found.types, Solution(
             found.counts, worth, max(found.bound, worth), ProcessStatus.OK, status,
             Quality.PROVEN if found.is_proven else Quality.FEASIBLE, self.name, built - started, solved - built,
             "" if found.is_proven else f"not proven optimal: {found.message}",
-        ))  # fmt: skip
-
-    def _too_large(self, build_s: float) -> TypedSolution:
-        return TypedSolution(None, Solution(
-            None, math.nan, math.inf, ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, self.name, build_s, 0.0,
-            "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead",
         ))  # fmt: skip

@@ -21,11 +21,18 @@ from bfreplay.policies.policy import (
     PolicyState,
     Trigger,
 )
-from bfreplay.systems.gavel.known_jobs import KnownJobs, PairRates
+from bfreplay.systems.gavel.adapter import (
+    US_PER_S,
+    KnownJobs,
+    PairRates,
+    PlacedRound,
+    busy_node_s,
+    seconds_after,
+    seen,
+)
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates
-from bfreplay.systems.gavel.placed_round import US_PER_S, PlacedRound, busy_node_s, seconds_after, seen
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
-from bfreplay.systems.gavel.rounds.received import credit, forget_last_reset, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import (
     NOBODY,
     Assignment,
@@ -140,7 +147,7 @@ class GavelPolicy(Policy):
             self._node_type: NDArray[np.int16] = position[nodes.node_type]
             self._most_nodes = int(np.bincount(self._node_type).max())
             self._rules = self.options.rules(listed, self._type_names, self.shares)
-            self._pair_rates = PairRates(self._type_names)
+            self._pair_rates = PairRates(self._type_names, is_wanted=self.shares.uses_pairs)
             self._n_nodes = np.zeros(len(listed), np.int64)
             self._price = self.options.price_per_hour(self._type_names)
             self._state = first_state(len(listed), self._rules)
@@ -239,20 +246,13 @@ class GavelPolicy(Policy):
             width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
             first_new = rows.size - came.size
             of_type = rates(state, width)[:, self._listed]
-            pair, pair_rate = self._pairs_of(state, width, rows, first_new)
+            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
             new = rows[first_new:]
             add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
         n_nodes = np.bincount(self._node_type[seen(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes
             note_change(rounds)
-
-    def _pairs_of(
-        self, state: PolicyState, width: NDArray[np.int64], rows: NDArray[np.int64], first_new: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        if not self.shares.uses_pairs:
-            return np.zeros((0, 2), np.int64), np.zeros((0, len(self._type_names), 2))
-        return self._pair_rates.of_new(state, width, rows, first_new)
 
     def _recompute_if_due(
         self,

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import math
-from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from typing import Any, NoReturn
 
 from bfreplay import checks
+from bfreplay.errors import InputError
+from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
+from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
-from bfreplay.systems.gavel.typed_curves import TypedCurves
 from bfreplay.workload import JobSet
-
-
-@dataclass(frozen=True, slots=True)
-class JobType:
-    """What is trained, and whether it can run on several nodes at once."""
-
-    name: str
-    is_distributed: bool
-
-
-# model, batch sizes (none: the name has none), is it distributed; the order decides what a seed draws
-_MODELS: tuple[tuple[str, tuple[int, ...], bool], ...] = (
-    ("ResNet-18", (16, 32, 64, 128, 256), True),
-    ("ResNet-50", (16, 32, 64, 128), True),
-    ("Transformer", (16, 32, 64, 128, 256), True),
-    ("LM", (5, 10, 20, 40, 80), True),
-    ("Recommendation", (512, 1024, 2048, 4096, 8192), False),
-    ("A3C", (), False),
-    ("CycleGAN", (), False),
-)
-
-JOB_TYPES: tuple[JobType, ...] = tuple(
-    JobType(f"{model} (batch size {batch_size})" if batch_size else model, is_distributed)
-    for model, batch_sizes, is_distributed in _MODELS
-    for batch_size in (batch_sizes or (0,))
-)
-"""All 26."""
-
 
 # each kind of chance has a generator of its own, seeded beside the others; two more are the scheduler's
 _JOB_SEED, _ARRIVAL_SEED, _SLO_SEED = 2, 3, 6
@@ -148,3 +124,86 @@ def _job_type(rng: Random, gang: int) -> JobType:
 def _slo(rng: Random) -> float:
     u = rng.uniform(0, 1)
     return 1.2 if u < 0.33 else 2.0 if u < 0.67 else 10.0
+
+
+_FORM = "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false)"
+_COUNTS = ("n", "seed")
+_FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
+_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS)
+_WORDS = {"true": True, "false": False, "True": True, "False": False}
+
+
+def jobs_named(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        Parameters of ``generated_jobs``, of which ``n`` alone is needed; without ``jobs_per_hour`` all jobs are there
+        from the start.
+    curves
+        Gavel's throughput file; ``sample`` for made-up throughputs.
+
+    Raises
+    ------
+    InputError
+        The text is not written like that, a parameter has no sense, or there is no throughput file.
+    """
+    given = _parameters(text)
+    for key, value in given.items():
+        if key in _FLAGS:
+            checks.truth(key, value)
+        elif key in _COUNTS:
+            checks.whole(key, value, 1 if key == "n" else 0)
+    if "n" not in given:
+        raise InputError(
+            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write gavel(n=NUMBER)"
+        )
+    if curves is None:
+        raise InputError(
+            "a generated workload of Gavel needs measured throughputs", value=text,
+            expected="Gavel's throughput file as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
+        )  # fmt: skip
+    n_jobs = given.pop("n")
+    return generated_jobs(throughputs_of(curves), n_jobs, **given)
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        _refuse(text, error.msg if isinstance(error, SyntaxError) else str(error))
+    if isinstance(call, ast.Name):
+        return {}
+    if not isinstance(call, ast.Call):
+        _refuse(text, "it is not a name with parameters in brackets")
+    if call.args or any(each.arg is None for each in call.keywords):
+        _refuse(text, "a parameter has no name")
+    found: dict[str, Any] = {}
+    for each in call.keywords:
+        key = str(each.arg)
+        checks.known_keys([key], _KEYS, "gavel")
+        if key in found:
+            _refuse(text, f"{key!r} is set twice")
+        found[key] = _value(key, each.value, text)
+    return found
+
+
+def _value(key: str, node: ast.expr, text: str) -> float | bool:
+    if isinstance(node, ast.Name) and node.id in _WORDS:
+        return _WORDS[node.id]
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        value = None
+    if isinstance(value, bool | int | float):
+        return value
+    _refuse(text, f"the value of {key!r} is neither a number nor true or false", key)
+
+
+def _refuse(text: str, problem: str, column: str | None = None) -> NoReturn:
+    raise InputError(
+        f"the workload cannot be read: {problem}", column=column, value=text, expected=_FORM,
+        fix="write it like that, in quotes for the shell",
+    )  # fmt: skip

@@ -5,22 +5,16 @@ Nothing here was measured. All rates come from the small model below, with round
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
 
-from bfreplay import checks
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
-from bfreplay.errors import InputError
-from bfreplay.systems.gavel.generated_workload import JOB_TYPES, JobType, generated_jobs
+from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType
 from bfreplay.systems.gavel.throughputs import Measured, ThroughputTable, read_throughputs, throughputs_text
-from bfreplay.systems.gavel.trace import read_trace
-from bfreplay.workload import JobSet
 
 NAME = "made-up throughputs"
 """How runs record this table."""
@@ -31,12 +25,6 @@ SHARING_TOLL = 0.05
 _GANGS = (1, 2, 4, 8)
 _LATENCY_S = 0.0005  # of each node more in the ring
 _DIGITS = 6
-
-_FORM = "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false)"
-_COUNTS = ("n", "seed")
-_FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
-_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS)
-_WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +111,6 @@ def throughputs_of(curves: Path) -> ThroughputTable:
     return sample_throughputs() if is_bundled(curves) else read_throughputs(curves)
 
 
-def trace_with(file: Path, curves: Path | None) -> JobSet:
-    """Read a trace with its throughput file, the word ``sample`` as for ``throughputs_of``.
-
-    Raises
-    ------
-    InputError
-        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
-    """
-    if curves is None:
-        raise InputError(
-            "a trace of Gavel needs a second file, the measured throughputs",
-            file=file,
-            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
-        )
-    return read_trace(file, throughputs_of(curves))
-
-
 @cache
 def sample_throughputs() -> ThroughputTable:
     """A made-up table, complete in the published form: 26 job types on v100, p100 and k80, alone and in pairs.
@@ -201,79 +171,3 @@ def _shared(one: _Run, other: _Run, node: NodeModel) -> tuple[float, float]:
 
 def _rounded(rate: float) -> float:
     return float(f"{rate:.{_DIGITS}g}")
-
-
-def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names.
-
-    Parameters
-    ----------
-    text
-        Parameters of ``generated_jobs``, of which ``n`` alone is needed; without ``jobs_per_hour`` all jobs are there
-        from the start.
-    curves
-        Gavel's throughput file; ``sample`` for made-up throughputs.
-
-    Raises
-    ------
-    InputError
-        The text is not written like that, a parameter has no sense, or there is no throughput file.
-    """
-    given = _parameters(text)
-    for key, value in given.items():
-        if key in _FLAGS:
-            checks.truth(key, value)
-        elif key in _COUNTS:
-            checks.whole(key, value, 1 if key == "n" else 0)
-    if "n" not in given:
-        raise InputError(
-            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write gavel(n=NUMBER)"
-        )
-    if curves is None:
-        raise InputError(
-            "a generated workload of Gavel needs measured throughputs", value=text,
-            expected="Gavel's throughput file as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
-        )  # fmt: skip
-    n_jobs = given.pop("n")
-    return generated_jobs(throughputs_of(curves), n_jobs, **given)
-
-
-def _parameters(text: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        _refuse(text, error.msg if isinstance(error, SyntaxError) else str(error))
-    if isinstance(call, ast.Name):
-        return {}
-    if not isinstance(call, ast.Call):
-        _refuse(text, "it is not a name with parameters in brackets")
-    if call.args or any(each.arg is None for each in call.keywords):
-        _refuse(text, "a parameter has no name")
-    found: dict[str, Any] = {}
-    for each in call.keywords:
-        key = str(each.arg)
-        checks.known_keys([key], _KEYS, "gavel")
-        if key in found:
-            _refuse(text, f"{key!r} is set twice")
-        found[key] = _value(key, each.value, text)
-    return found
-
-
-def _value(key: str, node: ast.expr, text: str) -> float | bool:
-    if isinstance(node, ast.Name) and node.id in _WORDS:
-        return _WORDS[node.id]
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        value = None
-    if isinstance(value, bool | int | float):
-        return value
-    _refuse(text, f"the value of {key!r} is neither a number nor true or false", key)
-
-
-def _refuse(text: str, problem: str, column: str | None = None) -> NoReturn:
-    raise InputError(
-        f"the workload cannot be read: {problem}", column=column, value=text, expected=_FORM,
-        fix="write it like that, in quotes for the shell",
-    )  # fmt: skip

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
 from bfreplay.policies.policy import PolicyState
-from bfreplay.systems.gavel.rounds.rules import Quirks, RoundRules
+from bfreplay.systems.gavel.quirks import PUBLISHED_RESET_S, Quirks, published_order
+from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy
 
 WORDS = ("min", "max")
@@ -54,13 +55,6 @@ def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
     by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
     found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width]
     return found
-
-
-PUBLISHED_RESET_S = 1920.0
-"""Least time between two recomputations of shares in the published program."""
-
-PUBLISHED_TYPES = ("v100", "p100", "k80")
-"""The order in which its rounds fill node types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +145,7 @@ class GavelOptions:
         InputError
             ``types`` does not name the types of the log.
         """
-        order = self.types or (_as_published(listed) if self.published else listed)
+        order = self.types or (published_order(listed) if self.published else listed)
         if sorted(order) != sorted(listed):
             raise InputError(
                 "the order of node types does not name each of them once", column="types", value=";".join(order),
@@ -176,9 +170,3 @@ class GavelOptions:
     def to_json(self) -> dict[str, object]:
         """Every option, for the run's record."""
         return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}
-
-
-def _as_published(listed: tuple[str, ...]) -> tuple[str, ...]:
-    """The types of the published program in its order, then others as they are listed."""
-    known = tuple(name for name in PUBLISHED_TYPES if name in listed)
-    return known + tuple(name for name in listed if name not in known)

@@ -16,8 +16,9 @@ from bfreplay.datasets.times import seconds_to_us
 from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
+from bfreplay.systems.gavel.job_types import TypedCurves
+from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
-from bfreplay.systems.gavel.typed_curves import TypedCurves
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = (
@@ -106,6 +107,24 @@ def read_trace(
         jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources],
         colocation=table.colocation(),
     )  # fmt: skip
+
+
+def trace_with(file: Path, curves: Path | None) -> JobSet:
+    """Read a trace with its throughput file, the word ``sample`` as for ``throughputs_of``.
+
+    Raises
+    ------
+    InputError
+        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
+    """
+    if curves is None:
+        raise InputError(
+            "a trace of Gavel needs a second file, the measured throughputs",
+            file=file,
+            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
+        )
+    return read_trace(file, throughputs_of(curves))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
+from bfreplay.policies.policy import JobTables
 from bfreplay.policies.shadows import decide, reclaim
 from tests.policies.small_states import state_of, states
 
@@ -17,7 +18,8 @@ LINEAR = 10.0 * np.tile(np.arange(9.0), (2, 1))
 
 def _reclaimed(counts: list[int], held: list[int], lost: list[int], n_idle: int, min_nodes: list[int]) -> tuple:
     counts_ = np.array(counts)
-    cost = reclaim(counts_, np.array(held), np.array(lost), n_idle, LINEAR, np.array(min_nodes), np.array([2.0, 3.0]))
+    jobs = JobTables(LINEAR, np.array(min_nodes), np.array([8, 8]), np.zeros(2), np.array([2.0, 3.0]))
+    cost = reclaim(counts_, np.array(held), np.array(lost), n_idle, jobs)
     return counts_.tolist(), cost
 
 
@@ -42,11 +44,8 @@ def test_a_shadow_loses_what_the_real_jobs_lost_in_proportion(counts, held, lost
 def test_a_shadow_decides_as_bftrainer_and_is_charged_what_the_decision_says(state, t_fwd_s):
     problem = problem_of(state, t_fwd_s)
     counts = state.current.copy()
-    tables = (state.min_nodes, state.max_nodes, state.scale_up_cost_s, state.scale_down_cost_s)
-    charged, made = decide(
-        counts, t_fwd_s, state.n_idle, state.objective.copy(), *(each.copy() for each in tables),
-        np.empty(state.objective.shape),
-    )  # fmt: skip
+    jobs = JobTables._make(each.copy() for each in state.tables)
+    charged, made = decide(counts, t_fwd_s, state.n_idle, jobs, np.empty(state.objective.shape))
     rows = np.arange(state.n_jobs)
     runs = counts >= state.min_nodes
     assert made == pytest.approx(float(state.objective[rows, counts][runs].sum()))
@@ -58,7 +57,6 @@ def test_a_shadow_decides_as_bftrainer_and_is_charged_what_the_decision_says(sta
 def test_numbers_that_are_too_large_leave_all_as_it_is():
     state = state_of([[0.0, 1e308, 1.5e308], [0.0, 1e308, 1.6e308]], 2, current=[1, 1])
     counts = state.current.copy()
-    tables = (state.min_nodes, state.max_nodes, state.scale_up_cost_s, state.scale_down_cost_s)
-    charged, _ = decide(counts, 1.0, 2, state.objective.copy(), *(each.copy() for each in tables), np.empty((2, 3)))
+    charged, _ = decide(counts, 1.0, 2, JobTables._make(each.copy() for each in state.tables), np.empty((2, 3)))
     assert counts.tolist() == [1, 1]
     assert charged == 0.0

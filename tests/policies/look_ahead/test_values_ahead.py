@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.policies.look_ahead.decider import values_ahead
+from bfreplay.policies.look_ahead import values_ahead
+from bfreplay.policies.policy import JobTables
 
 
 def _worth(rates, price, seconds, *, min_nodes=None, max_nodes=None, up_s=0.0, down_s=0.0):
     rate = np.array(rates, np.float64)
     n_jobs, width = rate.shape
-    return values_ahead(
+    jobs = JobTables(
         rate, np.array(min_nodes or [1] * n_jobs), np.array(max_nodes or [width - 1] * n_jobs),
-        np.full(n_jobs, up_s), np.full(n_jobs, down_s), np.array(price, np.float64), np.array(seconds, np.float64),
+        np.full(n_jobs, up_s), np.full(n_jobs, down_s),
     )  # fmt: skip
+    return values_ahead(jobs, np.array(price, np.float64), np.array(seconds, np.float64))
 
 
 def _all_ways(rate, min_nodes, max_nodes, up_s, down_s, price, seconds):
@@ -93,10 +95,12 @@ def test_twins_have_equal_rows_and_those_who_differ_in_anything_their_own():
     min_nodes, max_nodes = np.array([1, 1, 2, 1, 1]), np.array([3, 3, 3, 2, 3])
     up_s, down_s = np.full(5, 5.0), np.full(5, 3.0)
     price, seconds = np.array([[0.0, 6.0, 0.5]]), np.array([[5.0, 40.0, 40.0]])
-    together = values_ahead(rate, min_nodes, max_nodes, up_s, down_s, price, seconds)
+    together = values_ahead(JobTables(rate, min_nodes, max_nodes, up_s, down_s), price, seconds)
     for j in range(5):
         one = slice(j, j + 1)
-        alone = values_ahead(rate[one], min_nodes[one], max_nodes[one], up_s[one], down_s[one], price, seconds)
+        alone = values_ahead(
+            JobTables(rate[one], min_nodes[one], max_nodes[one], up_s[one], down_s[one]), price, seconds
+        )
         assert np.array_equal(together[one], alone)
     assert np.array_equal(together[0], together[1])
     for j in range(2, 5):
@@ -107,7 +111,7 @@ def test_twins_rescale_at_the_same_cost():
     ones, twos = np.ones(3, np.int64), np.full(3, 2)
     up_s, down_s = np.array([8.0, 8.0, 6.0]), np.array([2.0, 4.0, 2.0])
     rates, seconds = np.array([[0.0, 10.0, 12.0]] * 3), np.array([[5.0, 100.0]])
-    dear = values_ahead(rates, ones, twos, up_s, down_s, np.array([[0.0, 9.0]]), seconds)
+    dear = values_ahead(JobTables(rates, ones, twos, up_s, down_s), np.array([[0.0, 9.0]]), seconds)
     assert dear[:, 2].tolist() == [60.0 - 24.0, 60.0 - 48.0, 60.0 - 24.0]
-    free = values_ahead(rates, ones, twos, up_s, down_s, np.array([[0.0, 0.0]]), seconds)
+    free = values_ahead(JobTables(rates, ones, twos, up_s, down_s), np.array([[0.0, 0.0]]), seconds)
     assert free[:, 1].tolist() == [50.0 - 80.0, 50.0 - 80.0, 50.0 - 60.0]

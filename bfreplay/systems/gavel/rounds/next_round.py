@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
 from bfreplay.systems.gavel.rounds.queues import chosen_entries, priorities
-from bfreplay.systems.gavel.rounds.rules import RoundRules
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
 
 
 def next_round(
@@ -38,17 +37,7 @@ def next_round(
         state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
     )
     last = state.last
-    offset, node = placed(
-        state.entries.gang[entry],
-        kind,
-        state.entries.task[entry],
-        last.node_type,
-        last.node_offset,
-        last.node,
-        node_type,
-        is_available.copy(),
-        state.n_types,
-    )
+    offset, node = _placed(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
     task = _task_of_jobs(state, entry)
     stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
     assignment = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, rules.round_s)
@@ -117,34 +106,17 @@ def refill(
     moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     jobs.task, entries.task = moved[jobs.task], moved[entries.task]
     entry, kind, _ = _chosen(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
-    nobody = np.full(entry.shape[0], -1)
-    offset, node = placed(
-        entries.gang[entry],
-        kind,
-        nobody,
-        last.node_type,
-        last.node_offset,
-        last.node,
-        node_type,
-        is_free,
-        state.n_types,
-    )
+    offset, node = _placed(state, entry, kind, np.full(entry.shape[0], -1), node_type, is_free)
     stays = np.zeros(jobs.number.shape[0], np.bool_)
     begun = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, max(until_s - now_s, 0.0))
     n_kept = int(np.count_nonzero(kept))
+    sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
+    by_task = {
+        name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)])
+        for name in ("member", "node_type", "steps", "start_s", "finish_s", "counted_from_s", "restarts", "fails")
+    }
     state.last = Assignment(
-        member=np.concatenate([last.member[kept], begun.member]),
-        node_type=np.concatenate([last.node_type[kept], begun.node_type]),
-        node_offset=np.concatenate(
-            [[0], np.cumsum(np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)]))]
-        ),
-        node=np.concatenate([in_use, node]),
-        steps=np.concatenate([last.steps[kept], begun.steps]),
-        start_s=np.concatenate([last.start_s[kept], begun.start_s]),
-        finish_s=np.concatenate([last.finish_s[kept], begun.finish_s]),
-        counted_from_s=np.concatenate([last.counted_from_s[kept], begun.counted_from_s]),
-        restarts=np.concatenate([last.restarts[kept], begun.restarts]),
-        fails=np.concatenate([last.fails[kept], begun.fails]),
+        **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, node])
     )
     state.is_credited = np.concatenate([state.is_credited[kept], np.zeros(begun.n_tasks, np.bool_)])
     entries.task[entry] = n_kept + np.arange(entry.shape[0])
@@ -184,6 +156,20 @@ def _chosen(
         starts = entries.has_share[entry]
         entry, kind = entry[starts], kind[starts]
     return entry, kind, priority
+
+
+def _placed(
+    state: RoundState,
+    entry: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    task: NDArray[np.int64],
+    node_type: NDArray[np.int16],
+    is_free: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes of entries that start, beside the last assignment; see ``placed``."""
+    gang, last = state.entries.gang[entry], state.last
+    before = last.node_type, last.node_offset, last.node
+    return placed(gang, kind, task, *before, node_type, is_free, state.n_types)
 
 
 def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int64]:

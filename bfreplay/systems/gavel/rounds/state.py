@@ -1,4 +1,4 @@
-"""What rounds remember: who runs where, jobs, the entries of their queues, and the time that each entry got."""
+"""What rounds go by, and what they remember: who runs where, jobs, the entries of their queues, the time these got."""
 
 from __future__ import annotations
 
@@ -8,7 +8,63 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.rules import RoundRules
+from bfreplay.errors import InputError
+from bfreplay.systems.gavel.quirks import Quirks
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRules:
+    """Parameters of the round mechanism (Gavel, OSDI'20, section 5).
+
+    Parameters
+    ----------
+    type_order
+        Positions of the node types in the order in which they are filled, fastest first in the published program (v100,
+        p100, k80). A type that is not in it is never used.
+    round_s
+        Length of a round.
+    least_reset_s
+        Least time between two recomputations of shares; 0 recomputes at the first round after every arrival and
+        completion. 1,920 in the published program.
+    shuffles_types
+        Types are filled in a random order, drawn anew every round: for policies that do not know them apart.
+    runs_only_its_own
+        Nothing runs that has no priority, even on nodes that would stay empty: the FIFO policies.
+    global_queue
+        The highest priority of all types goes first, instead of type after type.
+    restart_s
+        Time lost at the start of a round by a job that did not run on the same nodes in the round before. Shorter than
+        a round. 0 in the published simulator.
+    seed
+        Of the random order of types.
+    quirks
+        Defects of the published program to repeat.
+
+    Raises
+    ------
+    InputError
+        A time is out of range.
+    """
+
+    type_order: tuple[int, ...]
+    round_s: float = 360.0
+    least_reset_s: float = 0.0
+    shuffles_types: bool = False
+    runs_only_its_own: bool = False
+    global_queue: bool = False
+    restart_s: float = 0.0
+    seed: int = 0
+    quirks: Quirks = field(default_factory=Quirks)
+
+    def __post_init__(self) -> None:
+        for what, value, fits, expected in (
+            ("round_s", self.round_s, 0.0 < self.round_s < float("inf"), "seconds above 0"),
+            ("least_reset_s", self.least_reset_s, self.least_reset_s >= 0.0, "0 s or more"),
+            ("restart_s", self.restart_s, 0.0 <= self.restart_s < self.round_s, "0 s or more, less than round_s"),
+        ):
+            if not fits:
+                raise InputError(f"{what} of Gavel's rounds is out of range", value=value, expected=expected)
+
 
 NOBODY = -1
 """Second member of a job that runs alone."""

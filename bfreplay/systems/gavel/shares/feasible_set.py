@@ -32,6 +32,8 @@ class FeasibleSet:
         Nodes that there are.
     time : (m, (m + p) n)
         Share of time of each job, alone and in pairs.
+    throughput : (m, (m + p) n)
+        Steps/s of each job (``T_i,k,j``).
     upper : ((m + p) n,) float64
         Bounds of the columns: 1; 0 on types without a node, and where sharing gains nothing, see ``gains_by_sharing``.
     """
@@ -43,6 +45,7 @@ class FeasibleSet:
     capacity: csr_array
     n_nodes: NDArray[np.float64]
     time: csr_array
+    throughput: csr_array
     upper: NDArray[np.float64]
 
     @property
@@ -81,11 +84,13 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
         ),
         shape=(n, n_entries * n),
     )
-    time = _by_job(problem, np.ones((m, n)), np.ones((p, n, 2)), p)
+    time = _by_job(problem, np.ones((m, n)), np.ones((p, n, 2)))
+    throughput = _by_job(problem, problem.rate, problem.pair_rate[:p])
     upper = np.tile((problem.n_nodes > 0).astype(np.float64), (n_entries, 1))
     if p:
         upper[m:] *= gains_by_sharing(problem)
-    return FeasibleSet(m, n, p, problem.n_pairs, capacity, problem.n_nodes.astype(np.float64), time, upper.ravel())
+    n_nodes = problem.n_nodes.astype(np.float64)
+    return FeasibleSet(m, n, p, problem.n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
 
 
 def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
@@ -102,17 +107,9 @@ def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
     return gains
 
 
-def throughput_matrix(problem: ShareProblem, *, with_pairs: bool) -> csr_array:
-    """(m, (m + p) n): steps/s of each job by the columns of the feasible set (``T_i,k,j``), those of pairs if so."""
-    p = problem.n_pairs if with_pairs else 0
-    return _by_job(problem, problem.rate, problem.pair_rate[:p], p)
-
-
-def _by_job(
-    problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray[np.float64], n_pairs: int
-) -> csr_array:
+def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray[np.float64]) -> csr_array:
     """Rows of the jobs: ``single`` (m, n) in the columns of each alone, ``in_pair`` (p, n, 2) in those of its pairs."""
-    m, n = problem.n_jobs, problem.n_types
+    m, n, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
     columns = np.arange((m + n_pairs) * n)
     if n_pairs == 0:
         return csr_array((single.ravel(), columns, n * np.arange(m + 1)), shape=(m, m * n))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set, throughput_matrix
+from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
@@ -224,13 +224,12 @@ class FinishTimeFairness(VariantPolicy):
         weight = problem.weight if self._counts_weights else np.ones(problem.n_jobs)
         best = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        throughput = throughput_matrix(problem, with_pairs=self.uses_pairs)
         finish = Finish(
             age_s=problem.age_s[counts],
             left_s=(problem.steps_left * weight / best)[counts],
             isolated_s=(so_far_s + to_end_s)[counts],
         )
-        speed = (diags_array(1 / best[counts]) @ throughput[counts]).tocsr()
+        speed = (diags_array(1 / best[counts]) @ feasible.throughput[counts]).tocsr()
         x = fairest_paces(feasible, speed, finish)
         return feasible.time_shares(x, float(finish.rho(speed @ x).max()) if counts.any() else float("nan"))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, feasible_set, throughput_matrix
+from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, feasible_set
 from bfreplay.systems.gavel.shares.linear_program import LinearAnswer, LinearProgram, Optimum
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
@@ -86,19 +86,18 @@ def highest_common_level(
     """
     if with_pairs and problem.n_pairs:
         feasible = feasible_set(problem, with_pairs=True)
-        x, level = _raised(feasible, throughput_matrix(problem, with_pairs=True), unit, optimum)
+        x, level = _raised(feasible, unit, optimum)
         return feasible.time_shares(x, level)
     alike = alike_jobs(problem, unit)
     feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
-    x, level = _raised(feasible, throughput_matrix(alike.problem, with_pairs=False), alike.unit, optimum)
+    x, level = _raised(feasible, alike.unit, optimum)
     of_kind = feasible.time_shares(x).share
     return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
 
 
-def _raised(
-    feasible: FeasibleSet, throughput: csr_array, unit: NDArray[np.float64], optimum: Optimum
-) -> tuple[NDArray[np.float64], float]:
+def _raised(feasible: FeasibleSet, unit: NDArray[np.float64], optimum: Optimum) -> tuple[NDArray[np.float64], float]:
     """Return columns of the highest level, and the level."""
+    throughput = feasible.throughput
     best = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
     counts = np.flatnonzero((best > 0) & (unit > 0))
     if counts.size == 0:
@@ -242,16 +241,15 @@ class MaxSumThroughput(SharePolicy):
             Costs count and a node has no price above 0.
         """
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        throughput = throughput_matrix(problem, with_pairs=self.uses_pairs)
-        gain = np.asarray(throughput.sum(axis=0), dtype=np.float64)
+        gain = np.asarray(feasible.throughput.sum(axis=0), dtype=np.float64)
         if self._by_cost:
             _check_prices(problem)
             gain = (gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
         due = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
-        answer = _greatest_sum(feasible, gain, throughput, due, self._optimum)
+        answer = _greatest_sum(feasible, gain, due, self._optimum)
         cannot_be_met = answer.status == "infeasible"
         if cannot_be_met:
-            answer = _greatest_sum(feasible, gain, throughput, np.zeros(problem.n_jobs), self._optimum)
+            answer = _greatest_sum(feasible, gain, np.zeros(problem.n_jobs), self._optimum)
         return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=cannot_be_met)
 
 
@@ -275,11 +273,7 @@ def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
 
 
 def _greatest_sum(
-    feasible: FeasibleSet,
-    gain: NDArray[np.float64],
-    throughput: csr_array,
-    due: NDArray[np.float64],
-    optimum: Optimum,
+    feasible: FeasibleSet, gain: NDArray[np.float64], due: NDArray[np.float64], optimum: Optimum
 ) -> LinearAnswer:
     # the solver's tolerances are absolute: gains in parts of the largest, rows in parts of what is due
     most = max(gain.max(), np.finfo(float).tiny)
@@ -287,5 +281,5 @@ def _greatest_sum(
     feasible.add_to(program)
     has_due = due > 0
     if has_due.any():
-        program.add_rows(csr_array(diags_array(1 / due[has_due]) @ throughput[has_due]), 1.0, np.inf)
+        program.add_rows(csr_array(diags_array(1 / due[has_due]) @ feasible.throughput[has_due]), 1.0, np.inf)
     return program.solve()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set, throughput_matrix
+from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy
@@ -120,25 +120,9 @@ AT_ITS_CAP = 1e-9
 """Part of its cap by which a job may stop short of it: caps that are alike but for rounding freeze at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HighestLevels:
-    """What water filling came to.
-
-    Parameters
-    ----------
-    x : (c,) float64
-        Columns of the feasible set.
-    level : (m,) float64
-        Of each job.
-    """
-
-    x: NDArray[np.float64]
-    level: NDArray[np.float64]
-
-
 def highest_levels(
     feasible: FeasibleSet, height: csr_array, cap: NDArray[np.float64], growth: Growth, gang: NDArray[np.int64]
-) -> HighestLevels:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lexicographic max-min: the lowest level as high as can be, then the next lowest, and so on.
 
     Levels grow from 0 at the speeds ``growth(frozen) / gang``. A job that cannot rise any more, whatever the others get
@@ -164,6 +148,13 @@ def highest_levels(
         Weights.
     gang : (m,) int64
         Nodes that each job uses at once.
+
+    Returns
+    -------
+    x : (c,) float64
+        Columns of the feasible set.
+    level : (m,) float64
+        Of each job.
     """
     program = LevelProgram(feasible, height)
     level, frozen = np.zeros(cap.shape), cap <= 0
@@ -183,7 +174,7 @@ def highest_levels(
             frozen = frozen | stuck
             level = level + part * (target - level)
             n_possible = LOOK_AHEAD
-    return HighestLevels(program.x, level)
+    return program.x, level
 
 
 def _foresee(
@@ -241,14 +232,13 @@ class WaterFilling(VariantPolicy):
         runs = proportional > 0
         unit = np.where(runs, proportional, 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        throughput = throughput_matrix(problem, with_pairs=self.uses_pairs)
-        height = (diags_array(1 / unit) @ throughput).tocsr()
+        height = (diags_array(1 / unit) @ feasible.throughput).tocsr()
         cap = np.where(runs, best_throughput(problem, with_pairs=self.uses_pairs) / unit, 0.0)
-        highest = highest_levels(feasible, height, cap, growth, problem.gang)
+        x, level = highest_levels(feasible, height, cap, growth, problem.gang)
         speed = growth(~runs) / problem.gang
         grows = speed > 0
-        lowest = float((highest.level[grows] / speed[grows]).min()) if grows.any() else float("nan")
-        return feasible.time_shares(highest.x, lowest)
+        lowest = float((level[grows] / speed[grows]).min()) if grows.any() else float("nan")
+        return feasible.time_shares(x, lowest)
 
 
 class PriorityClasses(SharePolicy):

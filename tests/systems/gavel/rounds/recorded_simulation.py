@@ -14,10 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.next_round import next_round
-from bfreplay.systems.gavel.rounds.received import credit, forget_last_reset, reset, reset_is_due
-from bfreplay.systems.gavel.rounds.rules import Quirks, RoundRules
-from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, add_jobs, first_state, remove_jobs
+from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.state import (
+    NOBODY,
+    Assignment,
+    RoundRules,
+    RoundState,
+    add_jobs,
+    first_state,
+    remove_jobs,
+)
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 from tests.systems.gavel.recorded_replays import SCENARIOS as SCENARIOS
 

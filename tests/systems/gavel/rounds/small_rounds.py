@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.rounds.next_round import next_round
-from bfreplay.systems.gavel.rounds.received import reset
-from bfreplay.systems.gavel.rounds.rules import RoundRules
-from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, add_jobs, first_state
+from bfreplay.systems.gavel.rounds.received_time import reset
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, add_jobs, first_state
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 
 PLENTY = 1e9

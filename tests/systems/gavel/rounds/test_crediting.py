@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bfreplay.systems.gavel.rounds.received import FAILURES_ALLOWED, credit
-from bfreplay.systems.gavel.rounds.rules import Quirks
+from bfreplay.systems.gavel.quirks import Quirks
+from bfreplay.systems.gavel.rounds.received_time import FAILURES_ALLOWED, credit
 from bfreplay.systems.gavel.rounds.state import remove_jobs
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bfreplay.systems.gavel.rounds.queues import NEVER_RAN, priorities
-from bfreplay.systems.gavel.rounds.received import credit
+from bfreplay.systems.gavel.rounds.received_time import credit
 from bfreplay.systems.gavel.rounds.state import add_jobs
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 

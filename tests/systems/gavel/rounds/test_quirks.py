@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.rules import Quirks
+from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.state import add_jobs
 from tests.systems.gavel.rounds.recorded_simulation import Outcome, Scenario, rules_of, scenario, shares_of, simulate
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from bfreplay.systems.gavel.rounds.next_round import refill
-from bfreplay.systems.gavel.rounds.received import credit
-from bfreplay.systems.gavel.rounds.rules import RoundRules
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundState, add_jobs
+from bfreplay.systems.gavel.rounds.received_time import credit
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState, add_jobs
 from tests.systems.gavel.rounds.small_rounds import PLENTY, available, give, rules, run_round, who, with_jobs
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bfreplay.systems.gavel.rounds.received import credit, forget_last_reset, reset_is_due
-from bfreplay.systems.gavel.rounds.rules import Quirks
+from bfreplay.systems.gavel.quirks import Quirks
+from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import add_jobs, note_change, remove_jobs
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 

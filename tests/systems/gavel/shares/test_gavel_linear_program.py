@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, SolverUnavailableError
 from bfreplay.systems.gavel.shares import linear_program
-from bfreplay.systems.gavel.shares.feasible_set import feasible_set, gains_by_sharing, throughput_matrix
+from bfreplay.systems.gavel.shares.feasible_set import feasible_set, gains_by_sharing
 from bfreplay.systems.gavel.shares.linear_policies import highest_common_level
 from bfreplay.systems.gavel.shares.linear_program import METHODS, LinearProgram
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
@@ -182,14 +182,17 @@ def test_rows_of_nodes_and_time_of_two_jobs_and_their_pair():
     assert feasible.capacity.toarray().tolist() == [[2, 0, 2, 0, 2, 0], [0, 2, 0, 2, 0, 2]]
     assert feasible.n_nodes.tolist() == [3, 5]
     assert feasible.time.toarray().tolist() == [[1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 1, 1]]
-    assert throughput_matrix(problem, with_pairs=True).toarray().tolist() == [[4, 2, 0, 0, 3, 1], [0, 0, 8, 1, 6, 0.1]]
+    assert feasible_set(problem, with_pairs=True).throughput.toarray().tolist() == [
+        [4, 2, 0, 0, 3, 1],
+        [0, 0, 8, 1, 6, 0.1],
+    ]
     # on a 3/4 + 6/8 > 1; on b 1/2 + 0.1/1 < 1: in turns they do more
     assert feasible.upper.tolist() == [1, 1, 1, 1, 1, 0]
 
     alone = feasible_set(problem, with_pairs=False)
     assert alone.n_columns == 4
     assert alone.capacity.toarray().tolist() == [[2, 0, 2, 0], [0, 2, 0, 2]]
-    assert throughput_matrix(problem, with_pairs=False).toarray().tolist() == [[4, 2, 0, 0], [0, 0, 8, 1]]
+    assert alone.throughput.toarray().tolist() == [[4, 2, 0, 0], [0, 0, 8, 1]]
 
 
 def test_a_pair_of_which_one_stands_still_gains_nothing_by_sharing():
@@ -206,7 +209,7 @@ def test_leaving_out_pairs_that_gain_nothing_costs_nothing(seed):
     rate = generator.random((4, 2)) + 0.1
     pair_rate = rate[np.array(pair)].transpose(0, 2, 1) * generator.random((6, 2, 2))
     problem = small_problem(rate, [1, 1], pair=pair, pair_rate=pair_rate)
-    throughput = throughput_matrix(problem, with_pairs=True)
+    throughput = feasible_set(problem, with_pairs=True).throughput
     found = highest_common_level(problem, np.ones(4), with_pairs=True, optimum="vertex")
     assert found.throughput(problem).min() == pytest.approx(found.objective)
     feasible = feasible_set(problem, with_pairs=True)

@@ -7,7 +7,8 @@ import pytest
 
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.generated_workload import JOB_TYPES, generated_jobs
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.job_types import JOB_TYPES
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from tests.systems.gavel.traces.small_table import published, table_file
 

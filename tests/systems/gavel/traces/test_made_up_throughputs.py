@@ -12,7 +12,8 @@ from bfreplay import load_jobs, sample_jobs_path
 from bfreplay.campaigns.workloads import load_workload
 from bfreplay.cli import main
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.systems.gavel.generated_workload import JOB_TYPES, generated_jobs
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.job_types import JOB_TYPES
 from bfreplay.systems.gavel.made_up_throughputs import NODE_MODELS, SHARING_TOLL, sample_throughputs
 from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs, write_throughputs
 from bfreplay.systems.gavel.trace import read_trace, write_trace

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.systems.gavel.rounds.rules import RoundRules
-from bfreplay.systems.gavel.rounds.state import NOBODY, Entries, RoundState
+from bfreplay.systems.gavel.rounds.state import NOBODY, Entries, RoundRules, RoundState
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
 FAILURES_ALLOWED = 5

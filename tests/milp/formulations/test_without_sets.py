@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from bfreplay.errors import InputError
 from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.formulations import formulation_of
+from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.model import LinearModel, SpecialOrderedSet, model_fault
-from bfreplay.milp.sets import without_sets
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of
 from tests.examples import examples
