@@ -14,7 +14,7 @@ from measure import heading, table_head, table_row
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from bfreplay.experiments.run_comparison.intervals import Estimate, mean_difference, relative_difference
+from bfreplay.experiments.run_comparison.confidence import Estimate, mean_difference, relative_difference
 
 HOURS = (96, 168, 336, 720)
 LEVEL = 100.0  # samples of the baseline in an hour, on average

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Horizon, JobClass
-from bfreplay.milp.rescale_cost import growth_cost, preemption_cost, shrink_cost
+from bfreplay.milp.charge_rule import growth_cost, preemption_cost, shrink_cost
 
 
 @compiled

@@ -19,7 +19,7 @@ from bfreplay.checks import near_name
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve

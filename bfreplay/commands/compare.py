@@ -10,8 +10,8 @@ import rich_click as click
 
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text
+from bfreplay.commands.option_flags import MILP_OPTIONS, PLACE, run_options, save_failures_option
 from bfreplay.commands.progress import lab_progress, warm_up_loops
-from bfreplay.commands.run_options import MILP_OPTIONS, PLACE, run_options, save_failures_option
 from bfreplay.experiments.run_options import OPTIONS, RunOptions
 from bfreplay.options import REQUIRED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_without_matplotlib
-from bfreplay.commands.run_options import PLACE, run_options
+from bfreplay.commands.option_flags import PLACE, run_options
 from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}

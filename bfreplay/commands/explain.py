@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay.commands.inputs import check_picture_option, time_in_window
+from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
-from bfreplay.commands.run_options import PLACE, run_inputs
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
@@ -156,8 +156,8 @@ def _of_job(
 
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
-    from bfreplay.runs.explain.decision import explain_decision
     from bfreplay.runs.explain.decision_answer import render_decision
+    from bfreplay.runs.explain.why_these_nodes import explain_decision
 
     time_us = time_in_window(at, run.record.config.window_start_us, "--at")
     answer = inputs.repeated(explain_decision, job, time_us, **posed)

@@ -8,8 +8,8 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
-from bfreplay.commands.run_options import PLACE, run_inputs
 
 
 @click.command("export-decision")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
+from bfreplay.commands.option_flags import PLACE, adding
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
-from bfreplay.commands.run_options import PLACE, adding
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:

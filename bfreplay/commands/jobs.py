@@ -10,7 +10,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.jobs_make import make
-from bfreplay.commands.run_options import PLACE
+from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
-from bfreplay.commands.run_options import PLACE, adding, run_options
+from bfreplay.commands.option_flags import PLACE, adding, run_options
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 

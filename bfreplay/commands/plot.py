@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import time_in_window
-from bfreplay.commands.run_options import PLACE
+from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay.commands.inputs import json_text
+from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import BAR, SHARE, TIME_LEFT, terminal_bar, warm_up_loops
-from bfreplay.commands.run_options import PLACE, run_inputs
 
 if TYPE_CHECKING:
     from rich.progress import Progress

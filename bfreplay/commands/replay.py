@@ -9,8 +9,8 @@ import rich_click as click
 
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
+from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.commands.run_options import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import command_line
-from bfreplay.commands.run_options import PLACE
+from bfreplay.commands.option_flags import PLACE
 from bfreplay.outputs import scratch_prefix
 
 

@@ -18,7 +18,7 @@ def solvers(as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from bfreplay.milp.catalogue import solver_entries
+    from bfreplay.milp.named_solvers import solver_entries
 
     entries = solver_entries()
     if as_json:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.option_flags import PLACE, check_workers, run_options, worker_options
 from bfreplay.commands.progress import sweeping
-from bfreplay.commands.run_options import PLACE, check_workers, run_options, worker_options
 
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay.commands.inputs import check_picture_option, drawing, json_text
+from bfreplay.commands.option_flags import PLACE, check_workers, option_lists, run_options, worker_options
 from bfreplay.commands.progress import sweeping
-from bfreplay.commands.run_options import PLACE, check_workers, option_lists, run_options, worker_options
 from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:

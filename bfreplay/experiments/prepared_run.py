@@ -17,7 +17,7 @@ from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import parsed_prices
 from bfreplay.experiments.run_options import OPTIONS, RunOptions
-from bfreplay.milp.catalogue import solver_of
+from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy

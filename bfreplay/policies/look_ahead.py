@@ -19,9 +19,9 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.pool import PoolSizes
 from bfreplay.errors import InputError
+from bfreplay.milp.charge_rule import growth_cost, shrink_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
-from bfreplay.milp.rescale_cost import growth_cost, shrink_cost
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import is_number, positive_seconds
 from bfreplay.policies.objectives.objective import problem_from

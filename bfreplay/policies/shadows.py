@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
-from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.policies.policy import JobTables, PolicyState
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.milp.charge_rule import charged_rates, growth_cost, move_cost, rescale_costs, shrink_cost
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.rescale_cost import charged_rates, growth_cost, move_cost, rescale_costs, shrink_cost
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime

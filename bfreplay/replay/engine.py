@@ -13,7 +13,6 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.policy import LONG_AGO_US
-from bfreplay.replay.accounting import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate, next_target
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
@@ -22,6 +21,7 @@ from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import idle_and_held_us, write_holes
+from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.milp.rescale_cost import growth_cost
+from bfreplay.milp.charge_rule import growth_cost
 from bfreplay.policies import Decision, Placement, PolicyState
-from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.progress import Semantics
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
 """(state, free node numbers, generator) -> first map."""

@@ -14,10 +14,10 @@ from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.pool import NodePool, Timeline
+from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.run_record import Efficiency, LearningCost

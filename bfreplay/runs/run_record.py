@@ -12,10 +12,10 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.decision_log import SlowestDecision
 from bfreplay.replay.job_outcomes import JobTimes, Scores
 from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
 
 

@@ -21,9 +21,9 @@ from bfreplay.datasets import NodeEvents, NodeState, load_events
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy, Trigger
 from bfreplay.policies.policy import not_a_policy
-from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.feed import refuse_other_types
+from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import RUN

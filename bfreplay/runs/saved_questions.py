@@ -21,7 +21,7 @@ from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import RUN
 from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult

@@ -12,8 +12,8 @@ import rich_click as click
 from click.testing import CliRunner
 
 from bfreplay.cli import main
+from bfreplay.commands.option_flags import MILP_OPTIONS, RARE
 from bfreplay.commands.replay import replay
-from bfreplay.commands.run_options import MILP_OPTIONS, RARE
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
 from bfreplay.options import option_name

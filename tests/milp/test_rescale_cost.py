@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.rescale_cost import (
+from bfreplay.milp.charge_rule import (
     charged_rate,
     charged_rates,
     growth_cost,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
-from bfreplay.milp.catalogue import solver_of
+from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Decision, Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import LedgerError
-from bfreplay.replay.accounting import advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
+from bfreplay.replay.progress import advance, charge_preemption, predict_finish, settle, trim
 from tests.replay.tiny import SECOND as ONE_S
 from tests.replay.tiny import job
 

@@ -7,7 +7,7 @@ import pytest
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
-from bfreplay.replay.accounting import Semantics
+from bfreplay.replay.progress import Semantics
 from bfreplay.workload import Colocation
 from tests.replay.placed import run, typed_job
 

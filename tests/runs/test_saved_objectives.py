@@ -18,7 +18,7 @@ from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualShare
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, replay_log
-from bfreplay.runs.explain.decision import explain_decision
+from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.saved_decisions import decision_at, recorded_decisions, recorded_jobs
 from bfreplay.runs.saved_inputs import MissingInputsError, jobs_of
 from bfreplay.scalability import TabulatedCurve

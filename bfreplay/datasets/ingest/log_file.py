@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, most_unpacked, other_kind
 from bfreplay.errors import InputError
 from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix

@@ -18,7 +18,7 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 
 NO_LOG_FILE = "a file in a folder or an archive is no log that this reader knows; it was left out"

@@ -13,7 +13,7 @@ from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_fi
 from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
-from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError

@@ -13,7 +13,7 @@ from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
 from bfreplay.datasets.jobs.law_cells import number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import placed
-from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement

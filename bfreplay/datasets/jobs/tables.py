@@ -13,7 +13,7 @@ from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, ref
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import located, placed
-from bfreplay.datasets.registry import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.registry import EVENT_READERS, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 

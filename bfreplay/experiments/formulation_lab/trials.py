@@ -11,12 +11,12 @@ import numpy as np
 from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, known
 from bfreplay.experiments.formulation_lab.pairs import EXACT, NamedBackend, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
-from bfreplay.milp.catalogue import COUNTS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.files.models import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
+from bfreplay.milp.named_solvers import COUNTS
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Solution
 from bfreplay.milp.solver import Solver

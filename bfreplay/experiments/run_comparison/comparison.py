@@ -15,6 +15,15 @@ import pyarrow as pa
 
 from bfreplay import checks
 from bfreplay.experiments.run_comparison.answer import answer_of
+from bfreplay.experiments.run_comparison.confidence import (
+    LEAST_BINS,
+    LEAST_BLOCKS,
+    LENGTHEN,
+    LEVEL,
+    Band,
+    mean_difference,
+    relative_difference,
+)
 from bfreplay.experiments.run_comparison.hours import (
     MEASURES,
     US_PER_S,
@@ -24,15 +33,6 @@ from bfreplay.experiments.run_comparison.hours import (
     bin_seconds,
     hours_table,
     run_hours,
-)
-from bfreplay.experiments.run_comparison.intervals import (
-    LEAST_BINS,
-    LEAST_BLOCKS,
-    LENGTHEN,
-    LEVEL,
-    Band,
-    mean_difference,
-    relative_difference,
 )
 from bfreplay.experiments.run_comparison.job_differences import (
     campaign_differences,

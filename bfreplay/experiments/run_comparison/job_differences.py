@@ -13,8 +13,8 @@ import pyarrow as pa
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
+from bfreplay.experiments.run_comparison.confidence import median_over_jobs
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
-from bfreplay.experiments.run_comparison.intervals import median_over_jobs
 from bfreplay.result_folders.comparison import (
     Both,
     CampaignDifference,

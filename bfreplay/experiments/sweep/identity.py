@@ -24,8 +24,8 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
-from bfreplay.milp.catalogue import COUNTS, EXACT
 from bfreplay.milp.formulations import FORMULATIONS
+from bfreplay.milp.named_solvers import COUNTS, EXACT
 from bfreplay.options import option_name
 from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
 from bfreplay.policies.objectives.catalogue import OBJECTIVES

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.exact.core import better_answer, undecided_counts
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
+from bfreplay.milp.exact.search import better_answer, undecided_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 

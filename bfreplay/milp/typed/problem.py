@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.milp.charge_rule import move_cost
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.rescale_cost import move_cost
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.verify import violation as violation_of_one_type
 

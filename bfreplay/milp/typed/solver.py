@@ -19,9 +19,9 @@ from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, too_large
 from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.typed.core import NOTHING, TOO_MANY, better_answer, stiffest_last
 from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mended, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
+from bfreplay.milp.typed.search import NOTHING, TOO_MANY, better_answer, stiffest_last
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.registry import one_line
 

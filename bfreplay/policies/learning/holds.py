@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.rescale_cost import charged_rates, preemption_cost, rescale_costs
+from bfreplay.milp.charge_rule import charged_rates, preemption_cost, rescale_costs
 from bfreplay.policies.policy import PolicyState, Trigger
 
 

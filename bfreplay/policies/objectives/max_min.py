@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.milp.charge_rule import charged_rates, rescale_costs
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.rescale_cost import charged_rates, rescale_costs
 from bfreplay.policies.objectives.built_in import best_rate, log_service, service
 from bfreplay.policies.objectives.objective import problem_from
 from bfreplay.policies.policy import PolicyState

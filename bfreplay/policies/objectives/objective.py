@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.charge_rule import charged_rates, growth_cost, shrink_cost
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.rescale_cost import charged_rates, growth_cost, shrink_cost
 from bfreplay.policies.policy import PolicyState
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
-from bfreplay.replay.accounting import Semantics
+from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.active_time import Life
 from bfreplay.runs.explain.nodes_over_time import nodes_over_time
 from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_origin_us

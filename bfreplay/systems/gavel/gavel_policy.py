@@ -21,15 +21,6 @@ from bfreplay.policies.policy import (
     PolicyState,
     Trigger,
 )
-from bfreplay.systems.gavel.adapter import (
-    US_PER_S,
-    KnownJobs,
-    PairRates,
-    PlacedRound,
-    busy_node_s,
-    seconds_after,
-    seen,
-)
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
@@ -42,6 +33,15 @@ from bfreplay.systems.gavel.rounds.state import (
     forget_places,
     note_change,
     remove_jobs,
+)
+from bfreplay.systems.gavel.rounds_in_replay import (
+    US_PER_S,
+    KnownJobs,
+    PairRates,
+    PlacedRound,
+    busy_node_s,
+    seconds_after,
+    seen,
 )
 from bfreplay.systems.gavel.shares.allox import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Json, not_utf8, parse_json
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole

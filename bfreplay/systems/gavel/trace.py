@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.registry import check_is_file
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import seconds_to_us
 from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from bfreplay.experiments.run_comparison import intervals
-from bfreplay.experiments.run_comparison.intervals import (
+from bfreplay.experiments.run_comparison import confidence
+from bfreplay.experiments.run_comparison.confidence import (
     LEAST_BINS,
     NO_LIBRARY,
     block_length,
@@ -138,7 +138,7 @@ def test_a_baseline_of_nothing_has_no_relative_difference():
 
 
 def test_fewer_blocks_are_trusted_less():
-    factors = [intervals._widening(k) for k in (4, 8, 30, 1_000)]
+    factors = [confidence._widening(k) for k in (4, 8, 30, 1_000)]
     assert factors == sorted(factors, reverse=True)
     assert factors[0] == pytest.approx(3.182 / 1.960 * np.sqrt(4 / 3), rel=1e-3)
     assert factors[-1] == pytest.approx(1.0, abs=0.005)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.milp.exact.core import _completion, better_answer, undecided_counts
+from bfreplay.milp.exact.search import _completion, better_answer, undecided_counts
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_by_dynamic_program
 
 CORE = 3  # the stage of optimal_counts in which the core was searched

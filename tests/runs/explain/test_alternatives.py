@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bfreplay.errors import BfreplayError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of
-from bfreplay.runs.explain.decision import best_of_all, best_with, best_without
+from bfreplay.runs.explain.why_these_nodes import best_of_all, best_with, best_without
 from tests.examples import examples
 from tests.runs.explain.brute_force import best
 

@@ -16,8 +16,8 @@ from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import replay_log
-from bfreplay.runs.explain.decision import answer, explain_decision
 from bfreplay.runs.explain.decision_answer import Change, EmptyPool, render_decision
+from bfreplay.runs.explain.why_these_nodes import answer, explain_decision
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.workload import JobSet, Verdict
 from tests.examples import examples

@@ -16,9 +16,9 @@ from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.scalability import TabulatedCurve
-from bfreplay.systems.gavel.adapter import KnownJobs
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
+from bfreplay.systems.gavel.rounds_in_replay import KnownJobs
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 NAMES = [name for name in POLICIES.names() if name.startswith("gavel.")]

@@ -1,6 +1,6 @@
 """How node time becomes samples: progress, what rescaling and preemption cost, and when a job is done.
 
-Both semantics charge the same samples, by the rule in ``milp/rescale_cost.py``. They differ in when: the continuous one
+Both semantics charge the same samples, by the rule in ``milp/charge_rule.py``. They differ in when: the continuous one
 keeps the charge as a debt that the job works off before its progress goes on, so progress never falls and every
 node-second has one label; the published one subtracts it at the next event. Node time is labelled by the debts in both.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
-from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
+from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.policies.policy import LONG_AGO_US
 from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 

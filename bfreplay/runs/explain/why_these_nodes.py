@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
+from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.rescale_cost import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
-from bfreplay.replay.accounting import Semantics
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.active_time import Life, is_active_after
 from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
 from bfreplay.runs.explain.nodes_over_time import nodes_over_time
