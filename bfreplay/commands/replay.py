@@ -1,4 +1,4 @@
-"""``bfreplay replay``."""
+"""``bfreplay replay``: its flags for output stand here; options that change a result are declared in ``RunOptions``."""
 
 from __future__ import annotations
 
