@@ -53,7 +53,7 @@ def _close_intervals(
             sharing[used] = records[j]["open_sharing"]
             used += 1
             if records[j]["open_type"] >= node_us.size:
-                raise IndexError("nodes of a type that the run_tables does not know")
+                raise IndexError("nodes of a type that the recorder does not know")
             charged = charged_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
             node_us[records[j]["open_type"]] += records[j]["open_count"] * charged
         records[j]["open_count"] = records[j]["count"]

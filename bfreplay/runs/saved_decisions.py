@@ -1,7 +1,7 @@
 """Any decision of a saved run, posed again.
 
 A run holds what was decided, not what was asked: that would be a table of J x K numbers a decision. So the replay is
-driven once more, by the recorded counts instead of a policy (see ``repeated``), and the question is posed by the
+driven once more, by the recorded counts instead of a policy (see ``rerun``), and the question is posed by the
 objective of the run, on the curves that its policy knew or believed.
 """
 

@@ -1,7 +1,8 @@
 """A heap of ends, compiled: what ends first stands first.
 
 Plain arrays of times and of what ends then. Which of several ends of one time comes first follows from how they were
-pushed, and the nodes that some rules of assignment choose follow from that: ``heapq`` would order them otherwise.
+pushed, and the nodes that some rules of assignment choose follow from that: ``heapq`` moves entries otherwise when it
+takes one away.
 """
 
 from __future__ import annotations
