@@ -1,8 +1,10 @@
 """The map of the code: what it names is there, and no folder of the package is missing from it."""
 
+import graphlib
 import re
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,3 +33,11 @@ def test_every_folder_of_the_package_is_on_the_map():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     on_map = set(re.findall(r"`bfreplay/(\w+)/", ARCHITECTURE.read_text(encoding="utf-8").split("## One replay")[0]))
     assert folders - on_map == set()
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports for types and within functions count too; lint-imports holds the floors, not the modules of a folder."""
+    graph = grimp.build_graph("bfreplay", exclude_type_checking_imports=False, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    order = list(graphlib.TopologicalSorter(imports).static_order())  # raises CycleError, which names the circle
+    assert len(order) == len(graph.modules) > 300

@@ -12,7 +12,8 @@ from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text
 from bfreplay.commands.option_flags import MILP_OPTIONS, PLACE, run_options, save_failures_option
 from bfreplay.commands.progress import lab_progress, warm_up_loops
-from bfreplay.experiments.run_options import OPTIONS, RunOptions
+from bfreplay.experiments.declared_options import OPTIONS
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED
 
 

@@ -12,8 +12,9 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import GROUPS, OPTIONS
 from bfreplay.experiments.option_checks import path
-from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
 
 PLACE = click.Path(path_type=Path)

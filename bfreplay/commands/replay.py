@@ -1,4 +1,4 @@
-"""``bfreplay replay``: its flags for output stand here; options that change a result are declared in ``RunOptions``."""
+"""``bfreplay replay``: its flags for output stand here; those that change a result in ``declared_options``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
 from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.experiments.run_options import OUTPUT, RunOptions
+from bfreplay.experiments.declared_options import OUTPUT
+from bfreplay.experiments.run_options import RunOptions
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun

@@ -15,8 +15,8 @@ from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
 from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.option_checks import parsed_prices
-from bfreplay.experiments.run_options import OPTIONS, RunOptions
 from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
@@ -44,7 +44,7 @@ class PreparedRun:
         How long that took.
     """
 
-    options: RunOptions
+    options: DeclaredOptions
     log: NodeEvents
     jobs: JobSet | JobSource
     policy: Policy
@@ -78,7 +78,7 @@ class PreparedRun:
 
 
 def prepared(
-    options: RunOptions,
+    options: DeclaredOptions,
     *,
     log: NodeEvents | None = None,
     jobs: JobSet | JobSource | None = None,
@@ -93,7 +93,7 @@ def prepared(
     return PreparedRun(options, log, jobs, policy, perf_counter() - started)
 
 
-def load_log(options: RunOptions) -> NodeEvents:
+def load_log(options: DeclaredOptions) -> NodeEvents:
     """The cluster, or the part of the log that the options ask for."""
     if options.cluster is not None:
         return fixed_cluster(options.cluster)
@@ -102,12 +102,12 @@ def load_log(options: RunOptions) -> NodeEvents:
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
-def load_jobs_of(options: RunOptions) -> JobSet | JobSource:
+def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
     """The job set, or a fresh source of jobs."""
     return load_workload(or_bundled(Path(options.jobs), "jobs"), options.curves, allow_code=options.allow_code)
 
 
-def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
+def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
     """What the replay of these on that needs to know beside them.
 
     Raises
@@ -127,7 +127,7 @@ def settings_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) 
     )  # fmt: skip
 
 
-def max_parallel_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> int:
+def max_parallel_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> int:
     """Most jobs at once: what was asked for, or the default; on a cluster all jobs, or one a node of a job source's."""
     if options.max_parallel is not None:
         return options.max_parallel
@@ -136,12 +136,12 @@ def max_parallel_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSour
     return max(1, len(jobs)) if isinstance(jobs, JobSet) else len(log.nodes)
 
 
-def prices_of(options: RunOptions) -> dict[str, float]:
+def prices_of(options: DeclaredOptions) -> dict[str, float]:
     """Dollars for an hour of a node by its type, as far as they were given."""
     return {} if options.prices is None else parsed_prices(options.prices)
 
 
-def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) -> Policy:
+def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = None) -> Policy:
     """Make the policy with its solver and objective; whoever asks closes it."""
     solver = solver_of(
         options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options)
@@ -163,7 +163,7 @@ def policy_for(options: RunOptions, *, save_failures: str | Path | None = None) 
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
-def solver_keywords(options: RunOptions) -> dict[str, Any]:
+def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
     """What the options tell a MILP solver, by its own keywords."""
     keywords = {each.passed_as: getattr(options, name) for name, each in OPTIONS.items() if each.passed_as}
     if options.memory_limit is not None:
@@ -171,7 +171,7 @@ def solver_keywords(options: RunOptions) -> dict[str, Any]:
     return keywords
 
 
-def files_of(options: RunOptions) -> dict[str, str]:
+def files_of(options: DeclaredOptions) -> dict[str, str]:
     """Where the inputs lie, by what they are: absolute paths, or names of what has no file. A cluster has neither."""
     found = {}
     if options.events is not None:

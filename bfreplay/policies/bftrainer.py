@@ -13,7 +13,8 @@ from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forwar
 from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities
+from bfreplay.policies.state import PolicyState
 
 _OWN = OwnObjective()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities
+from bfreplay.policies.state import PolicyState
 
 
 class EqualSharePolicy(Policy):

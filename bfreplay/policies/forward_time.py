@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.policies.policy import LONG_AGO_US, PolicyState
 from bfreplay.policies.shadows import Shadows
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
 
 
 class ForwardTime(Protocol):

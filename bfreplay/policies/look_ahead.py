@@ -25,7 +25,8 @@ from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import is_number, positive_seconds
 from bfreplay.policies.objectives.objective import problem_from
-from bfreplay.policies.policy import LONG_AGO_US, Decision, JobTables, Policy, PolicyCapabilities, PolicyState
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities
+from bfreplay.policies.state import LONG_AGO_US, JobTables, PolicyState
 
 
 @dataclass(frozen=True, slots=True, eq=False)

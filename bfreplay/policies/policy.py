@@ -1,4 +1,4 @@
-"""What a policy sees and what it answers."""
+"""What a policy is, and what it answers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solution import Solution
-from bfreplay.workload import Colocation, ElasticJob
+from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.state import PolicyState
+from bfreplay.workload import ElasticJob
 
 if TYPE_CHECKING:
     from bfreplay.datasets import NodeEvents
     from bfreplay.milp.solver import Solver
-    from bfreplay.policies.objectives.objective import Objective
-
-NO_DEADLINE_US = np.iinfo(np.int64).max
-"""Deadline of a job that has none."""
-
-LONG_AGO_US: int = np.iinfo(np.int64).min
-"""Before any time, also before 1970: stands for no time where later times matter."""
 
 
 class Trigger(IntFlag):
@@ -38,86 +33,6 @@ class Trigger(IntFlag):
 
 
 ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
-
-
-class NodesSeen(Protocol):
-    """What a policy sees of the N nodes of the log and their T types."""
-
-    @property
-    def type_names(self) -> tuple[str, ...]:
-        """T names."""
-        ...
-
-    @property
-    def node_type(self) -> NDArray[np.int16]:
-        """(N,) position of each node's type in ``type_names``."""
-        ...
-
-    @property
-    def is_idle(self) -> NDArray[np.bool_]:
-        """(N,) whether jobs may use the node now, held ones included."""
-        ...
-
-    def held(self, j: int) -> NDArray[np.int32]:
-        """Numbers of the nodes that row j of the state holds, in no certain order."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PolicyState:
-    """The J active jobs, first come first served, and the idle nodes, at one instant.
-
-    Arrays belong to the replay and are read-only; copy what you want to keep. Where nodes are of several types, or jobs
-    share nodes, ``throughput`` is what each job makes where it is now, and ``throughput_by_type`` what it would make
-    on each type.
-    """
-
-    time_us: int
-    n_idle: int  # idle nodes, held ones included
-    job: NDArray[np.int64]  # (J,) its number, in order of submission
-    current: NDArray[np.int64]  # (J,) nodes held now; may be below min_nodes after a reclaim
-    min_nodes: NDArray[np.int64]  # (J,)
-    max_nodes: NDArray[np.int64]  # (J,)
-    scale_up_cost_s: NDArray[np.float64]  # (J,)
-    scale_down_cost_s: NDArray[np.float64]  # (J,)
-    throughput: NDArray[np.float64]  # (J, K + 1) samples/s at each count
-    objective: NDArray[np.float64]  # (J, K + 1) weight x objective rate at each count
-    progress: NDArray[np.float64]  # (J,) samples done
-    work: NDArray[np.float64]  # (J,) samples to do, inf for a job that never ends
-    weight: NDArray[np.float64]  # (J,) the user's; ``objective`` has it in already
-    submit_us: NDArray[np.int64]  # (J,)
-    admitted_us: NDArray[np.int64]  # (J,) moved on by the time that its source has paused it
-    deadline_us: NDArray[np.int64]  # (J,) ``NO_DEADLINE_US`` for none
-    model: NDArray[np.int64]  # (J,) number of its model's name, the same for jobs of one model; -1 for none
-    # for policies that place jobs on nodes of several types, or together on the same ones
-    throughput_by_type: NDArray[np.float64] | None = None  # (J, T, K + 1); None: as ``throughput``, on the one type
-    nodes: NodesSeen | None = None  # None only in states that no replay made
-    model_names: Sequence[str] = ()  # by number
-    colocation: Colocation | None = None
-    owed: NDArray[np.float64] | None = None  # (J,) samples to make up for rescales and reclaims before progress goes on
-    window_start_us: int = 0
-    jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
-
-    @property
-    def n_jobs(self) -> int:
-        """J."""
-        return int(self.job.shape[0])
-
-    @property
-    def tables(self) -> JobTables:
-        """What compiled loops look up."""
-        costs = self.scale_up_cost_s, self.scale_down_cost_s
-        return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
-
-
-class JobTables(NamedTuple):
-    """What compiled loops look up of J jobs; as in a ``PolicyState``, whose ``objective`` the rate is."""
-
-    rate: NDArray[np.float64]  # (J, K + 1)
-    min_nodes: NDArray[np.int64]  # (J,)
-    max_nodes: NDArray[np.int64]  # (J,)
-    scale_up_cost_s: NDArray[np.float64]  # (J,)
-    scale_down_cost_s: NDArray[np.float64]  # (J,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

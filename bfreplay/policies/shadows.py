@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
-from bfreplay.policies.policy import JobTables, PolicyState
+from bfreplay.policies.state import JobTables, PolicyState
 
 
 @compiled

@@ -25,7 +25,8 @@ from bfreplay.policies.objectives.built_in import (
 )
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.separable import SeparableObjective
-from bfreplay.policies.policy import Decision, NodesSeen, Placement, PolicyState
+from bfreplay.policies.policy import Decision, Placement
+from bfreplay.policies.state import NodesSeen, PolicyState
 
 
 def placed(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.policies.policy import LONG_AGO_US
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.workload import Colocation, ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max

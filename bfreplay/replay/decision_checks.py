@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Decision, Placement, Policy, PolicyState, Round
-from bfreplay.policies.policy import NodesSeen
+from bfreplay.policies.state import NodesSeen
 
 _MOST_S = 1e15
 """Of a restart: far longer than any log, and its samples are still numbers."""

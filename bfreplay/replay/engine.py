@@ -12,7 +12,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
-from bfreplay.policies.policy import LONG_AGO_US
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate, next_target
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
 from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
-from bfreplay.policies.policy import LONG_AGO_US
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
 

@@ -15,7 +15,8 @@ from bfreplay.cli import main
 from bfreplay.commands.option_flags import MILP_OPTIONS, RARE
 from bfreplay.commands.replay import replay
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
+from bfreplay.experiments.declared_options import GROUPS, OPTIONS
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import option_name
 from bfreplay.runs import RunResult
 

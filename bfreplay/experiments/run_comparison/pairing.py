@@ -9,7 +9,7 @@ from typing import Any
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import OPTIONS
+from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.result_folders.comparison import DifferingOption
 from bfreplay.runs.run_result import RunResult
 

@@ -21,8 +21,9 @@ from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import max_parallel_of
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.milp.named_solvers import COUNTS, EXACT

@@ -9,8 +9,9 @@ from typing import Any
 from bfreplay.datasets import NodeEvents
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
-from bfreplay.experiments.run_options import OPTIONS, RunOptions
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.workload import JobSet, JobSource
 
 Key = tuple[tuple[str, Any], ...]

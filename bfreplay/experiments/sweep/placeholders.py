@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import OPTION_NAMES
+from bfreplay.experiments.declared_options import OPTION_NAMES
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, text_of
 from bfreplay.options import option_name
 

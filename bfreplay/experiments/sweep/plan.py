@@ -13,8 +13,9 @@ from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
+from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun

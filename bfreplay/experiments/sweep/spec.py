@@ -16,7 +16,8 @@ from bfreplay import checks, defaults
 from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.located import located
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import FILE_OPTIONS, OPTION_NAMES, RunOptions
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
 from bfreplay.experiments.sweep.placeholders import check_value, filled, has_placeholder, parameters_of
 from bfreplay.options import option_name

@@ -13,8 +13,9 @@ from time import perf_counter
 from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.errors import BfreplayError
+from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import prepared
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import digest_of_module, file_of_module
 from bfreplay.experiments.sweep.inputs import Inputs, input_changed, key_of, known_jobs
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import AUTO
-from bfreplay.experiments.run_options import OPTIONS
 from bfreplay.options import option_name
 
 ForwardTime = float | str

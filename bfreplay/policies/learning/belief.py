@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.policies.learning.holds import Measurement
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.state import PolicyState
 from bfreplay.scalability.fitting import quick_usl
 
 _COUNTS_FOR_A_SHAPE = 3

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.charge_rule import charged_rates, preemption_cost, rescale_costs
-from bfreplay.policies.policy import PolicyState, Trigger
+from bfreplay.policies.policy import Trigger
+from bfreplay.policies.state import PolicyState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.belief import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
-from bfreplay.policies.policy import LONG_AGO_US, Decision, Policy, PolicyState
+from bfreplay.policies.policy import Decision, Policy
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.workload import ElasticJob
 
 

@@ -9,7 +9,7 @@ from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.objective import Rates, problem_from
-from bfreplay.policies.policy import NO_DEADLINE_US, PolicyState
+from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
 NO_RATE = 1e-100
 """In samples/s; a rate up to this is none. Ratios to it would leave the range of floating-point numbers."""

@@ -10,7 +10,7 @@ from bfreplay.milp.charge_rule import charged_rates, rescale_costs
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.built_in import best_rate, log_service, service
 from bfreplay.policies.objectives.objective import problem_from
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.state import PolicyState
 
 
 class MaxMin:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.charge_rule import charged_rates, growth_cost, shrink_cost
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.state import PolicyState
 
 
 @dataclass(frozen=True, slots=True, eq=False)

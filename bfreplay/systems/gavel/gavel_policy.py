@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.policy import (
-    LONG_AGO_US,
-    NO_DEADLINE_US,
-    Decision,
-    Policy,
-    PolicyCapabilities,
-    PolicyState,
-    Trigger,
-)
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
+from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.policies.policy import PolicyState
+from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.quirks import PUBLISHED_RESET_S, Quirks, published_order
 from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy

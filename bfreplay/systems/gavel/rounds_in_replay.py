@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.policy import LONG_AGO_US, Decision, NodesSeen, Placement, PolicyState, Round
+from bfreplay.policies.policy import Decision, Placement, Round
+from bfreplay.policies.state import LONG_AGO_US, NodesSeen, PolicyState
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import FILE_OPTIONS, RunOptions
+from bfreplay.experiments.declared_options import FILE_OPTIONS
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
 from bfreplay.experiments.sweep.plan import planned
 from bfreplay.experiments.sweep.spec import spec_of_options

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_options import OPTION_NAMES, RunOptions
+from bfreplay.experiments.declared_options import OPTION_NAMES
+from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
 from bfreplay.experiments.sweep.spec import read_spec, spec_of, spec_of_options
 

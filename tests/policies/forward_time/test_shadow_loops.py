@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.policies.policy import JobTables
 from bfreplay.policies.shadows import decide, reclaim
+from bfreplay.policies.state import JobTables
 from tests.policies.small_states import state_of, states
 
 LINEAR = 10.0 * np.tile(np.arange(9.0), (2, 1))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.policies.look_ahead import values_ahead
-from bfreplay.policies.policy import JobTables
+from bfreplay.policies.state import JobTables
 
 
 def _worth(rates, price, seconds, *, min_nodes=None, max_nodes=None, up_s=0.0, down_s=0.0):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.policies.policy import Decision, PolicyState
+from bfreplay.policies.policy import Decision
+from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
