@@ -13,7 +13,7 @@ from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
-from bfreplay.experiments.declared_options import FILE_OPTIONS
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
@@ -30,7 +30,7 @@ from bfreplay.workload import JobSet, JobSource
 _OF_OTHERS = (
     *FILE_OPTIONS, "cluster", "node_type", "window", "measure", "max_parallel", "unlimited_work", "fairness",
 )  # fmt: skip
-_OF_A_POLICY = tuple(name for name in RunOptions.__slots__ if name not in _OF_OTHERS)
+_OF_A_POLICY = tuple(name for name in OPTIONS if name not in _OF_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
