@@ -147,7 +147,7 @@ def _refuse_code(options: RunOptions) -> None:
     from bfreplay.milp.formulations import FORMULATIONS
     from bfreplay.policies.catalogue import POLICIES, policy_named
     from bfreplay.policies.objectives.catalogue import OBJECTIVES
-    from bfreplay.policies.objectives.spec import parsed
+    from bfreplay.policies.spec import parsed
 
     terms = [] if options.objective is None else parsed(options.objective)
     for name, registry, names in (

@@ -9,8 +9,8 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.objectives.spec import TermSpec, parameters_of, parsed, settings_of
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
+from bfreplay.policies.spec import TermSpec, parameters_of, parsed_alone, settings_of
 from bfreplay.registry import Registry, made, published_systems
 
 POLICIES = Registry(
@@ -130,16 +130,7 @@ def policy_named(spec: str) -> TermSpec:
     InputError
         It is not ``NAME`` or ``NAME(key=value, ...)``.
     """
-    if not isinstance(spec, str):
-        raise InputError("a policy is named by a text", column="policy", value=spec, expected=_GRAMMAR)
-    try:
-        parts = parsed(spec)
-    except InputError as error:  # the grammar is that of an objective, and so are its messages
-        problem = error.problem.replace("the objective", "the policy", 1)
-        raise InputError(problem, column=error.column, value=spec, expected=_GRAMMAR) from error
-    if len(parts) != 1 or parts[0].weight is not None:
-        raise InputError("there is one policy, without a weight", column="policy", value=spec, expected=_GRAMMAR)
-    return parts[0]
+    return parsed_alone(spec, "policy", _GRAMMAR, column="policy")
 
 
 def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:

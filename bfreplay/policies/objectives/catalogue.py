@@ -9,7 +9,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
-from bfreplay.policies.objectives.spec import T_FWD_S, TermSpec, parameters_of, parsed, settings_of
+from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parsed, settings_of
 from bfreplay.registry import Registry, made, one_line
 
 _HERE = "bfreplay.policies.objectives"

@@ -13,7 +13,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.objective import JointObjective, Rates, problem_from
-from bfreplay.policies.objectives.spec import T_FWD_S, TermSpec, json_ready, written
+from bfreplay.policies.spec import T_FWD_S, TermSpec, json_ready, written
 from bfreplay.policies.state import PolicyState
 from bfreplay.registry import one_line
 from bfreplay.scalability.law import LARGEST_RATE

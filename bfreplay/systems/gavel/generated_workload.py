@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import math
 from pathlib import Path
 from random import Random
-from typing import Any, NoReturn
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.policies.spec import parsed_alone
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
@@ -130,7 +130,6 @@ _FORM = "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false
 _COUNTS = ("n", "seed")
 _FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
 _KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS)
-_WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:
@@ -149,7 +148,9 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
     InputError
         The text is not written like that, a parameter has no sense, or there is no throughput file.
     """
-    given = _parameters(text)
+    term = parsed_alone(text, "workload", _FORM, fix="write it like that, in quotes for the shell")
+    given: dict[str, Any] = dict(term.parameters)
+    checks.known_keys(given, _KEYS, "gavel")
     for key, value in given.items():
         if key in _FLAGS:
             checks.truth(key, value)
@@ -167,43 +168,3 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
         )  # fmt: skip
     n_jobs = given.pop("n")
     return generated_jobs(throughputs_of(curves), n_jobs, **given)
-
-
-def _parameters(text: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        _refuse(text, error.msg if isinstance(error, SyntaxError) else str(error))
-    if isinstance(call, ast.Name):
-        return {}
-    if not isinstance(call, ast.Call):
-        _refuse(text, "it is not a name with parameters in brackets")
-    if call.args or any(each.arg is None for each in call.keywords):
-        _refuse(text, "a parameter has no name")
-    found: dict[str, Any] = {}
-    for each in call.keywords:
-        key = str(each.arg)
-        checks.known_keys([key], _KEYS, "gavel")
-        if key in found:
-            _refuse(text, f"{key!r} is set twice")
-        found[key] = _value(key, each.value, text)
-    return found
-
-
-def _value(key: str, node: ast.expr, text: str) -> float | bool:
-    if isinstance(node, ast.Name) and node.id in _WORDS:
-        return _WORDS[node.id]
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        value = None
-    if isinstance(value, bool | int | float):
-        return value
-    _refuse(text, f"the value of {key!r} is neither a number nor true or false", key)
-
-
-def _refuse(text: str, problem: str, column: str | None = None) -> NoReturn:
-    raise InputError(
-        f"the workload cannot be read: {problem}", column=column, value=text, expected=_FORM,
-        fix="write it like that, in quotes for the shell",
-    )  # fmt: skip

@@ -123,10 +123,11 @@ def test_large_numbers_are_written_in_full(shared):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("gavel", "number of jobs is missing"), ("gavel()", "number of jobs is missing"),
-        ("gavel(n=5", "cannot be read"), ("gavel(5)", "a parameter has no name"),
-        ("gavel(n=5, n=6)", "cannot be read"), ("gavel(n=five)", "neither a number nor true or false"),
-        ("gavel(n='5')", "neither a number"), ("gavel(n=5, multi_gpu=1)", "multi_gpu is neither true nor false"),
+        ("gavel", "number of jobs is missing"),
+        ("gavel()", "workload cannot be read: a parameter is missing in the brackets"),
+        ("gavel(n=5", "cannot be read"), ("gavel(5)", "a parameter is missing"),
+        ("gavel(n=5, n=6)", "'n' is set twice"), ("gavel(n=five)", "n is no whole number"),
+        ("gavel(n='5')", "n is no whole number"), ("gavel(n=5, multi_gpu=1)", "multi_gpu is neither true nor false"),
         ("gavel(n=5, multi_gup=true)", "has no key 'multi_gup'"), ("gavel(n=true)", "n is no whole number"),
         ("gavel(n=5, seed=0.5)", "seed is no whole number"), ("gavel(n=5, jobs_per_hour=-1)", "out of range"),
         ("gavel(n=5, jobs_per_hour=true)", "is no number"),

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.spec import TermSpec, parsed, written
+from bfreplay.policies.spec import TermSpec, parsed, written
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How objectives and policies are written: ``0.7*throughput + 0.3*cost(price=0.4)``."""
+"""How objectives, policies and generated workloads are written: ``0.7*throughput + 0.3*cost(price=0.4)``."""
 
 from __future__ import annotations
 
@@ -61,6 +61,35 @@ def parsed(text: str) -> tuple[TermSpec, ...]:
     if not isinstance(text, str):
         raise InputError("an objective is named by a text", value=text, expected=GRAMMAR)
     return _Reader(text).parts()
+
+
+def parsed_alone(text: str, kind: str, grammar: str, *, column: str | None = None, fix: str | None = None) -> TermSpec:
+    """Read the one term, without a weight, that names a policy or the like.
+
+    Parameters
+    ----------
+    text
+        As a user wrote it.
+    kind
+        What it names, for messages: ``"policy"``.
+    grammar, column, fix
+        For the error.
+
+    Raises
+    ------
+    InputError
+        It is not ``NAME`` or ``NAME(key=value, ...)``.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a {kind} is named by a text", column=column, value=text, expected=grammar)
+    try:
+        parts = parsed(text)
+    except InputError as error:  # the grammar is that of an objective, and so are its messages
+        problem = error.problem.replace("the objective", f"the {kind}", 1)
+        raise InputError(problem, column=error.column, value=text, expected=grammar, fix=fix) from error
+    if len(parts) != 1 or parts[0].weight is not None:
+        raise InputError(f"there is one {kind}, without a weight", column=column, value=text, expected=grammar, fix=fix)
+    return parts[0]
 
 
 def _value_text(value: Value) -> str:
