@@ -14,6 +14,8 @@ dynamic program over sums of counts. Three things keep it small:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,14 +31,30 @@ _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
 
 
+class Relaxed(NamedTuple):
+    """The relaxation's answer for J jobs."""
+
+    base: NDArray[np.int64]  # (J,) counts
+    broken: int  # job whose hull segment the capacity cuts
+    capacity: int
+    price: float  # of a node
+
+
+class Undecided(NamedTuple):
+    """Counts that J jobs may have: those of job j are ``count[offset[j]:offset[j + 1]]``, ascending."""
+
+    count: NDArray[np.int64]  # (A,)
+    loss: NDArray[np.float64]  # (A,) of each against the job's best
+    offset: NDArray[np.int64]  # (J + 1,)
+
+
 @compiled
 def undecided_counts(
     value: NDArray[np.float64], capacity: int, price: float, best_at_price: NDArray[np.float64], allowance: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Counts that alone lose at most ``allowance``: ``(count (A,), loss (A,), offset (J + 1,))``.
+) -> Undecided:
+    """Counts that alone lose at most ``allowance``.
 
-    Those of job j are ``count[offset[j]:offset[j + 1]]``, ascending; ``best_at_price (J,)`` is what each job is worth
-    at most with nodes at ``price``.
+    ``best_at_price (J,)`` is what each job is worth at most with nodes at ``price``.
     """
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
@@ -62,14 +80,13 @@ def undecided_counts(
                 loss[top] = max(lost, 0.0)
                 top += 1
     offset[n_jobs] = top
-    return count[:top], loss[:top], offset
+    return Undecided(count[:top], loss[:top], offset)
 
 
 @compiled
-def _within(
-    count: NDArray[np.int64], loss: NDArray[np.float64], offset: NDArray[np.int64], allowance: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return those of the undecided counts that lose at most ``allowance``, in the same form."""
+def _within(undecided: Undecided, allowance: float) -> Undecided:
+    """Return those of the undecided counts that lose at most ``allowance``."""
+    count, loss, offset = undecided
     n_jobs = offset.shape[0] - 1
     kept_count = np.empty_like(count)
     kept_loss = np.empty_like(loss)
@@ -83,33 +100,25 @@ def _within(
                 kept_loss[top] = loss[k]
                 top += 1
     kept_offset[n_jobs] = top
-    return kept_count[:top], kept_loss[:top], kept_offset
+    return Undecided(kept_count[:top], kept_loss[:top], kept_offset)
 
 
 @compiled
-def _completion(
-    count: NDArray[np.int64],
-    loss: NDArray[np.float64],
-    offset: NDArray[np.int64],
-    base: NDArray[np.int64],
-    left_out: int,
-    step: int,
-    capacity: int,
-    price: float,
-    allowance: float,
-) -> NDArray[np.float64]:
-    """Lower bounds on what it costs all jobs but one to hold d nodes more (``step`` 1) or fewer (-1) than ``base``.
+def _completion(undecided: Undecided, relaxed: Relaxed, step: int, allowance: float) -> NDArray[np.float64]:
+    """Lower bounds on what it costs all jobs but the broken one to hold d nodes more or fewer than ``base``.
 
-    Element d is the bound for d nodes; the first one that reaches ``allowance`` and all after it are left out. Going
-    up, a node may also stay unused, for ``price``.
+    More with ``step`` 1, fewer with -1. Element d is the bound for d nodes; the first one that reaches ``allowance``
+    and all after it are left out. Going up, a node may also stay unused, for its price.
     """
+    count, loss, offset = undecided
+    base = relaxed.base
     n_jobs = offset.shape[0] - 1
     slope = np.empty(count.shape[0] + 1, np.float64)
     length = np.empty(count.shape[0] + 1, np.int64)
     hull = np.empty(count.shape[0], np.int64)
     n_segments = 0
     for j in range(n_jobs):
-        if j == left_out:
+        if j == relaxed.broken:
             continue
         k = offset[j]
         while count[k] != base[j]:
@@ -138,8 +147,8 @@ def _completion(
             length[n_segments] = nodes
             n_segments += 1
     if step == 1:
-        slope[n_segments] = price
-        length[n_segments] = capacity
+        slope[n_segments] = relaxed.price
+        length[n_segments] = relaxed.capacity
         n_segments += 1
     order = np.argsort(slope[:n_segments], kind="mergesort")  # stable, so the same everywhere
     room = 64
@@ -177,26 +186,18 @@ def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
 
 
 @compiled
-def _least_loss(
-    count: NDArray[np.int64],
-    loss: NDArray[np.float64],
-    offset: NDArray[np.int64],
-    base: NDArray[np.int64],
-    broken: int,
-    capacity: int,
-    price: float,
-    allowance: float,
-    answer: NDArray[np.int64],
-) -> float:
+def _least_loss(undecided: Undecided, relaxed: Relaxed, allowance: float, answer: NDArray[np.int64]) -> float:
     """Least total loss over these counts, unused nodes at ``price`` each, if below ``allowance``.
 
     Writes the counts to ``answer (J,)`` and returns the loss; returns ``inf`` and leaves ``answer`` alone when nothing
     is below the allowance. The states are sums of the counts of the jobs so far; every job has its ``base`` count,
     which loses nothing, among its choices.
     """
+    count, loss, offset = undecided
+    base, broken, capacity, price = relaxed
     n_jobs = offset.shape[0] - 1
-    up = _completion(count, loss, offset, base, broken, 1, capacity, price, allowance)
-    down = _completion(count, loss, offset, base, broken, -1, capacity, price, allowance)
+    up = _completion(undecided, relaxed, 1, allowance)
+    down = _completion(undecided, relaxed, -1, allowance)
     order = _order(offset, broken)
     rest = 0  # nodes of the jobs to come at their base counts
     fewest_rest = 0
@@ -271,26 +272,14 @@ def _least_loss(
 
 
 @compiled
-def better_answer(
-    count: NDArray[np.int64],
-    loss: NDArray[np.float64],
-    offset: NDArray[np.int64],
-    base: NDArray[np.int64],
-    broken: int,
-    capacity: int,
-    price: float,
-    allowance: float,
-    answer: NDArray[np.int64],
-) -> bool:
+def better_answer(undecided: Undecided, relaxed: Relaxed, allowance: float, answer: NDArray[np.int64]) -> bool:
     """Find the counts that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
-    ``count``, ``loss``, ``offset`` are ``undecided_counts(..., allowance)`` or more, ``base (J,)`` the relaxation's
-    counts, and ``broken`` the job whose hull segment the capacity cuts. Returns whether there was an answer.
+    ``undecided`` is ``undecided_counts(..., allowance)`` or more. Returns whether there was an answer.
     """
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        few_count, few_loss, few_offset = _within(count, loss, offset, trial)
-        if _least_loss(few_count, few_loss, few_offset, base, broken, capacity, price, trial, answer) < np.inf:
+        if _least_loss(_within(undecided, trial), relaxed, trial, answer) < np.inf:
             return True
         trial *= GROWTH
-    return _least_loss(count, loss, offset, base, broken, capacity, price, allowance, answer) < np.inf
+    return _least_loss(undecided, relaxed, allowance, answer) < np.inf

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
-from bfreplay.milp.exact.search import better_answer, undecided_counts
+from bfreplay.milp.exact.search import Relaxed, better_answer, undecided_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 
@@ -125,8 +125,8 @@ def optimal_counts(
             return counts, objective, max(relaxation, objective), 2
 
     allowance = relaxation - objective - slack
-    count, loss, offset = undecided_counts(value, capacity, price, best_at_price, allowance + slack)
-    if better_answer(count, loss, offset, base, broken, capacity, price, allowance, counts):
+    undecided = undecided_counts(value, capacity, price, best_at_price, allowance + slack)
+    if better_answer(undecided, Relaxed(base, broken, capacity, price), allowance, counts):
         objective = _objective(value, counts)
     return counts, objective, objective + slack, 3
 

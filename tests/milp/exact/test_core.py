@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.milp.exact.search import _completion, better_answer, undecided_counts
+from bfreplay.milp.exact.search import Relaxed, Undecided, _completion, better_answer, undecided_counts
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_by_dynamic_program
 
 CORE = 3  # the stage of optimal_counts in which the core was searched
@@ -53,26 +53,26 @@ def test_hard_decisions_have_the_optimum_of_the_dynamic_program(kind):
 
 
 # Two jobs at a price of 2 a node, both at 3 nodes by the relaxation; losses of 1 to 5 nodes and 2 to 4 nodes
-COUNT = np.array([1, 3, 4, 5, 2, 3, 4])
-LOSS = np.array([3.0, 0.0, 2.0, 1.0, 0.5, 0.0, 4.0])
-OFFSET = np.array([0, 4, 7])
+UNDECIDED = Undecided(
+    np.array([1, 3, 4, 5, 2, 3, 4]), np.array([3.0, 0.0, 2.0, 1.0, 0.5, 0.0, 4.0]), np.array([0, 4, 7])
+)
 BASE = np.array([3, 3])
 
 
 def test_completion_upwards_follows_the_cheapest_slopes_and_unused_nodes():
     # hull of job 0 upwards: 2 nodes for 1 (the loss at 4 nodes lies above it); then unused nodes at 2, before job 1's 4
-    bound = _completion(COUNT, LOSS, OFFSET, BASE, -1, 1, 10, 2.0, 6.0)
+    bound = _completion(UNDECIDED, Relaxed(BASE, -1, 10, 2.0), 1, 6.0)
     assert bound == pytest.approx([0.0, 0.5, 1.0, 3.0, 5.0])
 
 
 def test_completion_downwards_merges_both_jobs():
-    bound = _completion(COUNT, LOSS, OFFSET, BASE, -1, -1, 10, 2.0, 6.0)
+    bound = _completion(UNDECIDED, Relaxed(BASE, -1, 10, 2.0), -1, 6.0)
     assert bound == pytest.approx([0.0, 0.5, 2.0, 3.5])  # job 1 down by one for 0.5, then job 0 by two for 3
 
 
 def test_completion_leaves_one_job_out_and_stops_at_the_allowance():
-    assert _completion(COUNT, LOSS, OFFSET, BASE, 1, -1, 10, 2.0, 6.0) == pytest.approx([0.0, 1.5, 3.0])
-    assert _completion(COUNT, LOSS, OFFSET, BASE, -1, 1, 10, 2.0, 0.9) == pytest.approx([0.0, 0.5])
+    assert _completion(UNDECIDED, Relaxed(BASE, 1, 10, 2.0), -1, 6.0) == pytest.approx([0.0, 1.5, 3.0])
+    assert _completion(UNDECIDED, Relaxed(BASE, -1, 10, 2.0), 1, 0.9) == pytest.approx([0.0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_completion_leaves_one_job_out_and_stops_at_the_allowance():
 def test_the_least_loss_is_the_one_worked_out_by_hand(capacity, expected, loses):
     for broken in (0, 1):
         answer = np.zeros(2, dtype=np.int64)
-        assert better_answer(COUNT, LOSS, OFFSET, BASE, broken, capacity, 2.0, loses + 0.01, answer)
+        assert better_answer(UNDECIDED, Relaxed(BASE, broken, capacity, 2.0), loses + 0.01, answer)
         assert answer.tolist() == expected
         untouched = np.array([-1, -1])
-        assert not better_answer(COUNT, LOSS, OFFSET, BASE, broken, capacity, 2.0, loses, untouched)
+        assert not better_answer(UNDECIDED, Relaxed(BASE, broken, capacity, 2.0), loses, untouched)
         assert untouched.tolist() == [-1, -1]
 
 
