@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,16 @@ from bfreplay._compiled import compiled
 
 NEVER_RAN = 1e9
 """Over the share of an entry that has received no time at all."""
+
+
+class _Queue(NamedTuple):
+    """Places of a queue, and what they are ordered by."""
+
+    entry: NDArray[np.int64]  # of each place
+    kind: NDArray[np.int64]  # the type on which it would run
+    priority: NDArray[np.float64]  # (e, n), as the next two
+    deficit_s: NDArray[np.float64]
+    share: NDArray[np.float64]
 
 
 @compiled
@@ -94,14 +106,15 @@ def chosen_entries(
                     kind[size] = j
                     size += 1
         # a heap: most of a queue is never looked at, as the nodes are gone before
+        queue = _Queue(entry, kind, priority, deficit_s, share)
         heap = np.arange(size)
         for at in range(size // 2 - 1, -1, -1):
-            _sift_down(heap, size, at, entry, kind, priority, deficit_s, share)
+            _sift_down(heap, size, at, queue)
         while size > 0 and left > 0:
             first = heap[0]
             size -= 1
             heap[0] = heap[size]
-            _sift_down(heap, size, 0, entry, kind, priority, deficit_s, share)
+            _sift_down(heap, size, 0, queue)
             i, j = entry[first], kind[first]
             a, b = member_row[i, 0], member_row[i, 1]
             if gang[i] > n_free[j] or is_busy[a] or (b >= 0 and is_busy[b]):
@@ -118,45 +131,28 @@ def chosen_entries(
 
 
 @compiled
-def _goes_first(
-    x: int,
-    y: int,
-    entry: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    priority: NDArray[np.float64],
-    deficit_s: NDArray[np.float64],
-    share: NDArray[np.float64],
-) -> bool:
+def _goes_first(x: int, y: int, queue: _Queue) -> bool:
     """Whether place ``x`` of a queue goes before place ``y``."""
-    i, j, u, v = entry[x], kind[x], entry[y], kind[y]
-    if priority[i, j] != priority[u, v]:
-        return bool(priority[i, j] > priority[u, v])
-    if deficit_s[i, j] != deficit_s[u, v]:
-        return bool(deficit_s[i, j] > deficit_s[u, v])
-    if share[i, j] != share[u, v]:
-        return bool(share[i, j] > share[u, v])
+    i, j, u, v = queue.entry[x], queue.kind[x], queue.entry[y], queue.kind[y]
+    if queue.priority[i, j] != queue.priority[u, v]:
+        return bool(queue.priority[i, j] > queue.priority[u, v])
+    if queue.deficit_s[i, j] != queue.deficit_s[u, v]:
+        return bool(queue.deficit_s[i, j] > queue.deficit_s[u, v])
+    if queue.share[i, j] != queue.share[u, v]:
+        return bool(queue.share[i, j] > queue.share[u, v])
     return x < y
 
 
 @compiled
-def _sift_down(
-    heap: NDArray[np.int64],
-    size: int,
-    at: int,
-    entry: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    priority: NDArray[np.float64],
-    deficit_s: NDArray[np.float64],
-    share: NDArray[np.float64],
-) -> None:
+def _sift_down(heap: NDArray[np.int64], size: int, at: int, queue: _Queue) -> None:
     """Move the place at ``at`` of the heap down until it goes before both below it."""
     while True:
         below = 2 * at + 1
         if below >= size:
             return
-        if below + 1 < size and _goes_first(heap[below + 1], heap[below], entry, kind, priority, deficit_s, share):
+        if below + 1 < size and _goes_first(heap[below + 1], heap[below], queue):
             below += 1
-        if _goes_first(heap[at], heap[below], entry, kind, priority, deficit_s, share):
+        if _goes_first(heap[at], heap[below], queue):
             return
         heap[at], heap[below] = heap[below], heap[at]
         at = below
