@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,7 +88,7 @@ class Registry:
 
     def names(self) -> list[str]:
         """Every registered name: built-in ones in their written order, then other packages' by name."""
-        foreign = sorted({point.name for point in entry_points(group=self.group)} - set(self.built_in))
+        foreign = sorted(_announced(self.group, tuple(sys.path)).keys() - self.built_in.keys())
         return [*self.built_in, *foreign]
 
     def location(self, name: str) -> str:
@@ -106,10 +107,7 @@ class Registry:
         raise unknown_name(self.kind, name, self.names(), self.form)
 
     def _registered(self, name: str) -> str | None:
-        if name in self.built_in:
-            return self.built_in[name]
-        points = sorted(entry_points(group=self.group), key=lambda point: point.value)
-        return next((point.value for point in points if point.name == name), None)
+        return self.built_in.get(name) or _announced(self.group, tuple(sys.path)).get(name)
 
     def refuse_code(self, name: str, column: str | None = None) -> None:
         """Raise ``InputError`` where ``name``, read from a file, is code to import: neither registered nor unknown."""
@@ -165,6 +163,13 @@ class Registry:
             self.load(name, allow_code=allow_code), f"the {self.kind} {name!r}", value=self.location(name),
             expected="a class that is called without arguments",
         )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _announced(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
+    """Name to ``"module:thing"`` of the entry points of packages on ``path``, read once: it takes 10 ms each time."""
+    points = sorted(entry_points(group=group), key=lambda point: point.value, reverse=True)
+    return {point.name: point.value for point in points}
 
 
 def imported(location: str, what: str, form: str, column: str | None = None, *, allow_code: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -119,3 +120,17 @@ def test_what_fails_while_it_is_made_is_told_in_one_line():
 def test_what_it_refuses_itself_comes_through_as_it_is():
     with pytest.raises(InputError, match=r"^eta is below 2$"):
         made(refuses, "the worker 'a'")
+
+
+def test_entry_points_are_read_once_and_of_equal_names_the_first_value_counts(monkeypatch):
+    asked = []
+
+    def entry_points(group):
+        asked.append(group)
+        return [EntryPoint("theirs", f"{HERE}:{thing}", group) for thing in ("Sound", "Lazy", "Sound")]
+
+    monkeypatch.setattr("bfreplay.registry.entry_points", entry_points)
+    found = registry(group="bfreplay.test_registry")
+    assert found.names() == ["ours", "theirs"]
+    assert found.location("theirs") == f"{HERE}:Lazy"
+    assert asked == ["bfreplay.test_registry"]

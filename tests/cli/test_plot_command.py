@@ -118,12 +118,9 @@ def test_names_are_listed_with_what_they_show(here):
     assert listed == {name: figure_named(name).title for name in FIGURES.built_in}
 
 
-class _Point:
-    name, value = "broken", "nowhere:NOTHING"
-
-
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):
-    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: [_Point] if group == FIGURES.group else [])
+    broken = {"broken": "nowhere:NOTHING"}
+    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: broken if group == FIGURES.group else {})
     few = replace(FIGURES, built_in={"timeline": FIGURES.built_in["timeline"]})
     monkeypatch.setattr("bfreplay.report.figures.figure.FIGURES", few)
     assert "broken    (the figure 'broken' cannot be imported" in said("--list")

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -165,8 +164,7 @@ def test_a_back_end_whose_check_raises_does_not_work_here():
 
 
 def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
-    broken = [EntryPoint("broken", "no.such:Thing", "any")]
-    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: broken)
+    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: {"broken": "no.such:Thing"})
     entries = {entry.name: entry for entry in solver_entries()}
     assert list(entries) == ["exact", *BACKENDS.built_in, "broken", "formulation broken"]
     assert entries["cbc"].formulations == tuple(FORMULATIONS.built_in)

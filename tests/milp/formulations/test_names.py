@@ -36,9 +36,7 @@ def test_a_location_that_cannot_be_imported_is_refused(location):
 
 
 def test_other_packages_announce_formulations_by_entry_point(monkeypatch):
-    from importlib.metadata import EntryPoint
-
-    point = EntryPoint("theirs", "bfreplay.milp.formulations.choices:Choices", "bfreplay.formulations")
-    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: [point])
+    theirs = {"theirs": "bfreplay.milp.formulations.choices:Choices"}
+    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs)
     assert FORMULATIONS.names() == [*ALL, "theirs"]
     assert formulation_of("theirs").name == "choices"

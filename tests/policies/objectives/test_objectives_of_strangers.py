@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
-
 import numpy as np
 import pytest
 
@@ -132,10 +130,10 @@ def test_a_replay_that_an_objective_stops_leaves_nothing_behind(tmp_path):
 
 
 def test_other_packages_announce_theirs_by_an_entry_point(monkeypatch):
-    def points(group):
-        return [EntryPoint("steps", f"{HERE}:steps", group)] if group == "bfreplay.objectives" else []
+    def announced(group, path):
+        return {"steps": f"{HERE}:steps"} if group == "bfreplay.objectives" else {}
 
-    monkeypatch.setattr("bfreplay.registry.entry_points", points)
+    monkeypatch.setattr("bfreplay.registry._announced", announced)
     assert OBJECTIVES.names()[-1] == "steps"
     assert gain("steps(height=1)").tolist() == [[0, 0, 1, 1]] * 2
     with pytest.raises(InputError, match="did you mean 'steps'"):

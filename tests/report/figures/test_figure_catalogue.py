@@ -134,19 +134,14 @@ def test_names_and_titles_are_as_the_catalogue_has_them():
         assert not figure.title.endswith(".")
 
 
-class _Point:
-    def __init__(self, name: str, value: str) -> None:
-        self.name, self.value = name, value
-
-
 def test_figures_of_other_packages_join_by_entry_points(monkeypatch):
-    points = [
-        _Point("mine", "bfreplay.report.figures.timeline:TIMELINE"),
-        _Point("timeline", "nowhere:NOTHING"),  # a built-in name wins
-        _Point("broken", "nowhere:NOTHING"),
-        _Point("other", "bfreplay.report.figures.marks:LIGHT"),
-    ]
-    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: points if group == FIGURES.group else [])
+    theirs = {
+        "mine": "bfreplay.report.figures.timeline:TIMELINE",
+        "timeline": "nowhere:NOTHING",  # a built-in name wins
+        "broken": "nowhere:NOTHING",
+        "other": "bfreplay.report.figures.marks:LIGHT",
+    }
+    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
     assert FIGURES.names() == [*FIGURES.built_in, "broken", "mine", "other"]
     assert figure_named("mine") is figure_named("timeline")
     with pytest.raises(InputError, match="the figure 'broken' cannot be imported"):

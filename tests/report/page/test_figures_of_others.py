@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
 
 from bfreplay.report.figures.figure import FIGURES, RunFigure, figure_named
 from bfreplay.report.page.document import write_report
 from tests.report.page.read_page import ReadPage
-
-
-class _Point(NamedTuple):
-    name: str
-    value: str
 
 
 def _fails(_run):
@@ -27,12 +20,12 @@ FAILING = RunFigure("failing", "A figure that fails", _fails, _NODE_HOURS.draw, 
 @pytest.fixture
 def page(sample_run, tmp_path, monkeypatch):
     """With one figure that works under a name of the page's own, one that fails, and one that is not there."""
-    points = [
-        _Point("answer", "bfreplay.report.figures.node_hours:NODE_HOURS"),
-        _Point("failing", "tests.report.page.test_figures_of_others:FAILING"),
-        _Point("gone", "nowhere:NOTHING"),
-    ]
-    monkeypatch.setattr("bfreplay.registry.entry_points", lambda group: points if group == FIGURES.group else [])
+    theirs = {
+        "answer": "bfreplay.report.figures.node_hours:NODE_HOURS",
+        "failing": "tests.report.page.test_figures_of_others:FAILING",
+        "gone": "nowhere:NOTHING",
+    }
+    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
     return ReadPage(write_report(sample_run, tmp_path / "page.html").read_text())
 
 
