@@ -39,7 +39,13 @@ def trials_on_log(request) -> tuple[int, str]:
     return trials, log
 
 
-@pytest.mark.parametrize("made_by", [["--proposer", "optuna", "--parallel", "20"], ["--pruner", "asha"]])
+@pytest.mark.parametrize(
+    "made_by",
+    [
+        ["--proposer", "optuna", "--parallel", "20"],
+        pytest.param(["--pruner", "asha"], marks=pytest.mark.thorough),
+    ],
+)
 def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(trials_on_log, tmp_path, made_by):
     trials, log = trials_on_log
     bfreplay(

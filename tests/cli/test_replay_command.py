@@ -206,7 +206,7 @@ def test_without_compiled_code_a_run_is_the_same(files):
         subprocess.run(
             [
                 sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--record-nodes",
-                "--window", "2024-07-01T06:00", "2024-07-01T18:00", "--out", str(out),
+                "--window", "2024-07-01T06:00", "2024-07-01T09:00", "--out", str(out),
             ],
             check=True, capture_output=True, env={**os.environ, **environment},
         )  # fmt: skip

@@ -163,6 +163,7 @@ def test_another_seed_gives_another_log() -> None:
     assert digest(synthetic_machine(32, 1, seed=0), jobs) != digest(synthetic_machine(32, 1, seed=1), jobs)
 
 
+@pytest.mark.thorough
 def test_two_hash_seeds_give_the_same_log_and_jobs() -> None:
     program = (
         "from test_synthetic import digest\n"

@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "your-log.md"
     [  # median holes in s in the order of ASSIGNMENTS, from an allocator written for LOG-FORMATS.md, section 0
         ("kth-sp2-1996", "KTH-SP2-1996-2.1-cln.swf.gz", (654, 611, 1_569, 1_145)),
         # that one gave no freed node to jobs above the machine: 94, 83, 726, 373 here, where 2,432 jobs are
-        ("sdsc-blue-2000", "SDSC-BLUE-2000-4.2-cln.swf.gz", (93, 83, 723, 369)),
+        pytest.param("sdsc-blue-2000", "SDSC-BLUE-2000-4.2-cln.swf.gz", (93, 83, 723, 369), marks=pytest.mark.thorough),
     ],
 )
 def test_the_rule_decides_how_long_holes_are_and_not_how_much_is_idle(shared, name, file, measured_before):

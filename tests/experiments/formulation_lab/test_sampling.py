@@ -104,8 +104,10 @@ def test_the_sample_holds_the_decisions_of_the_replay(bundled):
 
 
 def test_the_same_seed_takes_the_same_decisions_twice(bundled):
+    events, jobs = bundled
+    day = events.between(events.window_start_us, events.window_start_us + 86_400_000_000)
     first, again, other = (
-        sample_decisions(*bundled, LabSettings(sample=9, seed=seed, **OPTIONS)) for seed in (5, 5, 6)
+        sample_decisions(day, jobs, LabSettings(sample=9, seed=seed, **OPTIONS)) for seed in (5, 5, 6)
     )
     assert [d.index for d in first.decisions] == [d.index for d in again.decisions]
     assert [_fields(d.problem) for d in first.decisions] == [_fields(d.problem) for d in again.decisions]

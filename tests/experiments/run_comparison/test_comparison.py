@@ -254,6 +254,7 @@ def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_
         RunComparison.load(place)
 
 
+@pytest.mark.thorough
 def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_path):
     code = (
         "import sys; from bfreplay.experiments import compare_runs\n"
@@ -308,6 +309,7 @@ def test_what_the_text_says_of_runs_that_were_done_early():
     assert "--unlimited-work" in text
 
 
+@pytest.mark.thorough
 def test_a_comparison_of_the_summit_log_takes_the_whole_log(shared):
     events = load_events(shared / "data" / "bftrainer" / "summit-2021-02-node-events.parquet")
     runs = [run(events, endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 10.0)]

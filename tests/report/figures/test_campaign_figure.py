@@ -192,6 +192,7 @@ assert "matplotlib.pyplot" not in sys.modules
 """
 
 
+@pytest.mark.thorough
 def test_the_same_job_gives_the_same_bytes_in_another_process(tmp_path):
     files = {ending: [tmp_path / f"{k}.{ending}" for k in (1, 2)] for ending in ("png", "svg")}
     for k in (0, 1):

@@ -247,7 +247,7 @@ def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, w
     assert wide == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_rules_of_accessibility_hold(sample_page, open_page, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
