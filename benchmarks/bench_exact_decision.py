@@ -9,11 +9,10 @@ import statistics
 from time import perf_counter
 
 import numpy as np
-from decisions import realistic
+from decisions import optimum_by_dynamic_program, realistic
 from measure import heading, table_head, table_row
 
 from bfreplay.milp import ExactSolver, Quality
-from bfreplay.milp.exact.solver import optimum_by_dynamic_program
 
 SIZES = ((10, 129, 64), (10, 640, 64), (35, 640, 64), (70, 4_734, 64), (100, 4_000, 64), (1_000, 10_000, 1_024))
 T_FWD_S = (10.0, 120.0, 600.0)

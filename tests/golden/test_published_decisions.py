@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.solver import optimum_by_dynamic_program
 from bfreplay.milp.problem import published_change_limit
 from bfreplay.milp.verify import objective_of
 from tests.golden.records import decision_records, problem_of

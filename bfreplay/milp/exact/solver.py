@@ -1,4 +1,4 @@
-"""The exact optimum of one decision, and its plain dynamic program, which checks it."""
+"""The exact optimum of one decision."""
 
 from __future__ import annotations
 
@@ -14,33 +14,6 @@ from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critica
 from bfreplay.milp.exact.search import Relaxed, better_answer, undecided_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-
-
-def optimum_by_dynamic_program(value: NDArray[np.float64], capacity: int) -> tuple[NDArray[np.int64], float]:
-    """Optimal counts and objective for table ``value (J, K + 1)``, in O(J x K x capacity) vector operations.
-
-    ``best[c]`` is the most that the jobs so far can be worth with at most ``c`` nodes. Without a feasible answer
-    the objective is ``-inf``.
-    """
-    n_jobs, width = value.shape
-    best = np.zeros(capacity + 1)
-    chosen = np.zeros((n_jobs, capacity + 1), dtype=np.int64)
-    for j in range(n_jobs):
-        following = np.full(capacity + 1, -np.inf)
-        for n in range(min(width, capacity + 1)):
-            candidate = np.full(capacity + 1, -np.inf)
-            candidate[n:] = best[: capacity + 1 - n] + value[j, n]
-            better = candidate > following
-            following[better] = candidate[better]
-            chosen[j, better] = n
-        best = following
-    counts = np.zeros(n_jobs, dtype=np.int64)
-    left = capacity
-    for j in range(n_jobs - 1, -1, -1):
-        counts[j] = chosen[j, left]
-        left -= int(counts[j])
-    return counts, float(best[capacity])
-
 
 PROOF_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
 """Times J + 2 and the relaxation's magnitude: answers closer than this count as equal. It is what rounding may do to

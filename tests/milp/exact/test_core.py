@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact.search import Relaxed, Undecided, _completion, better_answer, undecided_counts
-from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_by_dynamic_program
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
 
 CORE = 3  # the stage of optimal_counts in which the core was searched
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.relaxation import concave_hulls, critical_price
-from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_by_dynamic_program
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.judgement import Judgement, against_referee
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
