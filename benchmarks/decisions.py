@@ -1,4 +1,4 @@
-"""Decisions of realistic shape (generated curves, a previous optimum, nodes lost since), and a plain way to solve them."""
+"""Decisions of realistic shape for benchmarks: generated curves, a previous optimum; and a plain way to solve them."""
 
 from __future__ import annotations
 
