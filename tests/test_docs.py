@@ -52,8 +52,11 @@ TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page
 # imported everything
 IN_PROCESSES = (ROOT / "README.md",)
 # long, for `make test-all`; what they show is tried elsewhere too, on less: `bfreplay tune` on the admins' page,
-# Gavel's policies on a cluster on that about policies, contracts and `regret` in tests of their own
-THOROUGH = ("tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md")
+# Gavel's policies on a cluster on that about policies, contracts, `regret` and `plot` in tests of their own
+THOROUGH = (
+    "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md", "pictures.md",
+    "forward-time.md-1",
+)  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -94,7 +94,13 @@ def test_a_simulated_node_assignment_is_named(small):
     assert json.loads(run(file, "--json").stdout)["node_assignment_simulated_by"] == "lowest_first, seed 0"
 
 
-@pytest.mark.parametrize(("choice", "endings"), [((), ["png"]), (("--picture-format", "both"), ["png", "svg"])])
+@pytest.mark.parametrize(
+    ("choice", "endings"),
+    [
+        pytest.param((), ["png"], marks=pytest.mark.thorough),
+        (("--picture-format", "both"), ["png", "svg"]),
+    ],
+)
 def test_pictures_are_drawn_into_a_folder_that_is_made(small, tmp_path, choice, endings):
     folder = tmp_path / "new" / "pictures"
     result = run(small(), "--pictures", folder, *choice)

@@ -77,7 +77,7 @@ def test_a_text_begins_with_the_verdict_and_the_warnings(folder, command):
 
 
 def test_a_tuning_warns_below_its_recommendation(folder):
-    command = "tune events.parquet --jobs jobs.csv --t-fwd 60,120 --max-parallel 2 --processes 1 --quiet"
+    command = "tune events.parquet --jobs jobs.csv --t-fwd 60,120 --max-parallel 2 --processes 1 --quiet --out tuned"
     text, record = run(*command.split()), json.loads(run(*command.split(), "--json"))
     assert f"\n\nWarning: {VERDICT}" in text
     assert record["warnings"][1] == WARNING
@@ -93,7 +93,7 @@ def test_a_tuning_warns_below_its_recommendation(folder):
         ("explain run-60 --quiet", lambda told: told["warnings"]),
         ("explain run-60 --job a --quiet", lambda told: told["warnings"]),
         ("explain run-60 --job a --at +4000 --quiet", lambda told: told["warnings"]),
-        ("sweep sweep.toml --out sweep-json --processes 1 --quiet", lambda told: told[1]["warnings"]),
+        ("sweep sweep.toml --out sweep --processes 1 --quiet", lambda told: told[1]["warnings"]),
     ],
 )  # fmt: skip
 def test_programs_find_the_sentences_under_warnings(folder, command, warnings_in):
@@ -123,9 +123,9 @@ def test_programs_find_verdict_and_share_under_log_warnings(folder, command, log
 
 
 def test_a_sweep_has_verdict_and_sentences_in_columns(folder):
-    rows = json.loads(run(*["sweep", "sweep.toml", "--out", "sweep-columns", "--processes", "1", "--quiet", "--json"]))
+    rows = json.loads(run(*["sweep", "sweep.toml", "--out", "sweep", "--processes", "1", "--quiet", "--json"]))
     assert [row["log_verdict"] for row in rows] == ["cannot be believed"] * 2
-    runs = json.loads((folder / "sweep-columns" / "sweep.json").read_text())["runs"].values()
+    runs = json.loads((folder / "sweep" / "sweep.json").read_text())["runs"].values()
     assert [each["log_warnings"]["verdict"] for each in runs] == ["cannot be believed"] * 2
 
 

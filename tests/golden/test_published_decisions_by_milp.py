@@ -28,7 +28,10 @@ def _cases():
                 some, all_ = 32, 8
             else:
                 some, all_ = 8, 1
-            yield pytest.param(formulation, backend, some, id=f"{formulation}-{backend}")
+            # PuLP starts a process for each decision: one formulation stands for the others
+            again = backend == "pulp-cbc" and formulation != "choices"
+            marks = [pytest.mark.thorough] if again else []
+            yield pytest.param(formulation, backend, some, id=f"{formulation}-{backend}", marks=marks)
             if all_ < some:
                 yield pytest.param(
                     formulation, backend, all_, id=f"{formulation}-{backend}-more", marks=pytest.mark.thorough

@@ -27,8 +27,8 @@ def _solver(backend: str, **options) -> MilpSolver:
 @pytest.mark.parametrize(
     ("backend", "reason", "quality"),
     [
-        ("Aborts", "crashed", "none"),
-        ("KillsItself", "crashed", "none"),
+        pytest.param("Aborts", "crashed", "none", marks=pytest.mark.thorough),
+        pytest.param("KillsItself", "crashed", "none", marks=pytest.mark.thorough),
         ("Segfaults", "crashed", "none"),
         ("Hangs", "timed_out", "none"),
         ("CallsSuboptimalOptimal", "wrong", "wrong"),

@@ -24,8 +24,9 @@ from bfreplay.errors import InputError
 from tests.datasets.ingest.line_grammars import is_well_formed
 from tests.datasets.ingest.line_mutations import FIELDS, Mutated, mutated
 from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS, SmallLog
+from tests.examples import examples
 
-N_MUTATIONS = int(os.environ.get("BFREPLAY_MUTATED_LINES", "300"))
+N_MUTATIONS = int(os.environ.get("BFREPLAY_MUTATED_LINES", examples(300)))
 FIELDS_OF = {
     "sacct": "pipes",
     "sacct-json": "json",
