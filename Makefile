@@ -17,7 +17,7 @@ test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-all test-lowest replay-lowest docs lint unsafe-cbc clean
+.PHONY: demo help test test-all test-lowest replay-lowest docs lint compiled unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -33,7 +33,9 @@ help:
 	@echo "                  $(FAST)"
 	@echo "make docs         build the documentation"
 
-test: lint unsafe-cbc
+# style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
+test: $(VENV)/.installed-dev unsafe-cbc
+	$(MAKE) --no-print-directory --output-sync -j2 lint compiled
 	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough"
 
 test-all: lint unsafe-cbc replay-lowest
@@ -54,6 +56,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+compiled: $(VENV)/.installed-dev
+	$(BIN)/bfreplay replay sample --jobs sample --t-fwd auto --quiet > /dev/null
+	$(BIN)/bfreplay replay sample --jobs sample --policy look-ahead --window 2024-07-01 2024-07-02 --quiet > /dev/null
+	for policy in gavel.fifo_perf bftrainer; do $(BIN)/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" \
+	  --curves sample --policy $$policy --quiet > /dev/null || exit 1; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
