@@ -77,12 +77,10 @@ class CobaltOutages:
             return
         name = cells["RESERVATION"].removeprefix("R.").lower()
         if cells["STATUS"].lower() not in _USED:
-            self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
-            return
+            return self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
         is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
         if not is_repair and self._policy != "reserved":
-            self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
-            return
+            return self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
         times = self._times(cells["START"], cells["END"], at)
         if times is None:
             return

@@ -140,14 +140,12 @@ class _Reading:
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
         job = finish_of(fields)
         if job.start_s == 0:
-            self._lint.drop("never started", file.name, number, job.job)
-            return
+            return self._lint.drop("never started", file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
             self._lint.doubt(_ELSEWHERE_DOUBT, file.name, number, job.job)
             if not hosts:
-                self._lint.drop("ran in another cluster", file.name, number, job.job)
-                return
+                return self._lint.drop("ran in another cluster", file.name, number, job.job)
         nodes = self._nodes(hosts)
         if job.start_s < job.submit_s:
             self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
@@ -209,8 +207,7 @@ class _Reading:
         try:
             nodes = self._record.node_ids(_checked((host,)))
         except ValueError as error:
-            self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
-            return
+            return self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
 

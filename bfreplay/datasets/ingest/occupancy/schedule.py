@@ -193,8 +193,7 @@ class ScheduleRecord:
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:
-            self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
-            return
+            return self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END

@@ -261,8 +261,7 @@ class Reservations:
                 raise ValueError("no start and end")
             nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
         except ValueError as error:
-            lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
-            return
+            return lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
         known = self._open.get(line.job)
         if known is not None and known.start_us == start:
             lint.drop(_REASON, known.line.file, known.line.number, line.job)

@@ -98,8 +98,7 @@ class Runs:
             return
         start = found[1]
         if start is None:
-            self._unreadable(BAD_ATTRIBUTES, line)
-            return
+            return self._unreadable(BAD_ATTRIBUTES, line)
         if not self._is_consistent(line, found[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
             return
         nodes = self._nodes(line, found[0], are_needed=True)
@@ -110,8 +109,7 @@ class Runs:
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
-                self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
-                return
+                return self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
             if start == known.start_us:
                 self._lint.drop(_TWICE, known.line.file, known.line.number, line.job)
             else:
@@ -141,8 +139,7 @@ class Runs:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # of no length by one of two times that differ: not a run that can be left out
-                self._unreadable(CONTRADICTION, line)
-                return
+                return self._unreadable(CONTRADICTION, line)
             self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
         run = _Run(start, nodes, _listed(values), count_of(values), None, line)
         if known is not None:

@@ -133,22 +133,18 @@ class JobRows:
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
             if is_waiting and (row.has_end or not row.elapsed_us):
-                lint.drop("pending", *row.at)
-                return
+                return lint.drop("pending", *row.at)
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
-                return
+                return lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
         nodes = self._listed(row)
         if nodes is None and row.count is None:
-            lint.leave_out("neither a list nor a number of nodes", *row.at)
-            return
+            return lint.leave_out("neither a list nor a number of nodes", *row.at)
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
         settled = clock.settle(row.start, row.end, span_us, row.at)
         if settled is None:
-            lint.drop(SKIPPED, *row.at)
-            return
+            return lint.drop(SKIPPED, *row.at)
         start_us, end_us = settled
         if nodes is None:
             self._doubt_list(row)
