@@ -71,17 +71,10 @@ def parse_time_us(value: Any) -> int:
         return seconds_to_us(text)
     if match["fraction"] and len(match["whole"]) < _LENGTH_TO_SECONDS:
         raise ValueError("a fraction without seconds")
-    zone = match["zone"] or "+00:00"
-    if zone in "Zz":
-        zone = "+00:00"
-    elif len(zone) == 3:
-        zone += ":00"
-    elif len(zone) == 5:
-        zone = f"{zone[:3]}:{zone[3:]}"
     whole = match["whole"]
     if len(whole) == 10:
         whole += "T00:00"
-    seconds = microseconds_of(datetime.fromisoformat(whole + zone))
+    seconds = microseconds_of(datetime.fromisoformat(whole + (match["zone"] or "Z").upper()))
     return seconds + seconds_to_us("0." + (match["fraction"] or ".0")[1:])
 
 
@@ -118,7 +111,7 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
     return whole
 
 
-def time_error(value: Any, reason: str, *, file: Any, row: int | str | None, column: str) -> InputError:
+def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | None = None, column: str) -> InputError:
     """Return the error for a time that cannot be read."""
     expected = EXPECTED_TIME
     if "finer" in reason:

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import Quantiles, named, quantiles
+from bfreplay.datasets.times import DAY_US
 from bfreplay.documents import Json, picked
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
 """Shares of the idle nodes, as numerator and denominator, that a burst may reach."""
-
-_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class LargeBursts:
     @property
     def per_day(self) -> float:
         """Such bursts per day of the window."""
-        return self.count * _DAY_US / self.window_us
+        return self.count * DAY_US / self.window_us
 
     @property
     def mean_nodes(self) -> float:

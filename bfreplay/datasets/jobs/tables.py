@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
@@ -41,6 +42,10 @@ class JobTable:
     rows: tuple[tuple[int | str, Mapping[str, Cell]], ...]
     columns: tuple[str, ...]
     curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+
+    def error(self, problem: str, **parts: Any) -> InputError:
+        """Return the error for columns that cannot be used; they are its value where ``parts`` have no other."""
+        return InputError(problem, file=self.file, **{"value": list(self.columns), **parts})
 
 
 def read_csv_table(file: Path) -> JobTable:
@@ -214,13 +219,11 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
         return named_curves(table, shelf)
     wanted = ("curve", "nodes", "value")
     if set(table.columns) != set(wanted):
-        raise InputError(
+        raise table.error(
             "the columns are not those of a table of curves",
-            file=file,
             column=next(
                 (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
             ),
-            value=list(table.columns),
             expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
             fix=_fix_of_curve_columns(table.columns, wanted),
         )

@@ -17,7 +17,7 @@ from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_se
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.passes import UNSET, time_runs_backwards
-from bfreplay.datasets.log.sources import RowChunk
+from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import iso_utc, parse_time_us
 from bfreplay.documents import Json, parse_json
@@ -123,37 +123,26 @@ _IDLE_CODES: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TableSource:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource(EventSource):
     """Rows of a table in a file.
 
     Parameters
     ----------
-    file
-        The file, for messages.
-    is_two_state
-        ``idle`` column instead of ``state``.
+    file, metadata_file, alternating
+        As of every source; ``alternating`` has a column ``idle`` instead of ``state``.
     has_snapshot
         The first rows give the state of every node; otherwise nodes are busy before their first row.
     nodes
         Sorted inventory.
     record_batches
         Opens the file and reads its columns in pieces of about so many rows.
-    metadata_file
-        The file beside it that gave nodes and window, for messages; ``None`` where there is none.
     """
 
     file: Path
-    is_two_state: bool
     has_snapshot: bool
     nodes: tuple[str, ...]
     record_batches: RecordBatches
-    metadata_file: Path | None = None
-
-    @property
-    def alternating(self) -> bool:
-        """A two-state log cannot repeat a state."""
-        return self.is_two_state
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """Shape ``(N,)``: to be given by the snapshot, or busy."""
@@ -161,7 +150,7 @@ class TableSource:
 
     def written(self, state: int) -> object:
         """Return a state as the table writes it."""
-        return state == NodeState.IDLE if self.is_two_state else STATE_WORDS[state]
+        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """One pass over the file."""
@@ -176,7 +165,7 @@ class TableSource:
                 f"one of the {len(self.nodes)} nodes of the log's inventory",
                 "correct the name or the metadata" + other_log_hint(self.metadata_file),
             )
-            if self.is_two_state:
+            if self.alternating:
                 idle = self._column(batch, "idle", first_row)
                 state = idle.codes(_IDLE_CODES, "true or false (1 or 0)", "correct the value", fold_case=True)
             else:
@@ -284,7 +273,14 @@ def table_events(
         has_snapshot = not is_two_state
         if metadata_file is not None:
             sources = (*sources, SourceFile.of(metadata_file))
-    source = TableSource(file, is_two_state, has_snapshot, header.nodes, record_batches, metadata_file)
+    source = TableSource(
+        file=file,
+        metadata_file=metadata_file,
+        alternating=is_two_state,
+        has_snapshot=has_snapshot,
+        nodes=header.nodes,
+        record_batches=record_batches,
+    )
     if header.window_start_us == header.window_end_us:
         _check_rows(source, header)  # what is wrong with a row says more than that the log covers no time
     return NodeEvents(
