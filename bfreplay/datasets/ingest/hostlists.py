@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 from bfreplay.checks import LONGEST_NAME
@@ -45,6 +46,14 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         names.update(dict.fromkeys(_expanded(part)))
         if len(names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return tuple(names)
+
+
+def each_a_name(names: Collection[str], what: str = "node") -> tuple[str, ...]:
+    """Return names that are to be single ones; ``ValueError`` for a list, or for what is no name of a ``what``."""
+    for name in names:
+        if expand_nodes(name) != (name,):
+            raise ValueError(f"{name!r} is no name of a {what}")
     return tuple(names)
 
 

@@ -130,10 +130,14 @@ class LogFile:
             if rest:
                 yield number + 1, rest.rstrip("\r"), False
 
+    def error(self, problem: str, **parts: Any) -> InputError:
+        """Return the error for something in this file; ``parts`` as of ``InputError``."""
+        return InputError(problem, file=self.name, **parts)
+
     def wrong_start(self, problem: str, *, value: str | None = None, expected: str, fix: str) -> InputError:
         """Return the error for a file that does not begin as it should; ``value`` ``None``: its first line."""
         value = (self.head_lines() or [""])[0] if value is None else value
-        return InputError(problem, file=self.name, row="line 1", value=value, expected=expected, fix=fix)
+        return self.error(problem, row="line 1", value=value, expected=expected, fix=fix)
 
     def _opened(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
@@ -157,9 +161,8 @@ class LogFile:
             raise self._damaged(error) from error
 
     def _damaged(self, error: BaseException) -> InputError:
-        return InputError(
+        return self.error(
             f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
-            file=self.name,
             expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
             fix="copy or compress the file again",
         )

@@ -13,6 +13,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
 from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
+from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -21,7 +22,6 @@ DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
 
 _DAY_S = 86_400
 _WARM_UP_S = _DAY_S
-_US = 1_000_000
 
 
 def synthetic_machine(
@@ -105,11 +105,11 @@ def synthetic_machine(
     return NodeEvents.from_arrays(
         nodes=_names(n_nodes),
         initial_state=initial,
-        time_us=start_us + time_s[order] * _US,
+        time_us=start_us + time_s[order] * US,
         node=row_node[order].astype(np.int32),
         state=state[order].astype(np.int8),
         window_start_us=start_us,
-        window_end_us=start_us + window_s * _US,
+        window_end_us=start_us + window_s * US,
         metadata=EventsMetadata(
             cluster=f"synthetic-{n_nodes}",
             source_format="synthetic",

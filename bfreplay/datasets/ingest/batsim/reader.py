@@ -199,9 +199,8 @@ def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | No
         return None
     n_machines = top_level_number(files[0], "nb_res", EXPORTS[0].command)
     if n_machines is not None and not 0 < n_machines <= MOST_NODES:
-        raise InputError(
+        raise files[0].error(
             "nb_res is out of range",
-            file=files[0].name,
             column="nb_res",
             value=n_machines,
             expected=f"1 to {MOST_NODES:,} machines",
@@ -270,9 +269,8 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
-        raise InputError(
+        raise file.error(
             "no job of this simulation can be used",
-            file=file.name,
             value=reasons or "no rows",
             expected="jobs that started, with their allocated_resources",
             fix=f"check the simulation, and run it again: {EXPORTS[0].command}",

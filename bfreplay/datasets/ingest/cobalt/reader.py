@@ -93,9 +93,8 @@ class CobaltReader:
         """Read jobs, and what goes with them, of one machine."""
         layouts = [(file, _layout(file, options)) for file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
-            raise InputError(
+            raise files[0].error(
                 "there are no jobs in what was given: " + ", ".join(layout.kind.value for _, layout in layouts),
-                file=files[0].name,
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
@@ -159,12 +158,8 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
         )
     repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
     if repeated:
-        raise InputError(
-            f"two columns are called {repeated[0]}",
-            file=file.name,
-            row="line 1",
-            expected="each column once",
-            fix="remove one of them",
+        raise file.error(
+            f"two columns are called {repeated[0]}", row="line 1", expected="each column once", fix="remove one of them"
         )
     return layout
 

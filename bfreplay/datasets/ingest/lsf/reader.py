@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.lsf.records import (
     KNOWN_TYPES,
@@ -19,7 +16,7 @@ from bfreplay.datasets.ingest.lsf.records import (
     host_control_of,
     record_texts,
 )
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
 
@@ -38,7 +35,6 @@ _ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or f
 _EARLY_DOUBT = "jobs start before they were submitted: one of the times is wrong"
 _ELSEWHERE_DOUBT = "hosts of another cluster, host@cluster, were left out"
 _RESERVED_DOUBT = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
-_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
 _OPENINGS = "hosts that the log closes and opens (HOST_CTRL); hosts that were down are not in it"
 _NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
@@ -109,8 +105,7 @@ class _Reading:
         self._record = record
         self._lint = record.lint
         self._wants_reservations = options.reservations == "reserved"
-        self._lists: dict[tuple[str, ...], NDArray[np.int32]] = {}
-        self._lists_size = 0
+        self._lists = NodeLists(record)
         self._controls: list[tuple[HostControl, str, int]] = []
 
     def read(self, file: LogFile) -> None:
@@ -146,7 +141,7 @@ class _Reading:
             self._lint.doubt(_ELSEWHERE_DOUBT, file.name, number, job.job)
             if not hosts:
                 return self._lint.drop("ran in another cluster", file.name, number, job.job)
-        nodes = self._nodes(hosts)
+        nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:
             self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
         self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
@@ -162,17 +157,6 @@ class _Reading:
             self._lint.drop(_OTHER_TYPE, file.name, number, kind)
             if kind not in KNOWN_TYPES:
                 self._lint.doubt(_UNKNOWN_DOUBT, file.name, number, kind)
-
-    def _nodes(self, hosts: tuple[str, ...]) -> NDArray[np.int32]:
-        nodes = self._lists.get(hosts)
-        if nodes is None:
-            nodes = self._record.node_ids(_checked(hosts))
-            self._lists_size += sum(map(len, hosts))
-            if self._lists_size > _MOST_LISTED:
-                self._lists.clear()
-                self._lists_size = 0
-            self._lists[hosts] = nodes
-        return nodes
 
     def close_hosts(self) -> bool:
         """Make outages of what closed and opened hosts: a closed host takes no jobs, those on it run on.
@@ -205,18 +189,11 @@ class _Reading:
     def _close(self, host: str, since: tuple[int, str, int], until_s: int | None) -> None:
         start_s, file, number = since
         try:
-            nodes = self._record.node_ids(_checked((host,)))
+            nodes = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
             return self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
-
-
-def _checked(hosts: tuple[str, ...]) -> tuple[str, ...]:
-    for host in hosts:
-        if expand_nodes(host) != (host,):
-            raise ValueError(f"{host!r} is no name of a host")
-    return hosts
 
 
 def _types_in_head(file: LogFile) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ MISMATCH = "the log gives another number of nodes than it lists; the listed node
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
+MOST_REMEMBERED = 16_000_000  # characters and nodes of lists: those of a large machine are long, and hardly any repeats
 NODE_NAMES = ("as-is", "short", "lower", "short-lower")
 """How names in logs become names of nodes: unchanged, without the domain, in lower case, or both."""
 
@@ -301,6 +302,28 @@ class ScheduleRecord:
         self.last_end_us = max(self.last_end_us, last_us)
         self.longest_us = max(self.longest_us, longest_us)
         self.stamp(last_us)
+
+
+class NodeLists:
+    """Indices of the nodes in lists as they stand in a log, which repeat; what is remembered is bounded."""
+
+    def __init__(self, record: ScheduleRecord) -> None:
+        self._record = record
+        self._known: dict[str, NDArray[np.int32]] = {}
+        self._size = 0
+
+    def ids(self, listed: str, names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
+        """Indices of the nodes of a list; ``names`` takes one apart that is not remembered, and may refuse it."""
+        found = self._known.get(listed)
+        if found is None:
+            found = self._record.node_ids(names())
+            size = len(listed) + len(found)
+            if self._size + size > MOST_REMEMBERED:
+                self._known.clear()
+                self._size = 0
+            self._known[listed] = found
+            self._size += size
+        return found
 
 
 def job_key(job: str | int) -> int:

@@ -29,7 +29,6 @@ from bfreplay.datasets.ingest.pbs.runs import ORDER_DOUBT, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
-from bfreplay.errors import InputError
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
@@ -195,9 +194,8 @@ def _first_stamp(file: LogFile) -> int:
             if stamp is not None:
                 return stamp
     if any(SERVER_LOG_START.match(line) for line in lines):
-        raise InputError(
+        raise file.error(
             "this is a log of the PBS server, which says what it did, not who held which nodes",
-            file=file.name,
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )

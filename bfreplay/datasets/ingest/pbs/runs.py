@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
 from bfreplay.datasets.ingest.pbs.records import (
     Line,
@@ -55,7 +56,6 @@ _CUT_DOUBT = "records end with their node list: it may have been cut, and its la
 _VNODES_DOUBT = "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
 _PHASES_DOUBT = "jobs gave back nodes while they ran: here they hold all of them until they end"
 _CHECKPOINT_DOUBT = "jobs were checkpointed while they ran: here they hold their nodes all the time"
-_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
 
 _MOST_DIFFERING = 100_000
 _GRACE_US = 3600 * US
@@ -86,8 +86,7 @@ class Runs:
         self._lint = record.lint
         self._clock = clock
         self._open: dict[str, _Run] = {}
-        self._lists: dict[str, Nodes | None] = {}
-        self._lists_size = 0
+        self._lists = NodeLists(record)
         self._n_agreeing = 0
         self._differing: list[Line] = []
 
@@ -149,7 +148,7 @@ class Runs:
             return
         if line.kind == "E":
             self._lint.doubt(_NO_END_DOUBT, line.file, line.number, line.job)
-        self._clock.resolve(line, run.start_us, self._closing(line.job, run))
+        self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
 
     def delete(self, line: Line) -> None:
         """D: somebody asked for the end of the job; only E tells when it came."""
@@ -205,9 +204,6 @@ class Runs:
             self._lint.drop(_PAIRED, known.line.file, known.line.number, line.job)
         del self._open[line.job]
 
-    def _closing(self, job: str, run: _Run) -> Callable[[int], None]:
-        return lambda end_us: self._add(job, run, end_us)
-
     def _add(self, job: str, run: _Run, end_us: int | None) -> None:
         line = run.line
         self._record.add_job(
@@ -253,33 +249,24 @@ class Runs:
                 return None
             if not is_followed(line.text, found):
                 self._lint.doubt(_CUT_DOUBT, line.file, line.number, line.job)
-            if listed in self._lists:
-                return self._lists[listed]
-            names = node_names(found)
-            self._compare(line, found, names)
+            nodes = self._lists.ids(listed, partial(self._names, line, found))
         except ValueError as error:
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
-        nodes = self._record.node_ids(names) if names else None
-        self._lists_size += len(listed)
-        if self._lists_size > _MOST_LISTED:
-            self._lists.clear()
-            self._lists_size = len(listed)
-        self._lists[listed] = nodes
-        return nodes
+        return nodes if len(nodes) else None
 
-    def _compare(self, line: Line, found: Mapping[str, str], names: tuple[str, ...]) -> None:
-        """Note whether a list of hosts, met for the first time, names the nodes of the list of virtual nodes."""
+    def _names(self, line: Line, found: Mapping[str, str]) -> tuple[str, ...]:
+        """Names in a list met for the first time; notes whether the list of virtual nodes has the same."""
+        names = node_names(found)
         try:
             others = node_names({"exec_vnode": found.get("exec_vnode", "")})
         except ValueError:
             others = None
-        if others == ():
-            return
         if others is not None and set(others) == set(names):
-            self._n_agreeing += 1
-        elif len(self._differing) < _MOST_DIFFERING:
+            self._n_agreeing += bool(others)
+        elif others != () and len(self._differing) < _MOST_DIFFERING:
             self._differing.append(line)
+        return names
 
     def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
         value = f"{line.kind};{line.job}" + (f": {why}" if why else "")

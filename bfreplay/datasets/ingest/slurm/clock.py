@@ -9,6 +9,7 @@ from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_tim
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, short
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 SKIPPED = "a local time that the zone skips"
@@ -16,7 +17,6 @@ ZONE_DOUBT = "local times that the given zone does not have: the zone is wrong"
 FOLD_DOUBT = "local times in the hour that occurs twice were taken as --dst-fold says"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative): nobody can tell the day"
 
-_US = 1_000_000
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
 _ZONED = re.compile(r"(.{19})(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _RELATIVE = re.compile(
@@ -108,7 +108,7 @@ class SlurmClock(IntervalClock):
             return None
         if _EPOCH_DIGITS.fullmatch(text):
             self.counts["epoch"] += 1
-            return (int(text) * _US,)
+            return (int(text) * US,)
         wall_us = wall_clock_us(text)
         if wall_us is not None:
             if self._local is None:

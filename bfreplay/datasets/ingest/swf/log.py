@@ -109,9 +109,8 @@ class SwfLog:
         is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
-            raise InputError(
+            raise self.file.error(
                 "the times of this log count from its own start, so it cannot be joined with another",
-                file=self.file.name,
                 column=START,
                 value=self.header.values.get(START),
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
@@ -237,9 +236,8 @@ class SwfLog:
 
     def _set_machine_size(self, n_nodes: int) -> None:
         if not 0 < n_nodes <= MOST_NODES:
-            raise InputError(
+            raise self.file.error(
                 "the number of nodes cannot be right",
-                file=self.file.name,
                 column=NODES,
                 value=n_nodes,
                 expected=f"1 to {MOST_NODES:,} nodes",
@@ -247,9 +245,8 @@ class SwfLog:
             )
         known = self.record.machine_size
         if self.index and known is not None and known != n_nodes:
-            raise InputError(
+            raise self.file.error(
                 "the files are logs of machines of different size",
-                file=self.file.name,
                 value=f"{n_nodes:,} nodes here, {known:,} before",
                 expected="logs of one machine",
                 fix="import each machine on its own, or give its size: --nodes N --procs-per-node P",
@@ -276,9 +273,8 @@ def not_swf(log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with the first line that is none."""
     tallies = log.lint.dropped.items()
     example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
-    return InputError(
+    return log.file.error(
         "there is no row of the Standard Workload Format in this file",
-        file=log.file.name,
         row=example.row if example else None,
         value=None if example is None else example.value,
         expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",

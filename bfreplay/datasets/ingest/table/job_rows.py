@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import (
     SPAN_UNITS,
@@ -24,7 +24,7 @@ from bfreplay.datasets.ingest.table.cells import (
     unit_in_name,
 )
 from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import NodeLists, is_node_word
+from bfreplay.datasets.ingest.table.outages import is_node_word, nodes_listed
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -165,7 +165,7 @@ class JobRows:
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
-                nodes, text = self._lists.ids(cells["nodes"])
+                nodes, text = nodes_listed(cells["nodes"], self._lists)
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:

@@ -44,9 +44,8 @@ class ParquetTable:
         self.file = file
         with file.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise InputError(
+                raise file.error(
                     "the Parquet file is compressed as a whole, so it cannot be read in pieces",
-                    file=file.name,
                     expected="a plain Parquet file (its columns are compressed inside)",
                     fix="unpack it first, e.g. with gunzip",
                 )
@@ -95,9 +94,8 @@ class ParquetTable:
                 yield number, cells
 
     def _damaged(self, error: BaseException) -> InputError:
-        return InputError(
+        return self.file.error(
             f"the Parquet file cannot be read: {' '.join(str(error).split())[:200]}",
-            file=self.file.name,
             expected="a whole Parquet file",
             fix="write or copy the file again",
         )

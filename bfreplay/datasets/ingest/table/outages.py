@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
 from bfreplay.datasets.ingest.table.clock import (
@@ -43,8 +43,6 @@ _WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERV
 _MARKS = "*~#$@+!%-"
 _OF_NODES_IN_SERVICE = frozenset({"idle", "up", "free", "alloc", "allocated", "mix", "mixed"})
 _WHOLE_MACHINE = frozenset({"all", "*", "cluster", "system"})
-
-_MOST_IDS = 4_000_000
 
 
 SMALLEST_FILE = (
@@ -114,7 +112,7 @@ class OutageRows:
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
-                nodes, text = self._lists.ids(cells["nodes"])
+                nodes, text = nodes_listed(cells["nodes"], self._lists)
             except ValueError as error:
                 return self._dropped(
                     "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
@@ -196,26 +194,11 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 )
 
 
-class NodeLists:
-    """Indices of nodes in lists, which repeat; what is remembered is bounded."""
-
-    def __init__(self, record: ScheduleRecord) -> None:
-        self._record = record
-        self._known: dict[str, NDArray[np.int32]] = {}
-        self._n_ids = 0
-
-    def ids(self, value: Any) -> tuple[NDArray[np.int32], str]:
-        """Indices, and the list as text. ``ValueError`` if it is no list of nodes."""
-        text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        known = self._known.get(text)
-        if known is None:
-            known = self._record.node_ids(nodes_in(value))
-            if self._n_ids > _MOST_IDS:
-                self._known.clear()
-                self._n_ids = 0
-            self._known[text] = known
-            self._n_ids += len(known) + 64
-        return known, text if len(known) else ""
+def nodes_listed(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
+    """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is no list of nodes."""
+    text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    nodes = lists.ids(text, lambda: nodes_in(value))
+    return nodes, text if len(nodes) else ""
 
 
 def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
@@ -249,8 +232,8 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     try:
         columns.check(file.name)
     except InputError as error:
-        raise InputError(
-            error.problem, file=file.name, row=error.row, value=error.value, expected=error.expected, fix=_example()
+        raise file.error(
+            error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
     lint, kept, read = record.lint, sum(record.lint.kept.values()), record.lint.rows_read
     before = {reason: tally.count for reason, tally in lint.dropped.items()}
@@ -278,9 +261,8 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
         fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
     elif clock.unread:
         fix = how_to_read(clock.unread)
-    return InputError(
+    return file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
-        file=file.name,
         row=example.row if example else None,
         value="" if example is None else example.value,
         expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",

@@ -194,9 +194,8 @@ class TableReader:
 def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
     if word is None or word in names or outage_state(word) in OUTAGE_STATES:
         return
-    raise InputError(
+    raise file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",
-        file=file.name,
         column="--map",
         value=f"outage_state={word}",
         expected="the name of a column with states, or one word for all rows: down, drain, reserved, off or unknown",
