@@ -42,7 +42,7 @@ def read_csv(path: Path) -> NodeEvents:
         The file is missing, empty, damaged, no UTF-8, or has other columns.
     """
     columns = _header(path)
-    sidecar = _sidecar(path)
+    sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
     header = None if sidecar is None else _sidecar_header(sidecar, path)
     read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
     return table_events(path, columns, partial(_record_batches, path, read), header, "csv", sidecar)
@@ -64,11 +64,6 @@ def _header(path: Path) -> list[str]:
     if not columns:
         raise empty_log(path)
     return columns
-
-
-def _sidecar(path: Path) -> Path | None:
-    sidecar = sidecar_path(path)
-    return sidecar if sidecar.exists() else None
 
 
 def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:

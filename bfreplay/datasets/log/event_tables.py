@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.passes import UNSET, time_runs_backwards
@@ -163,7 +164,7 @@ class TableSource(EventSource):
             node = self._column(batch, "node", first_row).codes(
                 index_of,
                 f"one of the {len(self.nodes)} nodes of the log's inventory",
-                "correct the name or the metadata" + other_log_hint(self.metadata_file),
+                "correct the name or the metadata" + self.other_log_hint,
             )
             if self.alternating:
                 idle = self._column(batch, "idle", first_row)
@@ -247,11 +248,6 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def other_log_hint(metadata_file: Path | None) -> str:
-    """Return what to add to a fix where a file beside the log gave its nodes and window."""
-    return "" if metadata_file is None else f"; delete {metadata_file.name} if it belongs to another log"
-
-
 def table_events(
     file: Path,
     columns: Sequence[str],
@@ -320,10 +316,10 @@ def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources
             is_missing = name in (None, "")
             raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
         before = times[:1] if first_us is None else np.array([last_us])
-        backwards = np.flatnonzero(times < np.concatenate((before, times[:-1])))
-        if backwards.size:
-            i = int(backwards[0])
-            raise time_runs_backwards(int(times[i]), int(times[i - 1]) if i else last_us, file, row + i)
+        backwards = first_marked(times < np.concatenate((before, times[:-1])))
+        if backwards is not None:
+            before_us = int(times[backwards - 1]) if backwards else last_us
+            raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
         first_us = int(times[0]) if first_us is None else first_us
         last_us = int(times[-1])
         row += len(times)

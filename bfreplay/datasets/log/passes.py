@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
@@ -153,12 +154,10 @@ def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> I
     for chunk in source.chunks(rows):
         for begin in range(0, len(chunk.time_us), rows):
             held = _joined(held, _part(chunk, begin, begin + rows))
-            backwards = np.flatnonzero(held.time_us[1:] < held.time_us[:-1])
-            if backwards.size:
-                i = int(backwards[0]) + 1
-                raise time_runs_backwards(
-                    int(held.time_us[i]), int(held.time_us[i - 1]), source.file, held.first_row + i
-                )
+            before = first_marked(held.time_us[1:] < held.time_us[:-1])
+            if before is not None:
+                before_us, now_us = held.time_us[before : before + 2].tolist()
+                raise time_runs_backwards(now_us, before_us, source.file, held.first_row + before + 1)
             last_us = held.time_us[-1]
             cut = int(np.searchsorted(held.time_us, last_us, side="left"))
             if cut:
@@ -241,9 +240,8 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    outside = np.flatnonzero((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if outside.size:
-        i = int(outside[0])
+    i = first_marked((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if i is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
@@ -251,6 +249,5 @@ def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int])
             column="time",
             value=iso_utc(int(chunk.time_us[i])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
-            fix="drop the row, or correct the window in the metadata"
-            + (f"; delete {beside.name} if it belongs to another log" if (beside := source.metadata_file) else ""),
+            fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

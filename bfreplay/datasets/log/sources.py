@@ -38,6 +38,11 @@ class EventSource(ABC):
     alternating: bool = False
     """Whether the form has two states only, so that a state cannot follow itself."""
 
+    @property
+    def other_log_hint(self) -> str:
+        """What to add to a fix where a file beside the log gave its nodes and window."""
+        return "" if self.metadata_file is None else f"; delete {self.metadata_file.name} if it belongs to another log"
+
     @abstractmethod
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """State of each node before the first row, shape ``(N,)``; -1 where the first rows must give it."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.jobs.curve_points import CurveShelf
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import first_marked, placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
@@ -52,9 +52,8 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     _check_same_index(names, [str(name) for name in points.index], curves_file)
     submit_us = times_us(table.column("Tsub"), bounds_file, "Tsub")
     other_us = times_us(points.column("Tsub"), curves_file, "Tsub")
-    different = np.flatnonzero(submit_us != other_us)
-    if different.size:
-        i = int(different[0])
+    i = first_marked(submit_us != other_us)
+    if i is not None:
         raise InputError(
             f"job {names[i]!r} has another submit time in the curves than in the bounds",
             file=curves_file,

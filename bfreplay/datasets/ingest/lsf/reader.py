@@ -6,19 +6,11 @@ from collections.abc import Sequence
 
 from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.lsf.records import (
-    KNOWN_TYPES,
-    RECORD_START,
-    US,
-    HostControl,
-    fields_of,
-    finish_of,
-    host_control_of,
-    record_texts,
-)
+from bfreplay.datasets.ingest.lsf import records
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import US
 
 EXPORT = (
     'cd "$(sed -n \'s/^LSB_SHAREDIR=//p\' "$LSF_ENVDIR/lsf.conf")"/*/logdir'
@@ -54,7 +46,7 @@ class LsfReader:
         """Say why ``file`` looks like LSF's, ``None`` if it does not."""
         types = _types_in_head(file)
         lines = (line for line in file.head_lines() if line.strip() and not line.startswith("#"))
-        if not types or not RECORD_START.match(next(lines, "")):
+        if not types or not records.RECORD_START.match(next(lines, "")):
             return None
         return f"its records begin as LSF's do: type, version, event time; the types are {', '.join(types[:3])}"
 
@@ -106,15 +98,15 @@ class _Reading:
         self._lint = record.lint
         self._wants_reservations = options.reservations == "reserved"
         self._lists = NodeLists(record)
-        self._controls: list[tuple[HostControl, str, int]] = []
+        self._controls: list[tuple[records.HostControl, str, int]] = []
 
     def read(self, file: LogFile) -> None:
         """Take in a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for one in record_texts(file):
+        for one in records.record_texts(file):
             self._lint.read()
-            match = RECORD_START.match(one.text)
-            fields = fields_of(one.text) if match and one.is_whole else None
+            match = records.RECORD_START.match(one.text)
+            fields = records.fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
                 self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
                 continue
@@ -126,14 +118,14 @@ class _Reading:
                 if kind == "JOB_FINISH":
                     self._finish(fields, file, one.number)
                 elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), file.name, one.number))
+                    self._controls.append((records.host_control_of(fields), file.name, one.number))
                 else:
                     self._other(kind, file, one.number)
             except ValueError as error:
                 self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
 
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
-        job = finish_of(fields)
+        job = records.finish_of(fields)
         if job.start_s == 0:
             return self._lint.drop("never started", file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
@@ -155,7 +147,7 @@ class _Reading:
                 self._lint.doubt(_RESERVED_DOUBT, file.name, number)
         else:
             self._lint.drop(_OTHER_TYPE, file.name, number, kind)
-            if kind not in KNOWN_TYPES:
+            if kind not in records.KNOWN_TYPES:
                 self._lint.doubt(_UNKNOWN_DOUBT, file.name, number, kind)
 
     def close_hosts(self) -> bool:
@@ -164,7 +156,7 @@ class _Reading:
         Returns whether there was any such record.
         """
         closed: dict[str, tuple[int, str, int]] = {}
-        done: set[HostControl] = set()
+        done: set[records.HostControl] = set()
         for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
             if control in done:
                 self._lint.drop("host control that was read twice", file, number, control.host)
@@ -198,6 +190,6 @@ class _Reading:
 
 def _types_in_head(file: LogFile) -> list[str]:
     """Types of LSF's records at the start of ``file``, each once."""
-    matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
+    matches = [match for match in map(records.RECORD_START.match, file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []

@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import (
-    Line,
-    attributes,
-    count_of,
-    epoch_us,
-    is_followed,
-    node_names,
-    walltime_us,
-)
+from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"
@@ -114,9 +107,9 @@ class Runs:
             else:
                 self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
                 self._add(line.job, known, start)
-        limit = walltime_us(found[0])
+        limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
-            start, nodes, _listed(found[0]), count_of(found[0]), None if limit is None else start + limit, line
+            start, nodes, _listed(found[0]), records.count_of(found[0]), None if limit is None else start + limit, line
         )
 
     def end(self, line: Line) -> None:
@@ -140,7 +133,7 @@ class Runs:
             if end <= start:  # of no length by one of two times that differ: not a run that can be left out
                 return self._unreadable(CONTRADICTION, line)
             self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
-        run = _Run(start, nodes, _listed(values), count_of(values), None, line)
+        run = _Run(start, nodes, _listed(values), records.count_of(values), None, line)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
@@ -217,8 +210,8 @@ class Runs:
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
-            found = attributes(line.text)
-            return found, epoch_us(found, "start"), epoch_us(found, "end")
+            found = records.attributes(line.text)
+            return found, records.epoch_us(found, "start"), records.epoch_us(found, "end")
         except ValueError as error:
             self._unreadable(BAD_ATTRIBUTES, line, str(error))
             return None
@@ -228,7 +221,7 @@ class Runs:
     ) -> bool:
         """Whether a record was written after what it tells and the job created before, as far as zones allow."""
         try:
-            created = epoch_us(found, "ctime")
+            created = records.epoch_us(found, "ctime")
         except ValueError:
             created = None
         latest = line.stamp_us + FARTHEST_US
@@ -243,11 +236,11 @@ class Runs:
         """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is dropped."""
         listed = _listed(found)
         try:
-            if are_needed and listed is None and count_of(found) is None:
+            if are_needed and listed is None and records.count_of(found) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
             if listed is None:
                 return None
-            if not is_followed(line.text, found):
+            if not records.is_followed(line.text, found):
                 self._lint.doubt(_CUT_DOUBT, line.file, line.number, line.job)
             nodes = self._lists.ids(listed, partial(self._names, line, found))
         except ValueError as error:
@@ -257,9 +250,9 @@ class Runs:
 
     def _names(self, line: Line, found: Mapping[str, str]) -> tuple[str, ...]:
         """Names in a list met for the first time; notes whether the list of virtual nodes has the same."""
-        names = node_names(found)
+        names = records.node_names(found)
         try:
-            others = node_names({"exec_vnode": found.get("exec_vnode", "")})
+            others = records.node_names({"exec_vnode": found.get("exec_vnode", "")})
         except ValueError:
             others = None
         if others is not None and set(others) == set(names):

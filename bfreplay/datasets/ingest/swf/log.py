@@ -172,13 +172,14 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._leave_out(block, rows, left & is_out, reason, doubt)
+            self._count(self.lint.drop, block, rows.line[left & is_out], reason)
+            if doubt is not None:
+                self._count(self.lint.doubt, block, rows.line[left & is_out], doubt)
             left &= ~is_out
         kept = np.flatnonzero(left)
         if not len(kept):
             return
-        zero = left & is_without_wait
-        self._doubt(block, rows, zero, WAIT_IS_ZERO)
+        self._count(self.lint.doubt, block, rows.line[left & is_without_wait], WAIT_IS_ZERO)
         self.n_requested += (
             int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
@@ -193,7 +194,7 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._doubt(block, rows, left & machine.part_filled(processors), sentence)
+        self._count(self.lint.doubt, block, rows.line[left & machine.part_filled(processors)], sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -213,14 +214,6 @@ class SwfLog:
             return n_listed(rows)
         is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
         return np.where(is_guess, rows.requested, rows.processors)
-
-    def _leave_out(self, block: Block, rows: Rows, which: NDArray[np.bool_], reason: str, doubt: str | None) -> None:
-        self._count(self.lint.drop, block, rows.line[which], reason)
-        if doubt is not None:
-            self._doubt(block, rows, which, doubt)
-
-    def _doubt(self, block: Block, rows: Rows, which: NDArray[np.bool_], doubt: str) -> None:
-        self._count(self.lint.doubt, block, rows.line[which], doubt)
 
     def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
         for line in lines[:3].tolist():

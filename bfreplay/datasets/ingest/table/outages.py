@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.table.clock import (
     is_interval,
     is_number,
 )
-from bfreplay.datasets.ingest.table.columns import Columns, plain
+from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
 from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
@@ -142,9 +142,7 @@ def outage_column(names: Sequence[str], cells: Callable[[str], Sequence[Any]], m
     One called ``outage_state``; or a column of states or events (or ``mapped``, which the user calls the state) in
     which all of the first ``cells`` are words that no scheduler has for jobs: down, drain, maintenance, ...
     """
-    known: dict[str, str] = {}
-    for name in names:
-        known.setdefault(plain(name), name)
+    known = by_plain_name(names)
     if "outage_state" in known:
         return known["outage_state"]
     for column in (mapped, *(known.get(name) for name in STATE_COLUMNS)):
@@ -217,7 +215,7 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
         It is no such table, or none of its rows can be used.
     """
     table = open_table(file)
-    known = {plain(name): name for name in reversed(table.names)}
+    known = by_plain_name(table.names)
     state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
     if any(name in known for name in _JOBS) or ("id" in known and state is None):
         raise file.wrong_start(

@@ -108,8 +108,7 @@ class TableReader:
         except InputError:
             return None
         found = {plain(name) for name in columns.names}
-        is_one = columns.is_table_of_jobs if outages is None else columns.is_table_of_outages
-        if not is_one or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+        if columns.missing or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
             return None
         shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
         return f"{where} the columns of a table of {'jobs' if outages is None else 'outages'}: {shown}"
