@@ -30,6 +30,11 @@ _YEAR_2200_S = (datetime(2200, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1
 _LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
+def in_calendar(time_us: int) -> bool:
+    """Whether a time lies in the years 1 to 9999."""
+    return FIRST_TIME_US <= time_us <= LAST_TIME_US
+
+
 def iso_utc(time_us: int) -> str:
     """Write a time as ISO-8601 UTC, with six decimals only where it is no whole second.
 

@@ -13,14 +13,7 @@ from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import placed
-from bfreplay.datasets.times import (
-    FIRST_TIME_US,
-    LAST_TIME_US,
-    OUTSIDE_CALENDAR,
-    parse_time_us,
-    seconds_to_us,
-    time_error,
-)
+from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, measured_counts
@@ -212,7 +205,7 @@ class _Row:
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
             submit_us = self._time_us("submit_time")
-            if not FIRST_TIME_US <= submit_us <= LAST_TIME_US:  # no log is there: another unit is meant
+            if not in_calendar(submit_us):  # no log is there: another unit is meant
                 raise time_error(self.cells["submit_time"], OUTSIDE_CALENDAR, column="submit_time")
             return submit_us
         if "submit_after_s" not in self.cells:

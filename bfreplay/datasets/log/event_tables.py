@@ -179,6 +179,11 @@ class TableSource(EventSource):
         return Column(batch.column(name), name, self.file, first_row)
 
 
+def read_columns(columns: Sequence[str]) -> list[str]:
+    """Return which of a table's columns are read."""
+    return [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+
+
 def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     """Which of the two forms a table has, from its column names.
 

@@ -35,8 +35,6 @@ class Kind(Enum):
     MAINTENANCE = "maintenance periods"
 
 
-_OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
-
 Add = Callable[[Mapping[str, str], Place], None]
 
 RAW_JOB_COLUMNS = (
@@ -109,25 +107,21 @@ class CobaltReader:
         record.timezone = options.timezone or "UTC"
         outages = CobaltOutages(record, clock, machine, size, options.reservations)
         identities = Identities(record.lint)
-        adders: dict[Kind, Add] = {
-            Kind.STATUS: outages.add_status,
-            Kind.MAINTENANCE: outages.add_maintenance,
-            Kind.RESERVATIONS: outages.add_reservation,
-        }
-        jobs: CobaltJobs | None = None
-        intervals = 0
-        for kind in _OUTAGES_FIRST:
-            if kind is Kind.JOBS:
-                open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
-                jobs = CobaltJobs(record, clock, identities, machine, size, open_starts)
-                adders[kind] = jobs.add
-                intervals = record.lint.kept.get("job intervals", 0)
+
+        def read_all(kind: Kind, add: Add) -> None:
             for file, layout in layouts:
                 if layout.kind is kind:
                     identities.next_file()
                     record.add_format(kind.value)
-                    _read_one(file, layout, adders[kind], record)
-        if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
+                    _read_one(file, layout, add, record)
+
+        read_all(Kind.MAINTENANCE, outages.add_maintenance)
+        read_all(Kind.STATUS, outages.add_status)
+        read_all(Kind.RESERVATIONS, outages.add_reservation)
+        open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
+        jobs, n_before = CobaltJobs(record, clock, identities, machine, size, open_starts), record.jobs.n_rows
+        read_all(Kind.JOBS, jobs.add)
+        if record.jobs.n_rows == n_before:
             raise record.lint.nothing_usable(
                 "no job in these files can be used",
                 "there are no rows",

@@ -109,7 +109,7 @@ def build_events(
         log_end_us=max(log_end_us, window.end_us),
         empty_is_down=_empty_is_down(record, rules),
         outages_known=record.outages_known,
-        states_seen=_states_seen(record),
+        states_seen=record.states_seen,
     )
     survey = Survey(record, plan)
     report_survey(lint, record, plan, survey, absence)
@@ -144,7 +144,7 @@ def _doubt_gap(record: ScheduleRecord, window: Window, lint: ImportReport, surve
 
 
 def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportReport) -> None:
-    if not record.jobs.n_rows and not any(outage.state == NodeState.BUSY for outage in record.outages):
+    if not record.jobs.n_rows and not record.states_seen:
         largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:3]
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
         example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
@@ -179,13 +179,8 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportRep
         )
 
 
-def _states_seen(record: ScheduleRecord) -> bool:
-    """Whether nodes were sampled: what state they were in need not be assumed then."""
-    return any(outage.state == NodeState.BUSY for outage in record.outages)
-
-
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
-    if _states_seen(record):
+    if record.states_seen:  # what state nodes were in need not be assumed
         return False
     return rules.empty_machine == "down" or (
         rules.empty_machine == "auto" and not record.outages and not record.outages_known

@@ -84,7 +84,7 @@ class ScheduleRecord:
         self.cluster: str | None = None
         self.coverage: Coverage | None = None
         self.machine_size: int | None = None
-        self.inventory_known = self.outages_known = False
+        self.inventory_known = self.outages_known = self.states_seen = False
         self.first_start_us = self.first_end_us = OPEN_END
         self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
         self.longest_us = 0
@@ -259,7 +259,8 @@ class ScheduleRecord:
             return
         end = OPEN_END if end_us is None else end_us
         self.outages.append(Outage(state, start_us, end, nodes))
-        if state == NodeState.BUSY:  # seen; the end of an outage may be planned
+        if state == NodeState.BUSY:  # seen in samples; the end of an outage may be planned
+            self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
         self.lint.keep("outage intervals")
 

@@ -14,12 +14,7 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import (
-    ABSENT_NODES,
-    RUNNING_STATES,
-    WAITING_STATES,
-    is_known_state,
-)
+from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 

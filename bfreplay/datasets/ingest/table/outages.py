@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bfreplay.datasets.ingest.table.clock import (
     is_number,
 )
 from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
-from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
+from bfreplay.datasets.ingest.table.open_tables import Table, first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -136,19 +136,19 @@ def _word(value: Any) -> str:
     return "" if is_missing(value) and text != "unknown" else text
 
 
-def outage_column(names: Sequence[str], cells: Callable[[str], Sequence[Any]], mapped: str | None) -> str | None:
+def outage_column(table: Table, mapped: str | None) -> str | None:
     """The column by which a table is one of outages without anybody saying so.
 
     One called ``outage_state``; or a column of states or events (or ``mapped``, which the user calls the state) in
-    which all of the first ``cells`` are words that no scheduler has for jobs: down, drain, maintenance, ...
+    which all of the first cells are words that no scheduler has for jobs: down, drain, maintenance, ...
     """
-    known = by_plain_name(names)
+    known = by_plain_name(table.names)
     if "outage_state" in known:
         return known["outage_state"]
     for column in (mapped, *(known.get(name) for name in STATE_COLUMNS)):
-        if column is None or column not in names:
+        if column is None or column not in table.names:
             continue
-        words = [_word(cell) for cell in cells(column)]
+        words = [_word(cell) for cell in first_cells(table, column)]
         if words and all(is_outage_word(word) for word in words):
             return column
     return None
