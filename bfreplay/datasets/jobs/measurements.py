@@ -57,10 +57,8 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     _check_columns(table)
     if not table.rows:
         raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
-    nodes: dict[str, list[float]] = {}
-    rates: dict[str, list[float]] = {}
+    by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
-    rows_of: dict[str, list[int | str]] = {}
     for row, cells in table.rows:
         with placed(file, row):
             curve = _curve_name(table, cells)
@@ -80,14 +78,12 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                     fix="drop the row that is there twice, or number the repeats",
                 )
             first_row[label] = row
-        nodes.setdefault(curve, []).append(count)
-        rates.setdefault(curve, []).append(rate)
-        rows_of.setdefault(curve, []).append(row)
+        by_curve.setdefault(curve, []).append((count, rate, row))
     measured = {}
-    for curve, counts in nodes.items():
-        rows = rows_of[curve]
+    for curve, of_curve in by_curve.items():
+        counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            measured[curve] = Measurements(counts, rates[curve], curve, rows)
+            measured[curve] = Measurements(counts, rates, curve, rows)
     return measured
 
 

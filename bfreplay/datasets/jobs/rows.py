@@ -135,10 +135,6 @@ class JobRows:
         return jobs
 
 
-def _is_curve(cell: str) -> bool:
-    return is_law(cell) or INLINE_CURVE in cell
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """Makes jobs of a row; who calls its methods says of their errors where they happened."""
@@ -241,7 +237,9 @@ class _Row:
     def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
         with placed(self.rows.table.file, self.row, column, curve=True):
-            if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
+            if isinstance(cell, str) and (
+                cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
+            ):
                 return self._named_curve(column, cell.strip())
             shelf = self.rows.shelf
             if is_law(cell):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,37 +58,6 @@ def apply_events(
             return 3, i
         states[n] = after
     return 0, -1
-
-
-def refuse_event(
-    problem: int, *, node: str, time_us: int, value: object, column: str, file: Path | None, row: int
-) -> NoReturn:
-    """Raise the error for what ``apply_events`` found.
-
-    Parameters
-    ----------
-    problem
-        Its return code.
-    node, time_us, value, column
-        The event; ``value`` as it would be written in the file, in ``column``.
-    file, row
-        Where it stands.
-    """
-    at = iso_utc(time_us)
-    if problem == TWICE:
-        column, value = "node", node
-        sentence = f"node {node!r} has two rows at {at}"
-        expected = "one row for each node and time: the state after everything that happened then"
-        fix = "keep the last of the two rows"
-    elif problem == IDLE_ALREADY:
-        sentence = f"node {node!r} becomes idle at {at} but is idle already"
-        expected = "a row that takes the node back between two rows that free it"
-        fix = "drop the repeated row, or restore the missing one before it"
-    else:
-        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
-        expected = "nodes busy before their first row, then idle and not idle in turn"
-        fix = "add the row in which the node became idle, or drop this one"
-    raise InputError(sentence, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: int) -> InputError:
@@ -211,15 +180,23 @@ def _apply(
     if problem == VALID:
         return
     i += part.start
-    refuse_event(
-        problem,
-        node=nodes[int(chunk.node[i])],
-        time_us=int(chunk.time_us[i]),
-        value=source.written(int(chunk.state[i])),
-        column="idle" if source.alternating else "state",
-        file=source.file,
-        row=chunk.first_row + (i if order is None else int(order[i])),
-    )
+    node, at = nodes[int(chunk.node[i])], iso_utc(int(chunk.time_us[i]))
+    column, value = "idle" if source.alternating else "state", source.written(int(chunk.state[i]))
+    if problem == TWICE:
+        column, value = "node", node
+        sentence = f"node {node!r} has two rows at {at}"
+        expected = "one row for each node and time: the state after everything that happened then"
+        fix = "keep the last of the two rows"
+    elif problem == IDLE_ALREADY:
+        sentence = f"node {node!r} becomes idle at {at} but is idle already"
+        expected = "a row that takes the node back between two rows that free it"
+        fix = "drop the repeated row, or restore the missing one before it"
+    else:
+        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
+        expected = "nodes busy before their first row, then idle and not idle in turn"
+        fix = "add the row in which the node became idle, or drop this one"
+    row = chunk.first_row + (i if order is None else int(order[i]))
+    raise InputError(sentence, file=source.file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def _snapshot(

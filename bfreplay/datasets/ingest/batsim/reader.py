@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from bfreplay.datasets.ingest.clock import At
-from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.hostlists import MOST_NODES, numbers_in
 from bfreplay.datasets.ingest.json_stream import top_level_number
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -39,7 +39,6 @@ _STATE_COLUMNS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle
 _SCHEDULE_COLUMNS = frozenset({"makespan", "nb_jobs", "time_computing"})
 _SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
-_INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _NOT_STARTED = ("", "-1")
 _NODE_TIME_SLACK = 1e-6
 _SLACK_US = 10  # Batsim writes six decimals, of times that it rounds one by one
@@ -124,16 +123,7 @@ def resources(text: str) -> tuple[int, ...]:
     ValueError
         It is no such set, or has more than a million numbers.
     """
-    found: dict[int, None] = {}
-    for part in text.split():
-        match = _INTERVAL.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{part!r} is no number or range")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_NODES - len(found):
-            raise ValueError(f"{part!r} runs backwards or is too long")
-        found.update(dict.fromkeys(range(first, last + 1)))
-    return tuple(found)
+    return tuple(dict.fromkeys(numbers_in(text.split())))
 
 
 @lru_cache(maxsize=65_536)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +91,7 @@ class ScheduleRecord:
         self.n_open = self.n_counted = 0
         self.node_names = node_names
         self._index: dict[str, int] = {}
-        self._of_spelling: dict[str, int] = {}
+        self.spellings: dict[str, int] = {}  # index of the node of each name as the log spells it (see ``one_name``)
         self.n_given = 0
         self.is_restricted = False
 
@@ -102,11 +102,6 @@ class ScheduleRecord:
         """Names of all nodes met so far; their position is their index."""
         return tuple(self._index)
 
-    @property
-    def spellings(self) -> Mapping[str, int]:
-        """Index of the node of each name as the log spells it (see ``one_name``)."""
-        return self._of_spelling
-
     def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
 
@@ -115,7 +110,7 @@ class ScheduleRecord:
         InputError
             A name that no node can have (empty, unprintable, spaces around it).
         """
-        index = self._of_spelling
+        index = self.spellings
         found: dict[int, None] = {}
         for name in names:
             i = index.get(name)
@@ -206,16 +201,11 @@ class ScheduleRecord:
             self._ended(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.lint.keep("job intervals")
-        if (
-            nodes is not None
-            and self.n_given
-            and not self.is_restricted
-            and listed
-            and int(nodes.max()) >= self.n_given
-        ):
-            names = self.nodes
-            strange = [names[i] for i in nodes[nodes >= self.n_given][:5].tolist()]
-            self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange)}")
+        if nodes is not None and self.n_given and not self.is_restricted:
+            strange = nodes[nodes >= self.n_given][:5].tolist()
+            if strange:
+                names = self.nodes
+                self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
 
     def add_counted_jobs(
         self,

@@ -29,7 +29,6 @@ OPEN_END = np.iinfo(np.int64).max
 
 _COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "first_node")
 _WIDTH = len(_COLUMNS)
-_ROW = np.dtype((np.int64, _WIDTH))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,8 @@ class _RunReader(_BlockReader):
 
     def grow(self) -> None:
         rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
-        table = np.fromfile(self._run.rows_file, _ROW, rows + 1, offset=self._done * _ROW.itemsize)
+        numbers = np.fromfile(self._run.rows_file, np.int64, (rows + 1) * _WIDTH, offset=8 * _WIDTH * self._done)
+        table = numbers.reshape(-1, _WIDTH)
         rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
         table = table[: rows + 1]
         first = np.ascontiguousarray(table[:, 5])

@@ -274,7 +274,8 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, lint: ImportReport
     return JobRow(
         job,
         job_state(cells["state"]),
-        *times,
+        times[0],
+        times[1],
         _span_us(cells, "elapsedraw", US, "elapsed"),
         _of_cell(cells, "suspended", duration_us),
         _span_us(cells, "timelimitraw", 60 * US, "timelimit"),

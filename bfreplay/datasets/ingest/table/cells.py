@@ -120,7 +120,7 @@ def span_us(value: Any, unit: str = "s") -> int:
     if match is None:
         raise ValueError("no span of time")
     hours = 24 * int(match[1] or 0) + int(match[2])
-    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + _fraction_us(match[5])
+    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
 
 
 def span_slack_us(value: Any, unit: str) -> int:
@@ -146,10 +146,6 @@ def limit_us(value: Any, unit: str = "s") -> int | None:
         return span_us(value, unit) or None
     except (ValueError, OverflowError):
         return None
-
-
-def _fraction_us(digits: str | None) -> int:
-    return int(digits[:6].ljust(6, "0")) if digits else 0
 
 
 def nodes_in(value: Any) -> tuple[str, ...]:
@@ -181,9 +177,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
 def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
         raise ValueError("a state of jobs is no list of nodes")
-    if text.startswith("[") and text.endswith("]"):
-        return _printed_list(text[1:-1])
-    if text.startswith("{") and text.endswith("}"):
+    if text[:1] + text[-1:] in ("[]", "{}"):
         return _printed_list(text[1:-1])
     if "/" in text:
         matches = [_SLOTS.fullmatch(part) for part in text.split("+")]

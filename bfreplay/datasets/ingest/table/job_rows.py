@@ -159,7 +159,10 @@ class JobRows:
         if end_us is not None and elapsed is not None and end is not None:
             self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
         if not is_interval(start_us, end_us):
-            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), at)
+            if end_us is not None and end_us < start_us:
+                is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
+                sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
+                self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
             self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
             return
         nodes, text = None, ""
@@ -179,7 +182,8 @@ class JobRows:
         self._clock.count(start, is_number(cells["start"]))
         self._parent = job
         identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
-        limit = self._limit(cells, at)
+        self._check_unit("limit", cells.get("limit"), at)
+        limit = limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end = None if limit is None else start_us + limit
         self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
 
@@ -208,13 +212,6 @@ class JobRows:
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
         self._lint.doubt(sentence, *at, shown(cells, "start", "end", "elapsed"))
-
-    def _doubt_backwards(
-        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, at: Place
-    ) -> None:
-        if end_us is not None and end_us < start_us:
-            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < HOUR_US else BACKWARDS
-            self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
 
     def finish(self) -> None:
         """Doubt running jobs whose start plus running time is not when most say that the table was written."""
@@ -248,10 +245,6 @@ class JobRows:
                 raise
             self._lint.doubt(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
             return None
-
-    def _limit(self, cells: Mapping[str, Cell], at: Place) -> int | None:
-        self._check_unit("limit", cells.get("limit"), at)
-        return limit_us(cells.get("limit"), self._units.get("limit", "s"))
 
     def _check_unit(self, role: str, value: Any, at: Place) -> None:
         """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
