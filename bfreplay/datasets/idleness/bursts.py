@@ -64,13 +64,8 @@ class Bursts:
             "nodes": named(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
-                {
-                    "at_least": large.label,
-                    "share": large.share,
-                    "events": large.count,
-                    **picked(large, "per_day", "mean_nodes"),
-                }
-                for large in self.large
+                {"at_least": of.label, "share": of.share, "events": of.count, **picked(of, "per_day", "mean_nodes")}
+                for of in self.large
             ],
         }
 
@@ -84,12 +79,8 @@ def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) 
     powers = [1 << k for k in range(int(ordered[-1]).bit_length())] if count else []
     large = []
     for above, below in BURST_SHARES:
-        reaches = size * below >= of * above
-        large.append(
-            LargeBursts(
-                f"{above}/{below}", above / below, int(np.count_nonzero(reaches)), int(size[reaches].sum()), window_us
-            )
-        )
+        reached = size[size * below >= of * above]
+        large.append(LargeBursts(f"{above}/{below}", above / below, len(reached), int(reached.sum()), window_us))
     return Bursts(
         count=count,
         mean_nodes=nodes / count if count else 0.0,

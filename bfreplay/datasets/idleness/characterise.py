@@ -71,7 +71,13 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         ),
         join_bursts=bursts(pool.joined, pool.idle[1:], window_us),
         reclaim_bursts=bursts(pool.reclaimed, pool.idle[:-1], window_us),
-        origin=_origin(events),
+        origin=Origin(
+            cluster=events.metadata.cluster,
+            time_origin=events.metadata.time_origin,
+            node_inventory=events.metadata.node_inventory,
+            log_warnings=events.metadata.log_warnings,
+            idle_hours_by_rule=_idle_hours_by_rule(events),
+        ),
         states=tuple(
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
@@ -89,17 +95,6 @@ def _events_per_hour(seen: Observed) -> Quantiles:
     hours = (pool.end_us - pool.start_us) // HOUR_US
     hour = (pool.stamp_us - pool.start_us) // HOUR_US
     return quantiles(np.sort(np.bincount(hour[hour < hours], minlength=hours)))
-
-
-def _origin(events: NodeEvents) -> Origin:
-    metadata = events.metadata
-    return Origin(
-        cluster=metadata.cluster,
-        time_origin=metadata.time_origin,
-        node_inventory=metadata.node_inventory,
-        log_warnings=metadata.log_warnings,
-        idle_hours_by_rule=_idle_hours_by_rule(events),
-    )
 
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, named, quantiles
 from bfreplay.datasets.times import US
-from bfreplay.documents import Json
+from bfreplay.documents import Json, picked
 
 TIMELINE_COLUMNS = 1_000
 """Columns of a `Timeline`: about the pixels across a picture."""
@@ -168,9 +168,7 @@ class Width:
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         return {
-            "nodes": self.nodes,
-            "share_of_time": self.share_of_time,
-            "stretches": self.stretches,
+            **picked(self, "nodes", "share_of_time", "stretches"),
             "cut_stretches": self.cut,
             "mean_stretch_s": self.mean_s,
             "stretch_s": named(self.length_s),

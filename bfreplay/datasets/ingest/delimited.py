@@ -280,16 +280,13 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
 
 def header_of(line: str, delimiter: str | None) -> Layout | None:
     """Layout that a header line gives, by the separator under which it has most names; ``None`` without a separator."""
-    best: Layout | None = None
+    layouts = []
     for candidate in (delimiter,) if delimiter else OF_COMMANDS:
-        names = _cells(line.lstrip("\ufeff"), candidate)
-        if names is None or len(names) < 2:
-            continue
-        is_trailing = names[-1] == ""
-        layout = Layout.of(names[:-1] if is_trailing else names, candidate, is_trailing)
-        if best is None or len(layout.names) > len(best.names):
-            best = layout
-    return best
+        names = _cells(line.lstrip("\ufeff"), candidate) or []
+        if len(names) > 1:
+            is_trailing = names[-1] == ""
+            layouts.append(Layout.of(names[:-1] if is_trailing else names, candidate, is_trailing))
+    return max(layouts, key=lambda layout: len(layout.names), default=None)
 
 
 def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:

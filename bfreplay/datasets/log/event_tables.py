@@ -67,23 +67,15 @@ class LogHeader:
         try:
             document = parse_json(text)
         except ValueError as error:
-            raise InputError(
-                f"the metadata of the log are no JSON: {error}", file=file, fix="write the log again"
-            ) from error
+            raise _unlike_written(file, f"the metadata of the log are no JSON: {error}") from error
         if not isinstance(document, Mapping):
-            raise InputError("the metadata of the log are no JSON object", file=file, fix="write the log again")
+            raise _unlike_written(file, "the metadata of the log are no JSON object")
         metadata = EventsMetadata.from_json(document, file)
         start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
         nodes = document.get("nodes")
         if not isinstance(nodes, list):
-            raise InputError(
-                "the metadata of the log do not list its nodes",
-                file=file,
-                column="nodes",
-                value=nodes,
-                expected="a list of names",
-                fix="write the log again",
-            )
+            problem = "the metadata of the log do not list its nodes"
+            raise _unlike_written(file, problem, column="nodes", value=nodes, expected="a list of names")
         check_nodes(nodes, file)
         return cls(tuple(nodes), start_us, end_us, metadata)
 
@@ -97,14 +89,13 @@ def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
     try:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:
-        raise InputError(
-            f"the metadata of the log lack a readable {key}",
-            file=file,
-            column=key,
-            value=document.get(key),
-            expected="an ISO-8601 time",
-            fix="write the log again",
-        ) from error
+        problem, value = f"the metadata of the log lack a readable {key}", document.get(key)
+        raise _unlike_written(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
+
+
+def _unlike_written(file: Path, problem: str, **parts: Any) -> InputError:
+    """Return the error for metadata that ``write_events`` does not write."""
+    return InputError(problem, file=file, fix="write the log again", **parts)
 
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch
@@ -283,18 +274,15 @@ def table_events(
         record_batches=record_batches,
     )
     if header.window_start_us == header.window_end_us:
-        _check_rows(source, header)  # what is wrong with a row says more than that the log covers no time
+        # what is wrong with a row says more than that the log covers no time
+        from bfreplay.datasets.log.passes import checked_batches  # numba
+
+        window = (header.window_start_us, header.window_end_us)
+        for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
+            pass
     return NodeEvents(
         header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
     )
-
-
-def _check_rows(source: TableSource, header: LogHeader) -> None:
-    from bfreplay.datasets.log.passes import checked_batches  # numba
-
-    window = (header.window_start_us, header.window_end_us)
-    for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
-        pass
 
 
 def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:

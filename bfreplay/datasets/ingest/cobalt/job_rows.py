@@ -89,8 +89,7 @@ class CobaltJobs:
             self._lint.doubt(NO_END, *at, shown)
         job = _job(cells) or f"{at[0]} line {at[1]}"
         if not is_interval(start_us, end_us):
-            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
-            return
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
             self._lint.doubt(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, count, at)

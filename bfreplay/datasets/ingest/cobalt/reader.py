@@ -139,10 +139,8 @@ class CobaltReader:
 
 def _layout(file: LogFile, options: ReadOptions) -> Layout:
     check_text(file)
-    layout = layout_of(file)
-    if layout is None and options.columns is not None:
-        layout = layout_of(file, options.columns)
-    if layout is None:
+    layout = layout_of(file) or (options.columns and layout_of(file, options.columns))
+    if not layout:
         raise file.wrong_start(
             "this is none of ALCF's tables",
             value=first_line(file)[:160],
@@ -265,22 +263,18 @@ def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool
     return 2 * good > len(rows)
 
 
+def _begins_with_stamps(cells: list[str], n_columns: int) -> bool:
+    return len(cells) == n_columns and all(wall_clock_us(cell) is not None for cell in cells[:2])
+
+
 def _is_raw_job(cells: list[str]) -> bool:
-    return (
-        len(cells) == len(RAW_JOB_COLUMNS)
-        and all(wall_clock_us(cell) is not None for cell in cells[:2])
-        and all(_DATE_ID.fullmatch(cell) is not None for cell in cells[3:5])
-    )
+    return _begins_with_stamps(cells, len(RAW_JOB_COLUMNS)) and all(map(_DATE_ID.fullmatch, cells[3:5]))
 
 
 def _is_reservation(cells: list[str]) -> bool:
-    return (
-        len(cells) == len(RESERVATION_COLUMNS)
-        and all(wall_clock_us(cell) is not None for cell in cells[:2])
-        and all(_WHOLE.fullmatch(cell) is not None for cell in cells[7:10])
-        and cells[15].isalpha()
-    )
+    is_one = _begins_with_stamps(cells, len(RESERVATION_COLUMNS))
+    return is_one and all(map(_WHOLE.fullmatch, cells[7:10])) and cells[15].isalpha()
 
 
 def _is_maintenance(cells: list[str]) -> bool:
-    return len(cells) == 2 and all(wall_clock_us(cell) is not None for cell in cells)
+    return _begins_with_stamps(cells, len(MAINTENANCE_COLUMNS))

@@ -96,7 +96,9 @@ class PbsReader:
         reserved.finish()
         days.finish(lint)
         if last_us is not None:
-            _stamp_end(record, clock, last_us)
+            moment, latest = clock.moment(last_us), clock.latest_us
+            if moment is not None and latest is not None and moment < latest + _QUIET_US:
+                record.stamp(moment)  # when the last record was written; something near it confirms such a time
         if lint.kept.get("job intervals", 0) == kept:
             raise lint.no_runs(
                 "",
@@ -198,13 +200,6 @@ def _first_stamp(file: LogFile) -> int:
     )
 
 
-def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
-    """Note when the last record was written, unless nothing near it confirms such a time."""
-    moment, latest = clock.moment(last_us), clock.latest_us
-    if moment is not None and latest is not None and moment < latest + _QUIET_US:
-        record.stamp(moment)
-
-
 @dataclass(frozen=True, slots=True)
 class _Reservation:
     start_us: int
@@ -224,16 +219,12 @@ class Reservations:
 
     def take(self, line: Line) -> None:
         """Read one of the records of ``RESERVATION_KINDS``."""
-        lint = self._record.lint
-        if not self._are_kept:
-            lint.drop(_REASON, line.file, line.number, line.job)
-        elif line.kind == "B":
-            self._begin(line)
-        else:
-            lint.drop(_REASON, line.file, line.number, line.job)
-            reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
-            if reservation is not None:
-                self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
+        if self._are_kept and line.kind == "B":
+            return self._begin(line)
+        self._record.lint.drop(_REASON, line.file, line.number, line.job)
+        reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
+        if reservation is not None:
+            self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
 
     def finish(self) -> None:
         """Those that were not ended early last as long as they were made for."""

@@ -121,8 +121,8 @@ class Runs:
         known = self._open.get(line.job)
         if start is None:
             if known is None:
-                self._no_run(line)
-                return
+                self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
+                return self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job, n=line.kind == "R")
             start = known.start_us
         if not self._is_consistent(line, values, start, end):
             return
@@ -202,11 +202,6 @@ class Runs:
         self._record.add_job(
             job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
-
-    def _no_run(self, line: Line) -> None:
-        self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-        if line.kind == "R":
-            self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
@@ -81,9 +82,9 @@ class SlurmClock(IntervalClock):
         self._file, self._export, self._evidence = file, export, evidence
         self.counts = evidence.counts
         self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"
-        self._cache: dict[str, Candidates | None] = {}
+        self.read = lru_cache(_MOST_CACHED)(self._read)
 
-    def read(self, text: str) -> Candidates | None:
+    def _read(self, text: str) -> Candidates | None:
         """UTC microseconds that ``text`` may mean: one, two, or none (skipped by the zone); ``None`` for no time.
 
         Raises
@@ -93,17 +94,6 @@ class SlurmClock(IntervalClock):
         InputError
             It is a local time and nobody said of which zone.
         """
-        try:
-            return self._cache[text]
-        except KeyError:
-            pass
-        found = self._read(text)
-        if len(self._cache) >= _MOST_CACHED:
-            self._cache.clear()
-        self._cache[text] = found
-        return found
-
-    def _read(self, text: str) -> Candidates | None:
         if text.lower() in ABSENT_TIMES:
             return None
         if _EPOCH_DIGITS.fullmatch(text):

@@ -13,18 +13,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import (
-    ABSENT_TIMES,
-    HOW,
-    JobStepError,
-    duration_us,
-    is_known_state,
-    is_pending_array,
-    job_identity,
-    job_state,
-    short,
-    whole,
-)
+from bfreplay.datasets.ingest.slurm import cells as fields
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.times import US
@@ -88,7 +77,7 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) 
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
         value=",".join(names),
         expected=EXPECTED,
-        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({HOW})",
+        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({fields.HOW})",
     )
 
 
@@ -142,8 +131,8 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
         return False
     found = dict(zip(layout.names, cells, strict=True))
     try:
-        job_identity(found["jobidraw"], found.get("jobid"))
-    except JobStepError:
+        fields.job_identity(found["jobidraw"], found.get("jobid"))
+    except fields.JobStepError:
         pass
     except ValueError:
         return False
@@ -152,17 +141,19 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    is_epoch = len(text) == 10 and whole(text) is not None
+    is_epoch = len(text) == 10 and fields.whole(text) is not None
     return (
-        is_epoch or text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
+        is_epoch
+        or text.lower() in fields.ABSENT_TIMES
+        or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
     )
 
 
 _CHECKS: dict[str, Callable[[str], int | None]] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
-    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
-    **dict.fromkeys(("elapsed", "suspended"), duration_us),
-    "state": lambda text: is_known_state(job_state(text)),
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), fields.whole),
+    **dict.fromkeys(("elapsed", "suspended"), fields.duration_us),
+    "state": lambda text: fields.is_known_state(fields.job_state(text)),
 }
 
 
@@ -183,9 +174,9 @@ def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]
         return known[0], known[1].is_utc
     raise file.wrong_start(
         "this text has no header line of sacct, and the shape of its rows is not known",
-        value=short(next(iter(file.head_lines()), "")),
+        value=fields.short(next(iter(file.head_lines()), "")),
         expected=EXPECTED,
-        fix=f"name the columns with --columns, or export them again with a header line (without -n): {HOW}",
+        fix=f"name the columns with --columns, or export them again with a header line (without -n): {fields.HOW}",
     )
 
 
@@ -206,7 +197,7 @@ def _named_layout(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
             row="line 1",
             column="--columns",
-            value=short(line),
+            value=fields.short(line),
             expected="a name for each cell",
             fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
             if known
@@ -250,8 +241,8 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, lint: ImportReport
     """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
     job_id = cells.get("jobid")
     try:
-        job = job_identity(cells.get("jobidraw"), job_id)
-    except JobStepError:
+        job = fields.job_identity(cells.get("jobidraw"), job_id)
+    except fields.JobStepError:
         lint.drop("job step", *at)
         return None
     except ValueError:
@@ -264,22 +255,22 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, lint: ImportReport
         except ValueError as error:
             lint.leave_out(RELATIVE if isinstance(error, RelativeTimeError) else reason, *at)
             return None
-    if times[0] is None and is_pending_array(job_id):
+    if times[0] is None and fields.is_pending_array(job_id):
         lint.drop("pending array", *at)
         return None
-    restarts = _of_cell(cells, "restarts", whole)
+    restarts = _of_cell(cells, "restarts", fields.whole)
     if restarts is None and cells.get("restarts"):
         lint.doubt(RESTARTS_UNREADABLE, *at)
     count = "nnodes" if "nnodes" in cells else "allocnodes"
     return JobRow(
         job,
-        job_state(cells["state"]),
+        fields.job_state(cells["state"]),
         times[0],
         times[1],
         _span_us(cells, "elapsedraw", US, "elapsed"),
-        _of_cell(cells, "suspended", duration_us),
+        _of_cell(cells, "suspended", fields.duration_us),
         _span_us(cells, "timelimitraw", 60 * US, "timelimit"),
-        _of_cell(cells, count, whole),
+        _of_cell(cells, count, fields.whole),
         cells.get("nodelist"),
         cells.get("cluster"),
         restarts,
@@ -297,5 +288,5 @@ def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | Non
 
 def _span_us(cells: Mapping[str, str], raw: str, unit_us: int, other: str) -> int | None:
     """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
-    number = _of_cell(cells, raw, whole)
-    return _of_cell(cells, other, duration_us) if number is None else number * unit_us
+    number = _of_cell(cells, raw, fields.whole)
+    return _of_cell(cells, other, fields.duration_us) if number is None else number * unit_us

@@ -170,9 +170,8 @@ def rows_by_role(
             )
         elif table.is_header(row):
             lint.drop("the header again", table.file.name, row.line, row.text)
-        elif table.is_padded:
-            yield row.line, {role: row.cells[place].strip() for role, place in zip(roles, places, strict=True)}
         else:
-            yield row.line, {role: row.cells[place] for role, place in zip(roles, places, strict=True)}
+            cells = [cell.strip() for cell in row.cells] if table.is_padded else row.cells
+            yield row.line, {role: cells[place] for role, place in zip(roles, places, strict=True)}
     if table.is_cut:
         lint.doubt(CUT_END, table.file.name, table.last_line)

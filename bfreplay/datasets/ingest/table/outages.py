@@ -17,7 +17,6 @@ from bfreplay.datasets.ingest.table.clock import (
     READABLE_TIMES,
     SKIPPED,
     TableClock,
-    how_to_read,
     is_interval,
     is_number,
 )
@@ -239,7 +238,7 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     short = file.name.rsplit("/", 1)[-1]
     lint.facts[f"columns of {short}"] = dict(columns.by_role)
     clock = TableClock(options, lint, IN_UTC)
-    clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+    clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
     rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
     for line, cells in rows_by_role(table, columns, roles, lint, OUTAGES_UNREADABLE):
@@ -254,17 +253,12 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
     counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.lint.dropped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
     example = next((each for each in record.lint.dropped[reason].examples if each.file == file.name), None)
-    fix = _example()
-    if clock.likely_unit is not None:
-        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
-    elif clock.unread:
-        fix = how_to_read(clock.unread)
     return file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         row=example.row if example else None,
         value="" if example is None else example.value,
         expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
-        fix=fix,
+        fix=clock.how_to_read() or _example(),
     )
 
 

@@ -10,7 +10,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table import open_tables, outages
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock, how_to_read
+from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock
 from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
 from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
 from bfreplay.documents import Json
@@ -161,7 +161,7 @@ class TableReader:
         _note_columns(record, file, columns, roles, units)
         rows: JobRows | outages.OutageRows
         if is_outages:
-            clock.use_format_if_it_fits(open_tables.first_cells(table, columns.by_role["start"]))
+            clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
             is_named = given is not None
             rows = outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
@@ -214,21 +214,12 @@ def _note_columns(
         record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
 
 
-def _works(*, is_parquet: bool) -> str:
-    """End of a ``fix``: what works, for owners of Parquet files or of CSV."""
-    if is_parquet:
-        return "an export that works: " + DATABASE_IN_UTC
-    return "a table that works:" + "".join(f"\n            {line}" for line in SMALLEST_TABLE)
-
-
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
-    fix = "say which column is what with --map role=column; " + _works(is_parquet=is_parquet)
-    expected = "rows of jobs with start, end and nodes"
-    if clock.likely_unit is not None:
-        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
-    elif clock.unread:
-        expected = f"times such as {READABLE_TIMES}"
-        fix = how_to_read(clock.unread)
+    lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
+    works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
+    fix = clock.how_to_read() or f"say which column is what with --map role=column; {works}"
+    is_unread = clock.unread and clock.likely_unit is None
+    expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.lint.nothing_usable(
         "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
     )
