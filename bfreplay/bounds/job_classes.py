@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.pool import PoolSizes
+from bfreplay.datasets.idleness.observe import PoolSizes
 from bfreplay.workload import ElasticJob
 
 
@@ -37,7 +37,7 @@ class Horizon(NamedTuple):
 
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
-        """Read ``events`` once; memory grows with the pool events, not with the nodes that change."""
+        """Read ``events`` once; memory grows with nodes, pool events and holes."""
         pool = PoolSizes.of(events)
         lasts_us = np.diff(pool.time_us, append=pool.end_us)
         lasts = lasts_us > 0  # an event at the very end of the window begins nothing

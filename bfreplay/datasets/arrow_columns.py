@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import empty_cell
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.times import (
     EXPECTED_TIME,
     FIRST_TIME_US,
@@ -68,9 +69,8 @@ class Column:
         )
         indices = as_numpy(encoded.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
-        bad = np.flatnonzero(codes < 0)
-        if bad.size:
-            i = int(bad[0])
+        i = first_marked(codes < 0)
+        if i is not None:
             word = words[indices[i]]
             if word is None or word == "":
                 raise self.missing_value(i)
@@ -104,9 +104,8 @@ class Column:
             times = self._texts_us(self.values)
         else:
             raise self._wrong_type("timestamp[us, UTC]")
-        far = np.flatnonzero((times < FIRST_TIME_US) | (times > LAST_TIME_US))
-        if far.size:
-            i = int(far[0])
+        i = first_marked((times < FIRST_TIME_US) | (times > LAST_TIME_US))
+        if i is not None:
             given = f"{self.values.cast(pa.int64())[i].as_py()} {kind.unit}" if pa.types.is_timestamp(kind) else None
             raise self._time_error(i, OUTSIDE_CALENDAR, given)
         return times
@@ -120,16 +119,14 @@ class Column:
         if unit == "us":
             return ticks
         if unit == "ns":
-            fine = np.flatnonzero(ticks % 1_000)
-            if fine.size:
-                i = int(fine[0])
+            i = first_marked(ticks % 1_000 != 0)
+            if i is not None:
                 raise self._time_error(i, "finer than a microsecond", f"{ticks[i]} ns")
             return ticks // 1_000
         factor = _US_PER_UNIT[unit]
         limit = (2**63 - 1) // factor
-        far = np.flatnonzero((ticks > limit) | (ticks < -limit))
-        if far.size:
-            i = int(far[0])
+        i = first_marked((ticks > limit) | (ticks < -limit))
+        if i is not None:
             raise self._time_error(i, "too far from 1970", f"{ticks[i]} {unit}")
         return ticks * factor
 

@@ -1,12 +1,18 @@
-"""Errors of jobs and curves, which know no file, told where in a file they happened."""
+"""Where in a file an error happened: the first bad row; file and row for errors of jobs and curves, which know none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bfreplay.errors import InputError
+
+
+def first_marked(marks: Any) -> int | None:
+    """Return the index of the first ``True`` of an array, ``(R,) bool``: the row that an error is about."""
+    return int(marks.argmax()) if marks.any() else None
 
 
 def located(

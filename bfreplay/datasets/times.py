@@ -30,6 +30,11 @@ _YEAR_2200_S = (datetime(2200, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1
 _LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
+def in_calendar(time_us: int) -> bool:
+    """Whether a time lies in the years 1 to 9999."""
+    return FIRST_TIME_US <= time_us <= LAST_TIME_US
+
+
 def iso_utc(time_us: int) -> str:
     """Write a time as ISO-8601 UTC, with six decimals only where it is no whole second.
 
@@ -71,17 +76,10 @@ def parse_time_us(value: Any) -> int:
         return seconds_to_us(text)
     if match["fraction"] and len(match["whole"]) < _LENGTH_TO_SECONDS:
         raise ValueError("a fraction without seconds")
-    zone = match["zone"] or "+00:00"
-    if zone in "Zz":
-        zone = "+00:00"
-    elif len(zone) == 3:
-        zone += ":00"
-    elif len(zone) == 5:
-        zone = f"{zone[:3]}:{zone[3:]}"
     whole = match["whole"]
     if len(whole) == 10:
         whole += "T00:00"
-    seconds = microseconds_of(datetime.fromisoformat(whole + zone))
+    seconds = microseconds_of(datetime.fromisoformat(whole + (match["zone"] or "Z").upper()))
     return seconds + seconds_to_us("0." + (match["fraction"] or ".0")[1:])
 
 
@@ -118,7 +116,7 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
     return whole
 
 
-def time_error(value: Any, reason: str, *, file: Any, row: int | str | None, column: str) -> InputError:
+def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | None = None, column: str) -> InputError:
     """Return the error for a time that cannot be read."""
     expected = EXPECTED_TIME
     if "finer" in reason:

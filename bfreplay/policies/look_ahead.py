@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bfreplay import checks, defaults
 from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.pool import PoolSizes
+from bfreplay.datasets.idleness.observe import PoolSizes
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import growth_cost, shrink_cost
 from bfreplay.milp.exact import ExactSolver

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import Quantiles, named, quantiles
+from bfreplay.datasets.times import DAY_US
 from bfreplay.documents import Json, picked
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
 """Shares of the idle nodes, as numerator and denominator, that a burst may reach."""
-
-_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class LargeBursts:
     @property
     def per_day(self) -> float:
         """Such bursts per day of the window."""
-        return self.count * _DAY_US / self.window_us
+        return self.count * DAY_US / self.window_us
 
     @property
     def mean_nodes(self) -> float:
@@ -65,13 +64,8 @@ class Bursts:
             "nodes": named(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
-                {
-                    "at_least": large.label,
-                    "share": large.share,
-                    "events": large.count,
-                    **picked(large, "per_day", "mean_nodes"),
-                }
-                for large in self.large
+                {"at_least": of.label, "share": of.share, "events": of.count, **picked(of, "per_day", "mean_nodes")}
+                for of in self.large
             ],
         }
 
@@ -85,12 +79,8 @@ def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) 
     powers = [1 << k for k in range(int(ordered[-1]).bit_length())] if count else []
     large = []
     for above, below in BURST_SHARES:
-        reaches = size * below >= of * above
-        large.append(
-            LargeBursts(
-                f"{above}/{below}", above / below, int(np.count_nonzero(reaches)), int(size[reaches].sum()), window_us
-            )
-        )
+        reached = size[size * below >= of * above]
+        large.append(LargeBursts(f"{above}/{below}", above / below, len(reached), int(reached.sum()), window_us))
     return Bursts(
         count=count,
         mean_nodes=nodes / count if count else 0.0,

@@ -9,7 +9,7 @@ import numpy as np
 from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, hole_bins, hole_spectrum, longer_holes
-from bfreplay.datasets.idleness.observe import Observed, longest_holes, observe
+from bfreplay.datasets.idleness.observe import Observed, check_node_time, longest_holes, observe
 from bfreplay.datasets.idleness.pool import widths
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
@@ -40,8 +40,10 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         count in microseconds (292,000 node-years). Or the time zone is not known, or the log has no calendar.
     """
     clock = choose_zone(time_zone, events.metadata)
+    n_nodes = len(events.nodes)
+    check_node_time(events.window_start_us, events.window_end_us, n_nodes)
     seen = observe(events)
-    pool, n_nodes = seen.pool, len(events.nodes)
+    pool = seen.pool
     window_us = pool.end_us - pool.start_us
     time_at = pool.time_at(n_nodes)
     level = np.arange(n_nodes + 1)
@@ -69,7 +71,13 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         ),
         join_bursts=bursts(pool.joined, pool.idle[1:], window_us),
         reclaim_bursts=bursts(pool.reclaimed, pool.idle[:-1], window_us),
-        origin=_origin(events),
+        origin=Origin(
+            cluster=events.metadata.cluster,
+            time_origin=events.metadata.time_origin,
+            node_inventory=events.metadata.node_inventory,
+            log_warnings=events.metadata.log_warnings,
+            idle_hours_by_rule=_idle_hours_by_rule(events),
+        ),
         states=tuple(
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
@@ -87,17 +95,6 @@ def _events_per_hour(seen: Observed) -> Quantiles:
     hours = (pool.end_us - pool.start_us) // HOUR_US
     hour = (pool.stamp_us - pool.start_us) // HOUR_US
     return quantiles(np.sort(np.bincount(hour[hour < hours], minlength=hours)))
-
-
-def _origin(events: NodeEvents) -> Origin:
-    metadata = events.metadata
-    return Origin(
-        cluster=metadata.cluster,
-        time_origin=metadata.time_origin,
-        node_inventory=metadata.node_inventory,
-        log_warnings=metadata.log_warnings,
-        idle_hours_by_rule=_idle_hours_by_rule(events),
-    )
 
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:

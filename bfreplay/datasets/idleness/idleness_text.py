@@ -53,7 +53,7 @@ def _facts(it: Idleness) -> list[str]:
         ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({days(it.duration_s)})"),
         ("nodes", f"{it.n_nodes:,}{seen}; {it.nodes_ever_idle:,} of them idle at some time"),
         ("idle all the time", _throughout(it)),
-        ("idle node-hours", f"{hours(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
+        ("idle node-hours", f"{few(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
@@ -62,7 +62,7 @@ def _facts(it: Idleness) -> list[str]:
         (
             "cut holes",
             f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
-            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {hours(censored.node_hours)} node-hours",
+            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
         ),
         ("node-time", ", ".join(f"{each.state} {each.share:.1%}" for each in it.states if each.node_us)),
     ]
@@ -95,9 +95,8 @@ def _longest_table(it: Idleness) -> list[list[str]]:
 
 
 def _longer_table(it: Idleness) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes")
-    ]
+    head = ("holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes")
+    rows: list[tuple[str, ...]] = [head]
     for each in it.longer_holes:
         cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
         rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.cut_share:.1%}"))
@@ -105,9 +104,8 @@ def _longer_table(it: Idleness) -> list[str]:
 
 
 def _width_table(it: Idleness) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("idle at once", "share of time", "stretches", "mean", "median", "longest", "cut by the window")
-    ]
+    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "cut by the window")
+    rows: list[tuple[str, ...]] = [head]
     for each in it.widths:
         lengths = ["-", "-", "-"]
         if each.mean_s is not None and each.median_s is not None:
@@ -224,7 +222,7 @@ def _oversubscribed(it: Idleness) -> list[str]:
 def _length(it: Idleness) -> str:
     by_length = {each.over_s: each for each in it.longer_holes}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
-    these = "this" if hours(it.idle_node_hours) == "1" else "these"
+    these = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
         f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in holes longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; {long.share:.1%} are in holes longer than {long.label}, "
@@ -239,7 +237,7 @@ def _length(it: Idleness) -> str:
 
 
 def _idle_node_hours(it: Idleness) -> str:
-    said = hours(it.idle_node_hours)
+    said = few(it.idle_node_hours)
     return f"{said} idle node-hour{'' if said == '1' else 's'}"
 
 
@@ -319,11 +317,6 @@ def cell(value: float | None) -> str:
     if value is None or value >= 100:
         return few(value)
     return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
-
-
-def hours(node_hours: float) -> str:
-    """Node-hours, whole from 100 on."""
-    return few(node_hours)
 
 
 def days(seconds: float) -> str:

@@ -59,15 +59,8 @@ class Observed:
 
 
 def observe(events: NodeEvents) -> Observed:
-    """Read ``events`` once; memory grows with nodes and holes.
-
-    Raises
-    ------
-    InputError
-        The window has no length, or there is no node; or the node-time does not fit into 64 bits.
-    """
+    """Read ``events`` once; memory grows with nodes and holes. See `check_node_time` for what overflows."""
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
-    _check(start_us, end_us, n_nodes)
     batches = iter(events.batches())
     state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
     n_idle = int(np.count_nonzero(state == _IDLE))
@@ -110,7 +103,8 @@ def observe(events: NodeEvents) -> Observed:
     )
 
 
-def _check(start_us: int, end_us: int, n_nodes: int) -> None:
+def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
+    """Raise ``InputError`` for a window without length or nodes, and for more node-time than fits into 64 bits."""
     value = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
     if end_us <= start_us or n_nodes == 0:
         raise InputError(
@@ -213,6 +207,34 @@ class LongestHole:
         """JSON-ready."""
         start, end = iso_utc(self.start_us), iso_utc(self.end_us)
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "cut": self.cut}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolSizes:
+    """The pool at the start of the window, then after each of E pool events.
+
+    Parameters
+    ----------
+    time_us : (E + 1,) int64
+        Start of the window, then the events, ascending.
+    idle : (E + 1,) int64
+        Idle nodes from then on.
+    reclaimed : (E + 1,) int64
+        Nodes that left the pool then.
+    end_us
+        End of the window.
+    """
+
+    time_us: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+    end_us: int
+
+    @classmethod
+    def of(cls, events: NodeEvents) -> PoolSizes:
+        """Read ``events`` once; memory grows with nodes, pool events and holes."""
+        pool = observe(events).pool
+        return cls(pool.time_us, pool.idle, np.append(0, pool.reclaimed), pool.end_us)
 
 
 def longest_holes(nodes: Sequence[str], seen: Observed) -> tuple[LongestHole, ...]:

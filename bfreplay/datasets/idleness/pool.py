@@ -7,18 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, named, quantiles
-from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.states import NodeState
-from bfreplay.documents import Json
+from bfreplay.datasets.times import US
+from bfreplay.documents import Json, picked
 
 TIMELINE_COLUMNS = 1_000
 """Columns of a `Timeline`: about the pixels across a picture."""
-
-_US = 1_000_000
-
-_IDLE = int(NodeState.IDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +158,7 @@ class Width:
     @property
     def mean_s(self) -> float | None:
         """Mean length of a stretch; ``None`` when there is none."""
-        return self.time_us / self.stretches / _US if self.stretches else None
+        return self.time_us / self.stretches / US if self.stretches else None
 
     @property
     def median_s(self) -> float | None:
@@ -174,9 +168,7 @@ class Width:
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         return {
-            "nodes": self.nodes,
-            "share_of_time": self.share_of_time,
-            "stretches": self.stretches,
+            **picked(self, "nodes", "share_of_time", "stretches"),
             "cut_stretches": self.cut,
             "mean_stretch_s": self.mean_s,
             "stretch_s": named(self.length_s),
@@ -203,71 +195,5 @@ def _width(pool: PoolSeries, nodes: int) -> Width:
         window_us=pool.end_us - pool.start_us,
         stretches=len(ordered),
         cut=int(np.count_nonzero(is_cut[lasts])),
-        length_s=quantiles(ordered, unit=_US),
+        length_s=quantiles(ordered, unit=US),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolSizes:
-    """The pool at the start of the window, then after each of E pool events.
-
-    Parameters
-    ----------
-    time_us : (E + 1,) int64
-        Start of the window, then the events, ascending.
-    idle : (E + 1,) int64
-        Idle nodes from then on.
-    reclaimed : (E + 1,) int64
-        Nodes that left the pool then.
-    end_us
-        End of the window.
-    """
-
-    time_us: NDArray[np.int64]
-    idle: NDArray[np.int64]
-    reclaimed: NDArray[np.int64]
-    end_us: int
-
-    @classmethod
-    def of(cls, events: NodeEvents) -> PoolSizes:
-        """Read ``events`` once; memory grows with its pool events, not with its nodes' changes."""
-        batches = iter(events.batches())
-        is_idle = next(batches).state == _IDLE  # the snapshot, a row for each node in the order of the nodes
-        n_idle = int(is_idle.sum())
-        times, joins, leaves = [np.array([events.window_start_us])], [np.array([n_idle])], [np.zeros(1, np.int64)]
-        for batch in batches:
-            time_us, joined, left = np.empty((3, len(batch)), np.int64)
-            n_events = _changes(batch.time_us, batch.node, batch.state, is_idle, time_us, joined, left)
-            for kept, seen in ((times, time_us), (joins, joined), (leaves, left)):
-                kept.append(seen[:n_events].copy())
-        reclaimed = np.concatenate(leaves)
-        idle = np.cumsum(np.concatenate(joins) - reclaimed)
-        return cls(np.concatenate(times), idle, reclaimed, events.window_end_us)
-
-
-@compiled
-def _changes(
-    at_us: NDArray[np.int64],
-    node: NDArray[np.int32],
-    after: NDArray[np.int8],
-    is_idle: NDArray[np.bool_],
-    time_us: NDArray[np.int64],
-    joined: NDArray[np.int64],
-    left: NDArray[np.int64],
-) -> int:
-    """Advance ``is_idle (N,)`` over one batch; fill in time, joins and leaves of each pool event, return how many."""
-    n_events, row = 0, 0
-    while row < node.size:
-        now, joins, leaves = at_us[row], 0, 0
-        while row < node.size and at_us[row] == now:
-            becomes = after[row] == _IDLE
-            if becomes and not is_idle[node[row]]:
-                joins += 1
-            elif is_idle[node[row]] and not becomes:
-                leaves += 1
-            is_idle[node[row]] = becomes
-            row += 1
-        if joins + leaves > 0:
-            time_us[n_events], joined[n_events], left[n_events] = now, joins, leaves
-            n_events += 1
-    return n_events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -137,19 +138,11 @@ def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[in
     offset = _offset_us(at, zone)
     while at < end_us:
         ahead = min(at + DAY_US, end_us)
-        if _offset_us(ahead, zone) == offset:
-            at = ahead
-            continue
-        before, after = at, ahead
-        while after - before > 1:
-            middle = (before + after) // 2
-            if _offset_us(middle, zone) == offset:
-                before = middle
-            else:
-                after = middle
-        yield begin, after, offset
-        begin = at = after
-        offset = _offset_us(at, zone)
+        if _offset_us(ahead, zone) != offset:
+            ahead = at + bisect(range(at, ahead), False, key=lambda time_us: _offset_us(time_us, zone) != offset)
+            yield begin, ahead, offset
+            begin, offset = ahead, _offset_us(ahead, zone)
+        at = ahead
     if begin < end_us:
         yield begin, end_us, offset
 

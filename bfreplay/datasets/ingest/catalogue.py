@@ -67,9 +67,8 @@ def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list
             unknown = unknown or error
             continue
         if found is not None and reader.name != found.name:
-            raise InputError(
+            raise file.error(
                 f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
-                file=file.name,
                 value=reason,
                 expected="files of one scheduler",
                 fix=f"import them one by one, or say which reader is to read all: bfreplay ingest {found.name} ...",
@@ -120,9 +119,8 @@ def refuse_events(file: LogFile) -> None:
         columns = _columns(file)
         is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
     if is_events:
-        raise InputError(
+        raise file.error(
             "this is a log of node events already: nothing has to be made of it",
-            file=file.name,
             value=", ".join(sorted(columns)),
             expected="a scheduler's log of jobs",
             fix="give it to the other commands as it is: bfreplay describe FILE; bfreplay replay FILE --jobs JOBS",

@@ -11,11 +11,11 @@ import csv
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.documents import refuse_other_kind
-from bfreplay.errors import InputError
 
 DELIMITERS = (",", "\t", ";", "|")
 OF_COMMANDS = ("|", "\t", ";", ",", "^")
@@ -135,9 +135,8 @@ def check_text(file: LogFile) -> None:
     head = file.head()
     refuse_other_kind(head, file.name, "CSV or TSV in UTF-8, or Parquet")
     if b"\x00" in head:
-        raise InputError(
+        raise file.error(
             "the file is no text",
-            file=file.name,
             value=head[:20],
             expected="CSV or TSV in UTF-8, or Parquet",
             fix="export the table as CSV or Parquet (a spreadsheet: save it as CSV)",
@@ -180,14 +179,9 @@ class CsvTable:
         """
         lines = self._lines()
         for line, text in lines:
-            if not text.strip() or text.startswith("#"):
-                continue
-            first = (line, text.removeprefix("\ufeff"))
-            break
-        else:
-            return
-        below = lines if self._has_header else _after(first, lines)
-        yield from rows_of(below, self.delimiter, len(self.names))
+            if text.strip() and not text.startswith("#"):
+                below = lines if self._has_header else chain([(line, text.removeprefix("\ufeff"))], lines)
+                yield from rows_of(below, self.delimiter, len(self.names))
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """As ``LogFile.lines``, and remember how the last one ends."""
@@ -199,11 +193,6 @@ class CsvTable:
     def is_header(self, row: Row) -> bool:
         """Whether the row is the header again, as where files were joined."""
         return self._has_header and row.text.removeprefix("\ufeff") == self._header
-
-
-def _after(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +260,8 @@ class Layout:
         """Raise ``InputError`` if a column that matters is there twice."""
         for name in used:
             if self.names.count(name) > 1:
-                raise InputError(
+                raise file.error(
                     "a column is there twice",
-                    file=file.name,
                     column=name,
                     value=self.delimiter.join(self.names),
                     expected="each column once",
@@ -285,23 +273,20 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
     if delimiter == "|" or '"' not in line or len(delimiter) > 1:
         return line.split(delimiter)
     try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True))
-    except (csv.Error, StopIteration):
+        return split(line, delimiter)
+    except csv.Error:
         return None
 
 
 def header_of(line: str, delimiter: str | None) -> Layout | None:
     """Layout that a header line gives, by the separator under which it has most names; ``None`` without a separator."""
-    best: Layout | None = None
+    layouts = []
     for candidate in (delimiter,) if delimiter else OF_COMMANDS:
-        names = _cells(line.lstrip("\ufeff"), candidate)
-        if names is None or len(names) < 2:
-            continue
-        is_trailing = names[-1] == ""
-        layout = Layout.of(names[:-1] if is_trailing else names, candidate, is_trailing)
-        if best is None or len(layout.names) > len(best.names):
-            best = layout
-    return best
+        names = _cells(line.lstrip("\ufeff"), candidate) or []
+        if len(names) > 1:
+            is_trailing = names[-1] == ""
+            layouts.append(Layout.of(names[:-1] if is_trailing else names, candidate, is_trailing))
+    return max(layouts, key=lambda layout: len(layout.names), default=None)
 
 
 def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from bfreplay.checks import LONGEST_NAME
@@ -20,6 +21,7 @@ _MOST_SHOWN = 80
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
 _TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
+_NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?", re.ASCII)
 
 
@@ -46,6 +48,28 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         if len(names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     return tuple(names)
+
+
+def each_a_name(names: Collection[str], what: str = "node") -> tuple[str, ...]:
+    """Return names that are to be single ones; ``ValueError`` for a list, or for what is no name of a ``what``."""
+    for name in names:
+        if expand_nodes(name) != (name,):
+            raise ValueError(f"{name!r} is no name of a {what}")
+    return tuple(names)
+
+
+def numbers_in(parts: Iterable[str]) -> list[int]:
+    """Numbers in parts such as ``7`` and ``0-3``, in order; ``ValueError`` for others, and for more than a machine."""
+    found: list[int] = []
+    for part in parts:
+        match = _NUMBERS.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is no number or range")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= MOST_NODES - len(found):
+            raise ValueError(f"{part!r} runs backwards or is too long")
+        found.extend(range(first, last + 1))
+    return found
 
 
 def _parts(text: str) -> list[str]:

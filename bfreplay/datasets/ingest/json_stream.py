@@ -55,11 +55,8 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
         except _BrokenJsonError as error:
             raise _broken(file, number, str(error), export) from None
     if not has_array:
-        raise InputError(
-            f'there is no list "{array}" in this JSON',
-            file=file.name,
-            expected=f'{{"{array}": [...]}}',
-            fix=f"export again: {export}",
+        raise file.error(
+            f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
         )
 
 
@@ -205,9 +202,8 @@ def _too_deep() -> NoReturn:
 
 
 def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
-    return InputError(
+    return file.error(
         f"this JSON is broken or cut: {reason}",
-        file=file.name,
         row=f"after record {records_read}" if records_read else None,
         expected="one whole JSON document",
         fix=f"export again, and check that the command ends without an error: {export}",

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -130,10 +131,14 @@ class LogFile:
             if rest:
                 yield number + 1, rest.rstrip("\r"), False
 
+    def error(self, problem: str, **parts: Any) -> InputError:
+        """Return the error for something in this file; ``parts`` as of ``InputError``."""
+        return InputError(problem, file=self.name, **parts)
+
     def wrong_start(self, problem: str, *, value: str | None = None, expected: str, fix: str) -> InputError:
         """Return the error for a file that does not begin as it should; ``value`` ``None``: its first line."""
         value = (self.head_lines() or [""])[0] if value is None else value
-        return InputError(problem, file=self.name, row="line 1", value=value, expected=expected, fix=fix)
+        return self.error(problem, row="line 1", value=value, expected=expected, fix=fix)
 
     def _opened(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
@@ -157,9 +162,8 @@ class LogFile:
             raise self._damaged(error) from error
 
     def _damaged(self, error: BaseException) -> InputError:
-        return InputError(
+        return self.error(
             f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
-            file=self.name,
             expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
             fix="copy or compress the file again",
         )
@@ -201,7 +205,7 @@ class _Guarded:
         self._stream.close()
 
 
-class OpenedLog:
+class OpenedLog(ExitStack):
     """The files behind what a user named: files as they are, folders as the files in them, archives as their members.
 
     Use as a context: members of archives lie in a temporary folder until its end.
@@ -217,8 +221,9 @@ class OpenedLog:
     """
 
     def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
+        super().__init__()
         self._progress = progress
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._n_unpacked = 0
         on_disk = [(file, not path.is_dir()) for path in paths for file in _files_of(path)]
         self.sources = tuple(SourceFile.of(file) for file, _ in on_disk)
@@ -236,18 +241,6 @@ class OpenedLog:
             )
         self.n_bytes = sum(file.size for file in self.files)
 
-    def __enter__(self) -> OpenedLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove what was unpacked."""
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
-
     def _members(self, path: Path, is_named: bool) -> list[LogFile]:
         file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
@@ -260,7 +253,7 @@ class OpenedLog:
         else:
             return [file]
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))
+            self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         members: list[LogFile] = []
         most_bytes = bytes_left = most_unpacked(path)
         try:
@@ -276,7 +269,7 @@ class OpenedLog:
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )  # fmt: skip
                 # a name of our own: what an archive calls its members decides nothing on this disk
-                unpacked = Path(self._folder.name) / f"{self._n_unpacked}"
+                unpacked = self._folder / f"{self._n_unpacked}"
                 self._n_unpacked += 1
                 with naming(unpacked), unpacked.open("wb") as target:
                     shutil.copyfileobj(content, target)

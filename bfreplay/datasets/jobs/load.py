@@ -14,7 +14,7 @@ from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, OUTSIDE_CALENDAR, iso_utc
+from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -184,7 +184,7 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
             value=job.node_types,
             expected="names without semicolons and without spaces around them",
         )
-    if not relative and not FIRST_TIME_US <= job.submit_us <= LAST_TIME_US:
+    if not relative and not in_calendar(job.submit_us):
         raise InputError(
             f"job {job.name!r}: the submit time cannot be written: it is {OUTSIDE_CALENDAR}",
             column="submit_us",
@@ -213,7 +213,7 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
 
 
 def _time_text(time_us: int) -> str:
-    return iso_utc(time_us) if FIRST_TIME_US <= time_us <= LAST_TIME_US else _seconds_text(time_us)
+    return iso_utc(time_us) if in_calendar(time_us) else _seconds_text(time_us)
 
 
 def _seconds_text(duration_us: int) -> str:

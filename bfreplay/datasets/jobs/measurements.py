@@ -57,13 +57,11 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     _check_columns(table)
     if not table.rows:
         raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
-    nodes: dict[str, list[float]] = {}
-    rates: dict[str, list[float]] = {}
+    by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
-    rows_of: dict[str, list[int | str]] = {}
     for row, cells in table.rows:
-        curve = _curve_name(table, row, cells)
         with placed(file, row):
+            curve = _curve_name(table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
         if "repeat" in table.columns:
@@ -80,14 +78,12 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                     fix="drop the row that is there twice, or number the repeats",
                 )
             first_row[label] = row
-        nodes.setdefault(curve, []).append(count)
-        rates.setdefault(curve, []).append(rate)
-        rows_of.setdefault(curve, []).append(row)
+        by_curve.setdefault(curve, []).append((count, rate, row))
     measured = {}
-    for curve, counts in nodes.items():
-        rows = rows_of[curve]
+    for curve, of_curve in by_curve.items():
+        counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            measured[curve] = Measurements(counts, rates[curve], curve, rows)
+            measured[curve] = Measurements(counts, rates, curve, rows)
     return measured
 
 
@@ -108,11 +104,9 @@ def _check_columns(table: JobTable) -> None:
         problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
         if hint is None or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
-    raise InputError(
+    raise table.error(
         problem,
-        file=table.file,
         column=(missing or unknown)[0],
-        value=list(table.columns),
         expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
@@ -137,19 +131,18 @@ def _means(name: str, column: str) -> bool:
     return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
-def _curve_name(table: JobTable, row: int | str, cells: Mapping[str, Cell]) -> str:
+def _curve_name(table: JobTable, cells: Mapping[str, Cell]) -> str:
     if "curve" not in table.columns:
         return table.file.stem
-    with placed(table.file, row):
-        name = str(_cell(cells, "curve")).strip()
-        if INLINE_CURVE in name or "(" in name:
-            raise InputError(
-                "the name of a curve has a colon or a parenthesis",
-                column="curve",
-                value=name,
-                expected="a name without them: points and laws are told by them",
-                fix="rename the curve",
-            )
+    name = str(_cell(cells, "curve")).strip()
+    if INLINE_CURVE in name or "(" in name:
+        raise InputError(
+            "the name of a curve has a colon or a parenthesis",
+            column="curve",
+            value=name,
+            expected="a name without them: points and laws are told by them",
+            fix="rename the curve",
+        )
     return name
 
 

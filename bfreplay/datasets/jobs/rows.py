@@ -12,15 +12,8 @@ from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.jobs.tables import JobTable
-from bfreplay.datasets.located import located, placed
-from bfreplay.datasets.times import (
-    FIRST_TIME_US,
-    LAST_TIME_US,
-    OUTSIDE_CALENDAR,
-    parse_time_us,
-    seconds_to_us,
-    time_error,
-)
+from bfreplay.datasets.located import placed
+from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, measured_counts
@@ -72,10 +65,8 @@ def check_columns(table: JobTable) -> None:
     """
     kind = kind_of_table(table.columns)
     if kind not in (None, "a job set"):
-        raise InputError(
+        raise table.error(
             f"this looks like {kind}, not like a job set",
-            file=table.file,
-            value=list(table.columns),
             expected=", ".join(REQUIRED_COLUMNS),
             fix="give it as `curves`, and the job set here"
             if kind == "a table of curves"
@@ -85,9 +76,8 @@ def check_columns(table: JobTable) -> None:
     for name in table.columns:
         if name not in known:
             near = near_name(name, known)
-            raise InputError(
+            raise table.error(
                 f"the column {name!r} is unknown",
-                file=table.file,
                 row=next((row for row, cells in table.rows if isinstance(row, str) and name in cells), None),
                 column=name,
                 value=name,
@@ -96,20 +86,16 @@ def check_columns(table: JobTable) -> None:
             )
     for name in REQUIRED_COLUMNS:
         if name not in table.columns:
-            raise InputError(
+            raise table.error(
                 f"the column {name!r} is missing",
-                file=table.file,
                 column=name,
-                value=list(table.columns),
                 expected=", ".join(REQUIRED_COLUMNS),
                 fix="add the column",
             )
     if {"submit_time", "submit_after_s"} <= set(table.columns):
-        raise InputError(
+        raise table.error(
             "the file has both submit_time and submit_after_s",
-            file=table.file,
             column="submit_after_s",
-            value=list(table.columns),
             expected="submit_time (calendar), or submit_after_s (seconds after the window's start), in the whole file",
             fix="drop one of the two",
         )
@@ -134,28 +120,25 @@ class JobRows:
         row_of: dict[str, int | str] = {}
         for row, cells in self.table.rows:
             reader = _Row(self, row, cells)
-            for job in reader.repeated(reader.job()):
-                if job.name in row_of:
-                    raise InputError(
-                        f"two jobs are called {job.name!r} (the other one: row {row_of[job.name]})",
-                        file=self.table.file,
-                        row=row,
-                        column="name",
-                        value=job.name,
-                        expected="unique names",
-                        fix="rename one of them",
-                    )
-                row_of[job.name] = row
-                jobs.append(job)
+            with placed(self.table.file, row):
+                for job in reader.repeated(reader.job()):
+                    if job.name in row_of:
+                        raise InputError(
+                            f"two jobs are called {job.name!r} (the other one: row {row_of[job.name]})",
+                            column="name",
+                            value=job.name,
+                            expected="unique names",
+                            fix="rename one of them",
+                        )
+                    row_of[job.name] = row
+                    jobs.append(job)
         return jobs
-
-
-def _is_curve(cell: str) -> bool:
-    return is_law(cell) or INLINE_CURVE in cell
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """Makes jobs of a row; who calls its methods says of their errors where they happened."""
+
     rows: JobRows
     row: int | str
     cells: Mapping[str, Cell]
@@ -184,13 +167,9 @@ class _Row:
         except InputError as error:
             if error.file is not None:
                 raise
+            # what the reader can do, where the job itself does not say it and the column does
             column = _JOB_COLUMN_OF.get(error.column or "", error.column)
-            raise self._with_fix(located(error, self.rows.table.file, self.row, column, curve=True)) from error
-
-    def _with_fix(self, error: InputError) -> InputError:
-        """Add what the reader can do, where the job itself does not say it and the column does."""
-        fix = _FIXES.get(error.column or "")
-        return error if error.fix is not None or fix is None else error.changed(fix=fix)
+            raise error.changed(column=column, fix=error.fix or _FIXES.get(column or "")) from error
 
     def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
@@ -222,14 +201,8 @@ class _Row:
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
             submit_us = self._time_us("submit_time")
-            if not FIRST_TIME_US <= submit_us <= LAST_TIME_US:  # no log is there: another unit is meant
-                raise time_error(
-                    self.cells["submit_time"],
-                    OUTSIDE_CALENDAR,
-                    file=self.rows.table.file,
-                    row=self.row,
-                    column="submit_time",
-                )
+            if not in_calendar(submit_us):  # no log is there: another unit is meant
+                raise time_error(self.cells["submit_time"], OUTSIDE_CALENDAR, column="submit_time")
             return submit_us
         if "submit_after_s" not in self.cells:
             return 0
@@ -264,7 +237,9 @@ class _Row:
     def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
         with placed(self.rows.table.file, self.row, column, curve=True):
-            if isinstance(cell, str) and (cell.strip() in self.rows.known or not _is_curve(cell)):
+            if isinstance(cell, str) and (
+                cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
+            ):
                 return self._named_curve(column, cell.strip())
             shelf = self.rows.shelf
             if is_law(cell):
@@ -329,9 +304,7 @@ class _Row:
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
     def _number(self, column: str) -> float:
-        self._cell(column)
-        with placed(self.rows.table.file, self.row):
-            return number_of(self.cells[column], column)
+        return number_of(self._cell(column), column)
 
     def _whole(self, column: str) -> int:
         number = self._number(column)
@@ -346,7 +319,7 @@ class _Row:
         try:
             return parse_time_us(cell)
         except ValueError as error:
-            raise time_error(cell, str(error), file=self.rows.table.file, row=self.row, column=column) from error
+            raise time_error(cell, str(error), column=column) from error
 
     def _seconds_us(self, column: str) -> int:
         self._number(column)
@@ -357,13 +330,5 @@ class _Row:
                 f"this is no number of seconds: {error}", column, "finite seconds", "give seconds"
             ) from error
 
-    def _error(self, problem: str, column: str, expected: str, fix: str | None) -> InputError:
-        return InputError(
-            problem,
-            file=self.rows.table.file,
-            row=self.row,
-            column=column,
-            value=self.cells.get(column),
-            expected=expected,
-            fix=fix,
-        )
+    def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:
+        return InputError(problem, column=column, value=self.cells.get(column), expected=expected, fix=fix)

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
@@ -41,6 +42,10 @@ class JobTable:
     rows: tuple[tuple[int | str, Mapping[str, Cell]], ...]
     columns: tuple[str, ...]
     curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+
+    def error(self, problem: str, **parts: Any) -> InputError:
+        """Return the error for columns that cannot be used; they are its value where ``parts`` have no other."""
+        return InputError(problem, file=self.file, **{"value": list(self.columns), **parts})
 
 
 def read_csv_table(file: Path) -> JobTable:
@@ -214,37 +219,33 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
         return named_curves(table, shelf)
     wanted = ("curve", "nodes", "value")
     if set(table.columns) != set(wanted):
-        raise InputError(
+        raise table.error(
             "the columns are not those of a table of curves",
-            file=file,
             column=next(
                 (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
             ),
-            value=list(table.columns),
             expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
             fix=_fix_of_curve_columns(table.columns, wanted),
         )
-    points: dict[str, tuple[list[int | str], list[float], list[float]]] = {}
+    points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row, cells in table.rows:
         missing = [name for name in wanted if name not in cells]
         if missing:
             raise empty_cell(missing[0], file, row)
         try:
-            nodes, values = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
+            (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
             raise located(
                 error, file, row, "value" if error.column == "values" else error.column, curve=True
             ) from error
-        rows, all_nodes, all_values = points.setdefault(str(cells["curve"]), ([], [], []))
-        rows.append(row)
-        all_nodes.extend(nodes)
-        all_values.extend(values)
+        points.setdefault(str(cells["curve"]), []).append((row, node, value))
     if not points:
         raise InputError(
             "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
         )
     curves: dict[str, Curve] = {}
-    for name, (rows, all_nodes, all_values) in points.items():
+    for name, of_curve in points.items():
+        rows, nodes, values = zip(*of_curve, strict=True)
         checks.name("curve", name, "curve", file)
         if INLINE_CURVE in name:
             raise InputError(
@@ -257,7 +258,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
                 fix="rename the curve",
             )
         with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
-            curves[name] = shelf.curve(all_nodes, all_values, name)
+            curves[name] = shelf.curve(nodes, values, name)
     return curves
 
 

@@ -16,14 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.event_tables import (
-    NEUTRAL_COLUMNS,
-    TWO_STATE_COLUMNS,
-    LogHeader,
-    empty_log,
-    sidecar_path,
-    table_events,
-)
+from bfreplay.datasets.log.event_tables import LogHeader, empty_log, read_columns, sidecar_path, table_events
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS
 from bfreplay.documents import endless_line, not_utf8, text_lines
@@ -42,9 +35,9 @@ def read_csv(path: Path) -> NodeEvents:
         The file is missing, empty, damaged, no UTF-8, or has other columns.
     """
     columns = _header(path)
-    sidecar = _sidecar(path)
+    sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
     header = None if sidecar is None else _sidecar_header(sidecar, path)
-    read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+    read = read_columns(columns)
     return table_events(path, columns, partial(_record_batches, path, read), header, "csv", sidecar)
 
 
@@ -64,11 +57,6 @@ def _header(path: Path) -> list[str]:
     if not columns:
         raise empty_log(path)
     return columns
-
-
-def _sidecar(path: Path) -> Path | None:
-    sidecar = sidecar_path(path)
-    return sidecar if sidecar.exists() else None
 
 
 def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.passes import UNSET, time_runs_backwards
-from bfreplay.datasets.log.sources import RowChunk
+from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import iso_utc, parse_time_us
 from bfreplay.documents import Json, parse_json
@@ -66,23 +67,15 @@ class LogHeader:
         try:
             document = parse_json(text)
         except ValueError as error:
-            raise InputError(
-                f"the metadata of the log are no JSON: {error}", file=file, fix="write the log again"
-            ) from error
+            raise _unlike_written(file, f"the metadata of the log are no JSON: {error}") from error
         if not isinstance(document, Mapping):
-            raise InputError("the metadata of the log are no JSON object", file=file, fix="write the log again")
+            raise _unlike_written(file, "the metadata of the log are no JSON object")
         metadata = EventsMetadata.from_json(document, file)
         start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
         nodes = document.get("nodes")
         if not isinstance(nodes, list):
-            raise InputError(
-                "the metadata of the log do not list its nodes",
-                file=file,
-                column="nodes",
-                value=nodes,
-                expected="a list of names",
-                fix="write the log again",
-            )
+            problem = "the metadata of the log do not list its nodes"
+            raise _unlike_written(file, problem, column="nodes", value=nodes, expected="a list of names")
         check_nodes(nodes, file)
         return cls(tuple(nodes), start_us, end_us, metadata)
 
@@ -96,14 +89,13 @@ def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
     try:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:
-        raise InputError(
-            f"the metadata of the log lack a readable {key}",
-            file=file,
-            column=key,
-            value=document.get(key),
-            expected="an ISO-8601 time",
-            fix="write the log again",
-        ) from error
+        problem, value = f"the metadata of the log lack a readable {key}", document.get(key)
+        raise _unlike_written(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
+
+
+def _unlike_written(file: Path, problem: str, **parts: Any) -> InputError:
+    """Return the error for metadata that ``write_events`` does not write."""
+    return InputError(problem, file=file, fix="write the log again", **parts)
 
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch
@@ -123,37 +115,26 @@ _IDLE_CODES: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TableSource:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource(EventSource):
     """Rows of a table in a file.
 
     Parameters
     ----------
-    file
-        The file, for messages.
-    is_two_state
-        ``idle`` column instead of ``state``.
+    file, metadata_file, alternating
+        As of every source; ``alternating`` has a column ``idle`` instead of ``state``.
     has_snapshot
         The first rows give the state of every node; otherwise nodes are busy before their first row.
     nodes
         Sorted inventory.
     record_batches
         Opens the file and reads its columns in pieces of about so many rows.
-    metadata_file
-        The file beside it that gave nodes and window, for messages; ``None`` where there is none.
     """
 
     file: Path
-    is_two_state: bool
     has_snapshot: bool
     nodes: tuple[str, ...]
     record_batches: RecordBatches
-    metadata_file: Path | None = None
-
-    @property
-    def alternating(self) -> bool:
-        """A two-state log cannot repeat a state."""
-        return self.is_two_state
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """Shape ``(N,)``: to be given by the snapshot, or busy."""
@@ -161,7 +142,7 @@ class TableSource:
 
     def written(self, state: int) -> object:
         """Return a state as the table writes it."""
-        return state == NodeState.IDLE if self.is_two_state else STATE_WORDS[state]
+        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """One pass over the file."""
@@ -174,9 +155,9 @@ class TableSource:
             node = self._column(batch, "node", first_row).codes(
                 index_of,
                 f"one of the {len(self.nodes)} nodes of the log's inventory",
-                "correct the name or the metadata" + other_log_hint(self.metadata_file),
+                "correct the name or the metadata" + self.other_log_hint,
             )
-            if self.is_two_state:
+            if self.alternating:
                 idle = self._column(batch, "idle", first_row)
                 state = idle.codes(_IDLE_CODES, "true or false (1 or 0)", "correct the value", fold_case=True)
             else:
@@ -187,6 +168,11 @@ class TableSource:
 
     def _column(self, batch: Any, name: str, first_row: int) -> Column:
         return Column(batch.column(name), name, self.file, first_row)
+
+
+def read_columns(columns: Sequence[str]) -> list[str]:
+    """Return which of a table's columns are read."""
+    return [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
 
 
 def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
@@ -258,11 +244,6 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def other_log_hint(metadata_file: Path | None) -> str:
-    """Return what to add to a fix where a file beside the log gave its nodes and window."""
-    return "" if metadata_file is None else f"; delete {metadata_file.name} if it belongs to another log"
-
-
 def table_events(
     file: Path,
     columns: Sequence[str],
@@ -284,20 +265,24 @@ def table_events(
         has_snapshot = not is_two_state
         if metadata_file is not None:
             sources = (*sources, SourceFile.of(metadata_file))
-    source = TableSource(file, is_two_state, has_snapshot, header.nodes, record_batches, metadata_file)
+    source = TableSource(
+        file=file,
+        metadata_file=metadata_file,
+        alternating=is_two_state,
+        has_snapshot=has_snapshot,
+        nodes=header.nodes,
+        record_batches=record_batches,
+    )
     if header.window_start_us == header.window_end_us:
-        _check_rows(source, header)  # what is wrong with a row says more than that the log covers no time
+        # what is wrong with a row says more than that the log covers no time
+        from bfreplay.datasets.log.passes import checked_batches  # numba
+
+        window = (header.window_start_us, header.window_end_us)
+        for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
+            pass
     return NodeEvents(
         header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
     )
-
-
-def _check_rows(source: TableSource, header: LogHeader) -> None:
-    from bfreplay.datasets.log.passes import checked_batches  # numba
-
-    window = (header.window_start_us, header.window_end_us)
-    for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
-        pass
 
 
 def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
@@ -324,10 +309,10 @@ def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources
             is_missing = name in (None, "")
             raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
         before = times[:1] if first_us is None else np.array([last_us])
-        backwards = np.flatnonzero(times < np.concatenate((before, times[:-1])))
-        if backwards.size:
-            i = int(backwards[0])
-            raise time_runs_backwards(int(times[i]), int(times[i - 1]) if i else last_us, file, row + i)
+        backwards = first_marked(times < np.concatenate((before, times[:-1])))
+        if backwards is not None:
+            before_us = int(times[backwards - 1]) if backwards else last_us
+            raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
         first_us = int(times[0]) if first_us is None else first_us
         last_us = int(times[-1])
         row += len(times)

@@ -16,7 +16,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
 from bfreplay.datasets.log.states import EventBatch, NodeState
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc, parse_time_us
+from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class NodeEvents:
                 fix="give a longer log",
             )
         for time_us in (self.window_start_us, self.window_end_us):
-            if not FIRST_TIME_US <= time_us <= LAST_TIME_US:
+            if not in_calendar(time_us):
                 raise InputError(
                     "the log leaves the calendar",
                     file=source.file,

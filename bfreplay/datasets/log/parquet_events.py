@@ -12,14 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
-from bfreplay.datasets.log.event_tables import (
-    NEUTRAL_COLUMNS,
-    PARQUET_KEY,
-    TWO_STATE_COLUMNS,
-    LogHeader,
-    empty_log,
-    table_events,
-)
+from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader, empty_log, read_columns, table_events
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
 from bfreplay.errors import InputError
@@ -41,7 +34,7 @@ def read_parquet(path: Path) -> NodeEvents:
         if parquet.metadata.num_rows == 0:
             raise empty_log(path)
     header = None if text is None else LogHeader.from_text(text, path)
-    read = [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+    read = read_columns(columns)
     return table_events(path, columns, partial(_record_batches, path, read, texts), header, "parquet")
 
 

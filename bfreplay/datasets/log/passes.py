@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
@@ -57,37 +58,6 @@ def apply_events(
             return 3, i
         states[n] = after
     return 0, -1
-
-
-def refuse_event(
-    problem: int, *, node: str, time_us: int, value: object, column: str, file: Path | None, row: int
-) -> NoReturn:
-    """Raise the error for what ``apply_events`` found.
-
-    Parameters
-    ----------
-    problem
-        Its return code.
-    node, time_us, value, column
-        The event; ``value`` as it would be written in the file, in ``column``.
-    file, row
-        Where it stands.
-    """
-    at = iso_utc(time_us)
-    if problem == TWICE:
-        column, value = "node", node
-        sentence = f"node {node!r} has two rows at {at}"
-        expected = "one row for each node and time: the state after everything that happened then"
-        fix = "keep the last of the two rows"
-    elif problem == IDLE_ALREADY:
-        sentence = f"node {node!r} becomes idle at {at} but is idle already"
-        expected = "a row that takes the node back between two rows that free it"
-        fix = "drop the repeated row, or restore the missing one before it"
-    else:
-        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
-        expected = "nodes busy before their first row, then idle and not idle in turn"
-        fix = "add the row in which the node became idle, or drop this one"
-    raise InputError(sentence, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: int) -> InputError:
@@ -153,12 +123,10 @@ def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> I
     for chunk in source.chunks(rows):
         for begin in range(0, len(chunk.time_us), rows):
             held = _joined(held, _part(chunk, begin, begin + rows))
-            backwards = np.flatnonzero(held.time_us[1:] < held.time_us[:-1])
-            if backwards.size:
-                i = int(backwards[0]) + 1
-                raise time_runs_backwards(
-                    int(held.time_us[i]), int(held.time_us[i - 1]), source.file, held.first_row + i
-                )
+            before = first_marked(held.time_us[1:] < held.time_us[:-1])
+            if before is not None:
+                before_us, now_us = held.time_us[before : before + 2].tolist()
+                raise time_runs_backwards(now_us, before_us, source.file, held.first_row + before + 1)
             last_us = held.time_us[-1]
             cut = int(np.searchsorted(held.time_us, last_us, side="left"))
             if cut:
@@ -212,15 +180,23 @@ def _apply(
     if problem == VALID:
         return
     i += part.start
-    refuse_event(
-        problem,
-        node=nodes[int(chunk.node[i])],
-        time_us=int(chunk.time_us[i]),
-        value=source.written(int(chunk.state[i])),
-        column="idle" if source.alternating else "state",
-        file=source.file,
-        row=chunk.first_row + (i if order is None else int(order[i])),
-    )
+    node, at = nodes[int(chunk.node[i])], iso_utc(int(chunk.time_us[i]))
+    column, value = "idle" if source.alternating else "state", source.written(int(chunk.state[i]))
+    if problem == TWICE:
+        column, value = "node", node
+        sentence = f"node {node!r} has two rows at {at}"
+        expected = "one row for each node and time: the state after everything that happened then"
+        fix = "keep the last of the two rows"
+    elif problem == IDLE_ALREADY:
+        sentence = f"node {node!r} becomes idle at {at} but is idle already"
+        expected = "a row that takes the node back between two rows that free it"
+        fix = "drop the repeated row, or restore the missing one before it"
+    else:
+        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
+        expected = "nodes busy before their first row, then idle and not idle in turn"
+        fix = "add the row in which the node became idle, or drop this one"
+    row = chunk.first_row + (i if order is None else int(order[i]))
+    raise InputError(sentence, file=source.file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def _snapshot(
@@ -241,9 +217,8 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    outside = np.flatnonzero((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if outside.size:
-        i = int(outside[0])
+    i = first_marked((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if i is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
@@ -251,6 +226,5 @@ def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int])
             column="time",
             value=iso_utc(int(chunk.time_us[i])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
-            fix="drop the row, or correct the window in the metadata"
-            + (f"; delete {beside.name} if it belongs to another log" if (beside := source.metadata_file) else ""),
+            fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

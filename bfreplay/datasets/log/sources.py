@@ -2,67 +2,66 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.states import STATE_WORDS
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class RowChunk:
+class RowChunk(EventBatch):
     """Consecutive rows of a log in the order of the source.
 
     R rows: ``time_us (R,) int64`` (UTC), ``node (R,) int32`` (index into the sorted inventory),
     ``state (R,) int8``. The first of them is data row ``first_row`` of the source, counted from 1.
     """
 
-    time_us: NDArray[np.int64]
-    node: NDArray[np.int32]
-    state: NDArray[np.int8]
     first_row: int
 
 
-class EventSource(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSource(ABC):
     """Rows of a log, readable as often as wanted. A new file format implements this."""
 
-    @property
-    def file(self) -> Path | None:
-        """File that messages name; ``None`` for a log in memory."""
+    file: Path | None = None
+    """File that messages name; ``None`` for a log in memory."""
+    metadata_file: Path | None = None
+    """File beside it that gave nodes and window, for messages; ``None`` where there is none."""
+    alternating: bool = False
+    """Whether the form has two states only, so that a state cannot follow itself."""
 
     @property
-    def metadata_file(self) -> Path | None:
-        """File beside it that gave nodes and window, for messages; ``None`` where there is none."""
+    def other_log_hint(self) -> str:
+        """What to add to a fix where a file beside the log gave its nodes and window."""
+        return "" if self.metadata_file is None else f"; delete {self.metadata_file.name} if it belongs to another log"
 
-    @property
-    def alternating(self) -> bool:
-        """Whether the form has two states only, so that a state cannot follow itself."""
-
+    @abstractmethod
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """State of each node before the first row, shape ``(N,)``; -1 where the first rows must give it."""
 
+    @abstractmethod
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """One pass over the rows, in pieces of about ``rows``."""
 
     def written(self, state: int) -> object:
-        """Return a state as the source writes it, for messages."""
+        """Return a state as the source writes it, for messages: the word of the neutral schema."""
+        return STATE_WORDS[state]
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySource:
+class MemorySource(EventSource):
     """A log held in arrays: states of the nodes at the start, shape ``(N,)``, and the rows after it."""
 
     start: NDArray[np.int8]
     rows: RowChunk
-    file: Path | None = None
-    alternating: bool = False
-    metadata_file: Path | None = None
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """Return a copy of the states at the start, shape ``(N,)``."""
@@ -71,7 +70,3 @@ class MemorySource:
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Everything at once: it is in memory anyway."""
         yield self.rows
-
-    def written(self, state: int) -> object:
-        """Return the word of the neutral schema."""
-        return STATE_WORDS[state]

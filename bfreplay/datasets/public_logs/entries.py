@@ -9,7 +9,7 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bfreplay.checks import near_name
 from bfreplay.documents import Json
@@ -170,22 +170,6 @@ class NotSuppliedError(Exception):
         super().__init__(file.name)
         self.file = file
         self.reasons = tuple(reasons)
-
-
-class Supply(Protocol):
-    """A place that files come from."""
-
-    def bring(self, file: LogFile, path: Path) -> None:
-        """Write ``file`` to ``path``, checked and in the form that its name promises.
-
-        Raises
-        ------
-        NotSuppliedError
-            It cannot be had here. ``path`` may have been written to.
-        """
-
-    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
-        """Tell of all that could not be had, of ``asked`` logs, at once."""
 
 
 def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> str:

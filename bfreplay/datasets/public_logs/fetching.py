@@ -8,15 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
-from bfreplay.datasets.public_logs.download import (
-    Download,
-    bring_into_form,
-    could_hold,
-    in_its_form,
-    recognised,
-    sha256,
-)
-from bfreplay.datasets.public_logs.entries import LogFile, NotSuppliedError, PublicLog, Supply, headline, public_log
+from bfreplay.datasets.public_logs import download
+from bfreplay.datasets.public_logs.download import Download
+from bfreplay.datasets.public_logs.entries import LogFile, NotSuppliedError, PublicLog, headline, public_log
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty, written_whole
 
@@ -39,7 +33,7 @@ def data_folder() -> Path:
 def is_right(file: LogFile, folder: Path) -> bool:
     """Whether ``file`` is in ``folder`` under its name, with the right content."""
     path = folder / file.name
-    return path.is_file() and in_its_form(file, path)
+    return path.is_file() and download.in_its_form(file, path)
 
 
 def fetched(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
@@ -116,7 +110,7 @@ def fetch_all(
     """
     entries = {log.name: log for log in (public_log(each) if isinstance(each, str) else each for each in logs)}
     target = data_folder() if folder is None else Path(folder)
-    supply: Supply = Download(progress) if source is None else LocalFolder(Path(source))
+    supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
     missing = {log.name: [file for file in log.files if not is_right(file, target)] for log in entries.values()}
     if not overwrite:
         _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
@@ -134,14 +128,14 @@ def fetch_all(
 def _refuse_wrong_files(paths: Sequence[Path]) -> None:
     there = [path for path in paths if path.exists()]
     if there:
-        of = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in there]
+        of = [f"  {path}{f' (sha256 {download.sha256(path)})' if path.is_file() else ''}" for path in there]
         raise OutputExistsError(
             "\n".join(["there already, but not as published, so nothing was fetched:", *of])
             + "\n  fix:      move it away, or replace it by --force (in Python: overwrite=True)"
         )
 
 
-def _place(files: Sequence[LogFile], target: Path, supply: Supply, *, overwrite: bool) -> None:
+def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolder, *, overwrite: bool) -> None:
     if not files:
         return
     fresh = make_folder(target)
@@ -177,12 +171,12 @@ class LocalFolder:
         """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for found in self._candidates(file):
-            form = recognised(file, found)
+            form = download.recognised(file, found)
             if form is not None:
                 shutil.copyfile(found, path)
-                bring_into_form(file, path, form)
+                download.bring_into_form(file, path, form)
                 return
-            others.append(f"{found.name} there is another file (sha256 {sha256(found)})")
+            others.append(f"{found.name} there is another file (sha256 {download.sha256(found)})")
         wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
         where = [f"it can be had at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
         raise NotSuppliedError(file, [*others, wanted, *where])
@@ -203,7 +197,7 @@ class LocalFolder:
         for name in _names(file):
             if name in present:
                 yield present.pop(name)
-        yield from (each for each in present.values() if could_hold(file, each))
+        yield from (each for each in present.values() if download.could_hold(file, each))
 
 
 def _names(file: LogFile) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.located import first_marked
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
@@ -135,16 +136,15 @@ def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
     times = times_us(frame.index, file, "index")
-    backwards = np.flatnonzero(times[1:] <= times[:-1])
-    if backwards.size:
-        i = int(backwards[0]) + 1
+    i = first_marked(times[1:] <= times[:-1])
+    if i is not None:
         raise InputError(
             "the times of the rows do not increase",
             file=file,
-            row=i + 1,
+            row=i + 2,
             column="index",
-            value=iso_utc(int(times[i])),
-            expected=f"later than {iso_utc(int(times[i - 1]))}, the row before",
+            value=iso_utc(int(times[i + 1])),
+            expected=f"later than {iso_utc(int(times[i]))}, the row before",
             fix="sort the matrix by time and keep one row for each",
         )
     return times
@@ -158,9 +158,8 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    bad = np.flatnonzero(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
-    if bad.size:
-        i = int(bad[0])
+    i = first_marked(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    if i is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",
             file=file,

@@ -12,28 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.published.restricted_pickle import (
-    EXPECTED_PICKLE,
-    FIX_PICKLE,
-    ArrayRecord,
-    ArrowArrayRecord,
-    ArrowBufferRecord,
-    ArrowTypeRecord,
-    BlockRecord,
-    BufferRecord,
-    BytesRecord,
-    DatetimeRecord,
-    DtypeRecord,
-    FrameRecord,
-    IndexRecord,
-    ManagerRecord,
-    RangeIndexRecord,
-    Record,
-    ScalarRecord,
-    SliceRecord,
-    TextRecord,
-    load_records,
-)
+from bfreplay.datasets.published import restricted_pickle as pickled
 from bfreplay.errors import InputError
 
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
@@ -89,21 +68,24 @@ def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
     InputError
         Forbidden names, a damaged pickle, or one of something else.
     """
-    tree = load_records(stream, file)
+    tree = pickled.load_records(stream, file)
     try:
         return _frame(tree)
     except _MALFORMED as error:
         raise InputError(
-            f"the pickle is not a usable DataFrame: {error}", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
+            f"the pickle is not a usable DataFrame: {error}",
+            file=file,
+            expected=pickled.EXPECTED_PICKLE,
+            fix=pickled.FIX_PICKLE,
         ) from error
 
 
 def cell_list(cell: Any) -> list[Any]:
     """Values of a cell that holds a list or a one-dimensional array; TypeError for anything else."""
-    if isinstance(cell, ArrayRecord | BufferRecord):
+    if isinstance(cell, pickled.ArrayRecord | pickled.BufferRecord):
         values: list[Any] = _array(cell).tolist()
     elif isinstance(cell, list | tuple):
-        values = [_scalar(item) if isinstance(item, ScalarRecord) else item for item in cell]
+        values = [_scalar(item) if isinstance(item, pickled.ScalarRecord) else item for item in cell]
     else:
         raise TypeError("the cell holds no list")
     if any(isinstance(item, bool) or not isinstance(item, int | float) for item in values):
@@ -112,11 +94,11 @@ def cell_list(cell: Any) -> list[Any]:
 
 
 def _frame(tree: Any) -> PickledFrame:
-    state = _expect(tree, FrameRecord, "the pickled object is no DataFrame").state
-    manager = _expect(state.get("_mgr", state.get("_data")), ManagerRecord, "it has no blocks")
+    state = _expect(tree, pickled.FrameRecord, "the pickled object is no DataFrame").state
+    manager = _expect(state.get("_mgr", state.get("_data")), pickled.ManagerRecord, "it has no blocks")
     if manager.arguments:
         parts, axes = manager.arguments
-        blocks = [_expect(part, BlockRecord, "a block is unreadable").arguments[:2] for part in parts]
+        blocks = [_expect(part, pickled.BlockRecord, "a block is unreadable").arguments[:2] for part in parts]
     else:
         content = manager.state[3]["0.14.1"]
         axes = content["axes"]
@@ -143,20 +125,20 @@ def _frame(tree: Any) -> PickledFrame:
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
 
-def _expect(item: Any, kind: type[Record], problem: str) -> Any:
+def _expect(item: Any, kind: type[pickled.Record], problem: str) -> Any:
     if not isinstance(item, kind):
         raise _NotAFrameError(problem)
     return item
 
 
 def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
-    if isinstance(item, SliceRecord):
+    if isinstance(item, pickled.SliceRecord):
         return np.arange(n_columns, dtype=np.int64)[slice(*item.arguments)]
     return _array(item).astype(np.int64)
 
 
 def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
-    kind, parts = _expect(item, IndexRecord, "an axis is no index").arguments
+    kind, parts = _expect(item, pickled.IndexRecord, "an axis is no index").arguments
     if parts.get("tz") is not None:
         raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
     return kind, parts
@@ -164,7 +146,7 @@ def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
 
 def _length(item: Any) -> int:
     kind, parts = _index_parts(item)
-    return len(_counting(parts)) if kind is RangeIndexRecord else len(_array(parts["data"]))
+    return len(_counting(parts)) if kind is pickled.RangeIndexRecord else len(_array(parts["data"]))
 
 
 def _counting(parts: Mapping[str, Any]) -> range:
@@ -173,7 +155,7 @@ def _counting(parts: Mapping[str, Any]) -> range:
 
 def _labels(item: Any, length: int) -> NDArray[Any]:
     kind, parts = _index_parts(item)
-    if kind is RangeIndexRecord:
+    if kind is pickled.RangeIndexRecord:
         if len(_counting(parts)) != length:
             raise _NotAFrameError("an axis does not fit its blocks")
         return np.array(_counting(parts), dtype=object)
@@ -190,12 +172,12 @@ def _array(item: Any) -> NDArray[Any]:
     return reader(item)
 
 
-def _reconstructed(record: Record) -> NDArray[Any]:
+def _reconstructed(record: pickled.Record) -> NDArray[Any]:
     _, shape, dtype, is_fortran, data = record.state
     return _filled(data, dtype, shape, "F" if is_fortran else "C")
 
 
-def _from_buffer(record: Record) -> NDArray[Any]:
+def _from_buffer(record: pickled.Record) -> NDArray[Any]:
     data, dtype, shape, order = record.arguments
     if order not in ("C", "F"):
         raise _NotAFrameError("an array has an unknown order")
@@ -224,7 +206,7 @@ def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
 
 def _bytes(item: Any) -> bytes | bytearray:
     """Bytes that are there as such, or in one of the two older forms."""
-    if isinstance(item, BytesRecord):
+    if isinstance(item, pickled.BytesRecord):
         if not item.arguments:
             return b""
         inner = item.arguments[0]
@@ -237,7 +219,7 @@ def _bytes(item: Any) -> bytes | bytearray:
 
 def _dtype(record: Any) -> np.dtype[Any]:
     """Return the dtype of a record: booleans, integers, floats, objects and times only."""
-    _expect(record, DtypeRecord, "an array has no dtype")
+    _expect(record, pickled.DtypeRecord, "an array has no dtype")
     name = record.arguments[0] if record.arguments else None
     state: Sequence[Any] = record.state or ()
     if not isinstance(name, str) or any(part is not None for part in state[2:5]):
@@ -258,30 +240,30 @@ def _dtype(record: Any) -> np.dtype[Any]:
     return np.dtype(name if name[0] in "<>|=" or order == "|" else order + name)
 
 
-def _datetimes(record: Record) -> NDArray[Any]:
+def _datetimes(record: pickled.Record) -> NDArray[Any]:
     state = record.state
     inner = state["_data"] if isinstance(state, dict) and "_data" in state else None
     if isinstance(state, dict) and inner is None:
         inner = state["_ndarray"]
     if isinstance(state, tuple):
         inner = state[1]
-    if not isinstance(inner, ArrayRecord | BufferRecord):
+    if not isinstance(inner, pickled.ArrayRecord | pickled.BufferRecord):
         raise _NotAFrameError("an array of times is unreadable")
     return _array(inner)
 
 
-def _texts(record: Record) -> NDArray[Any]:
+def _texts(record: pickled.Record) -> NDArray[Any]:
     state = record.state
     kind, length, _, offset, buffers, _ = _expect(
-        state.get("_pa_array", state.get("_data")), ArrowArrayRecord, "an array of text is unreadable"
+        state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord, "an array of text is unreadable"
     ).arguments[0][:6]
-    alias = _expect(kind, ArrowTypeRecord, "an array of text is unreadable").arguments[0]
+    alias = _expect(kind, pickled.ArrowTypeRecord, "an array of text is unreadable").arguments[0]
     width = {"string": np.int32, "large_string": np.int64}.get(alias)
     _, ends_buffer, text_buffer = buffers
     if width is None or type(length) is not int or type(offset) is not int or min(length, offset) < 0:
         raise _NotAFrameError("an array of text is unreadable")
-    ends_bytes = _bytes(_expect(ends_buffer, ArrowBufferRecord, "an array of text is unreadable").arguments[0])
-    text = bytes(_bytes(_expect(text_buffer, ArrowBufferRecord, "an array of text is unreadable").arguments[0]))
+    ends_bytes = _bytes(_expect(ends_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0])
+    text = bytes(_bytes(_expect(text_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0]))
     ends = np.frombuffer(ends_bytes, dtype=width)[offset : offset + length + 1].tolist()
     if len(ends) != length + 1:
         raise _NotAFrameError("an array of text is cut")
@@ -291,14 +273,14 @@ def _texts(record: Record) -> NDArray[Any]:
     return texts
 
 
-def _scalar(record: Record) -> Any:
+def _scalar(record: pickled.Record) -> Any:
     dtype, data = record.arguments
     return _filled(data, dtype, (1,), "C")[0].item()
 
 
 _ARRAY_READERS: Mapping[type, Callable[[Any], NDArray[Any]]] = {
-    ArrayRecord: _reconstructed,
-    BufferRecord: _from_buffer,
-    DatetimeRecord: _datetimes,
-    TextRecord: _texts,
+    pickled.ArrayRecord: _reconstructed,
+    pickled.BufferRecord: _from_buffer,
+    pickled.DatetimeRecord: _datetimes,
+    pickled.TextRecord: _texts,
 }

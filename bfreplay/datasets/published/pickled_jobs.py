@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.jobs.curve_points import CurveShelf
-from bfreplay.datasets.located import located, placed
+from bfreplay.datasets.located import first_marked, placed
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
@@ -51,9 +52,8 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     _check_same_index(names, [str(name) for name in points.index], curves_file)
     submit_us = times_us(table.column("Tsub"), bounds_file, "Tsub")
     other_us = times_us(points.column("Tsub"), curves_file, "Tsub")
-    different = np.flatnonzero(submit_us != other_us)
-    if different.size:
-        i = int(different[0])
+    i = first_marked(submit_us != other_us)
+    if i is not None:
         raise InputError(
             f"job {names[i]!r} has another submit time in the curves than in the bounds",
             file=curves_file,
@@ -73,8 +73,8 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
             job = ElasticJob(
                 name=name,
                 submit_us=int(submit_us[i]),
-                min_nodes=_whole(numbers["Jmin"][i], i, "Jmin", bounds_file),
-                max_nodes=_whole(numbers["Jmax"][i], i, "Jmax", bounds_file),
+                min_nodes=_whole(numbers["Jmin"][i], "Jmin"),
+                max_nodes=_whole(numbers["Jmax"][i], "Jmax"),
                 scale_up_cost_s=float(numbers["Tcup"][i]),
                 scale_down_cost_s=float(numbers["Tcdw"][i]),
                 work_samples=float(numbers["Pmax"][i]),
@@ -106,28 +106,19 @@ def _job_table(file: Path, columns: tuple[str, ...], what: str) -> PickledFrame:
 
 
 def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
-    for i, name in enumerate(bounds):
-        other = curves[i] if i < len(curves) else None
+    for i, (name, other) in enumerate(zip_longest(bounds, curves)):
         if name != other:
             raise InputError(
-                "the curves are not those of the bounds: their job names differ",
+                f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
+                if name is None
+                else "the curves are not those of the bounds: their job names differ",
                 file=file,
                 row=i + 1,
                 column="index",
                 value=other,
-                expected=f"{name!r}, as in the bounds",
+                expected="one row for each job of the bounds" if name is None else f"{name!r}, as in the bounds",
                 fix="give the two files of one job set",
             )
-    if len(curves) > len(bounds):
-        raise InputError(
-            f"the curves have {len(curves)} jobs but the bounds {len(bounds)}",
-            file=file,
-            row=len(bounds) + 1,
-            column="index",
-            value=curves[len(bounds)],
-            expected="one row for each job of the bounds",
-            fix="give the two files of one job set",
-        )
 
 
 def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
@@ -139,20 +130,15 @@ def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64
     return values.astype(np.float64)
 
 
-def _whole(value: float, i: int, column: str, file: Path) -> int:
+def _whole(value: float, column: str) -> int:
     if not math.isfinite(value) or value != int(value):
-        raise InputError(
-            "a node count is no whole number", file=file, row=i + 1, column=column, value=float(value), expected=">= 1"
-        )
+        raise InputError("a node count is no whole number", column=column, value=float(value), expected=">= 1")
     return int(value)
 
 
 def _curve(points: PickledFrame, column: str, i: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
-    try:
-        return shelf.curve(cell_list(points.column("Ns")[i]), cell_list(points.column(column)[i]))
-    except TypeError as error:
-        raise InputError(
-            f"a curve is unreadable: {error}", file=file, row=i + 1, column=column, expected="lists of numbers"
-        ) from error
-    except InputError as error:
-        raise located(error, file, i + 1, column, curve=True) from error
+    with placed(file, i + 1, column, curve=True):
+        try:
+            return shelf.curve(cell_list(points.column("Ns")[i]), cell_list(points.column(column)[i]))
+        except TypeError as error:
+            raise InputError(f"a curve is unreadable: {error}", expected="lists of numbers") from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
@@ -18,7 +19,6 @@ RACK_NODES = 16
 """Nodes that share a fast switch; a job on more than these pays the slower links between racks."""
 
 _HOUR_S = 3_600
-_US = 1_000_000
 _POINTS = (1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64)
 _MAX_NODES = (8, 16, 32, 64)
 
@@ -125,7 +125,7 @@ def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hour
         jobs.append(
             ElasticJob(
                 name=f"{family.name}-{index:02d}",
-                submit_us=submit_s[index] * _US,
+                submit_us=submit_s[index] * US,
                 min_nodes=min_nodes,
                 max_nodes=max_nodes,
                 scale_up_cost_s=float(rng.integers(15, 31)),
@@ -133,7 +133,7 @@ def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hour
                 work_samples=float(round(hours * _HOUR_S * rates[0])),
                 throughput=TabulatedCurve([0, *counts], [0.0, *rates]),
                 weight=2.0 if index % 5 == 4 else 1.0,
-                deadline_us=(submit_s[index] + int(slack * 2 * half_s)) * _US if index % 8 == 7 else None,
+                deadline_us=(submit_s[index] + int(slack * 2 * half_s)) * US if index % 8 == 7 else None,
                 model=family.name,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
 from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
-from bfreplay.documents import Json
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
@@ -21,7 +22,6 @@ DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
 
 _DAY_S = 86_400
 _WARM_UP_S = _DAY_S
-_US = 1_000_000
 
 
 def synthetic_machine(
@@ -105,11 +105,11 @@ def synthetic_machine(
     return NodeEvents.from_arrays(
         nodes=_names(n_nodes),
         initial_state=initial,
-        time_us=start_us + time_s[order] * _US,
+        time_us=start_us + time_s[order] * US,
         node=row_node[order].astype(np.int32),
         state=state[order].astype(np.int8),
         window_start_us=start_us,
-        window_end_us=start_us + window_s * _US,
+        window_end_us=start_us + window_s * US,
         metadata=EventsMetadata(
             cluster=f"synthetic-{n_nodes}",
             source_format="synthetic",
@@ -117,7 +117,7 @@ def synthetic_machine(
                 "generator": "bfreplay.datasets.synthetic.synthetic_machine",
                 "seed": seed,
                 "days": days,
-                **_jsonable(model),
+                "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
             },
         ),
     )
@@ -141,11 +141,3 @@ def _holes(
 def _names(n_nodes: int) -> tuple[str, ...]:
     digits = max(2, len(str((n_nodes - 1) // RACK_NODES + 1)))
     return tuple(f"r{i // RACK_NODES + 1:0{digits}d}n{i % RACK_NODES + 1:02d}" for i in range(n_nodes))
-
-
-def _jsonable(model: MachineModel) -> dict[str, Json]:
-    """Parameters of the model under one key, tuples as lists."""
-    numbers = asdict(model)
-    for stream in ("wide", "small"):
-        numbers[stream]["requested_h"] = list(numbers[stream]["requested_h"])
-    return {"model": numbers}

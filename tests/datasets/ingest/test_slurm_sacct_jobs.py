@@ -2,6 +2,7 @@
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy import schedule
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.slurm import clock
@@ -154,7 +155,7 @@ def test_steps_are_told_by_job_id_alone(tmp_path):
 def test_caches_that_are_full_change_nothing(tmp_path, monkeypatch):
     rows = [GOOD.replace("7|7", f"{i}|{i}").replace("n[1-2]", f"n[{i}-{i + 1}]") for i in range(1, 9)]
     expected = jobs(utc(tmp_path, *rows))
-    monkeypatch.setattr(sentences, "_MOST_CACHED_LISTS", 2)
+    monkeypatch.setattr(schedule, "MOST_REMEMBERED", 20)
     monkeypatch.setattr(clock, "_MOST_CACHED", 1)
     assert jobs(utc(tmp_path, *rows)) == expected
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from bfreplay.datasets.ingest.clock import At
-from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.hostlists import MOST_NODES, numbers_in
 from bfreplay.datasets.ingest.json_stream import top_level_number
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -39,7 +39,6 @@ _STATE_COLUMNS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle
 _SCHEDULE_COLUMNS = frozenset({"makespan", "nb_jobs", "time_computing"})
 _SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
-_INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _NOT_STARTED = ("", "-1")
 _NODE_TIME_SLACK = 1e-6
 _SLACK_US = 10  # Batsim writes six decimals, of times that it rounds one by one
@@ -124,16 +123,7 @@ def resources(text: str) -> tuple[int, ...]:
     ValueError
         It is no such set, or has more than a million numbers.
     """
-    found: dict[int, None] = {}
-    for part in text.split():
-        match = _INTERVAL.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{part!r} is no number or range")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_NODES - len(found):
-            raise ValueError(f"{part!r} runs backwards or is too long")
-        found.update(dict.fromkeys(range(first, last + 1)))
-    return tuple(found)
+    return tuple(dict.fromkeys(numbers_in(text.split())))
 
 
 @lru_cache(maxsize=65_536)
@@ -199,9 +189,8 @@ def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | No
         return None
     n_machines = top_level_number(files[0], "nb_res", EXPORTS[0].command)
     if n_machines is not None and not 0 < n_machines <= MOST_NODES:
-        raise InputError(
+        raise files[0].error(
             "nb_res is out of range",
-            file=files[0].name,
             column="nb_res",
             value=n_machines,
             expected=f"1 to {MOST_NODES:,} machines",
@@ -270,9 +259,8 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
-        raise InputError(
+        raise file.error(
             "no job of this simulation can be used",
-            file=file.name,
             value=reasons or "no rows",
             expected="jobs that started, with their allocated_resources",
             fix=f"check the simulation, and run it again: {EXPORTS[0].command}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -87,9 +87,5 @@ class CobaltClock(TableClock):
         for quarter, n in self._maintenance.items():
             times = read.utc_us(quarter * (HOUR_US // 4))
             if times:
-                by_hour[_local_hour(times[0], site)] += n
+                by_hour[datetime.fromtimestamp(times[0] // US, site).hour] += n
         return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
-
-
-def _local_hour(time_us: int, zone: ZoneInfo) -> int:
-    return datetime.fromtimestamp(time_us // US, UTC).astimezone(zone).hour

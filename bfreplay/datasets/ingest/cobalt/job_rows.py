@@ -66,16 +66,14 @@ class CobaltJobs:
         """Make an interval of a row, or count why not."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            self._lint.leave_out("a job of another machine", *at, machine, doubt=OTHER_MACHINE)
-            return
+            return self._lint.leave_out("a job of another machine", *at, machine, doubt=OTHER_MACHINE)
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
             return self._lint.leave_out("a time that cannot be read", *at, shown)
         if start is None:
-            self._lint.drop("never started", *at, shown)
-            return
+            return self._lint.drop("never started", *at, shown)
         try:
             count = _count(cells)
         except ValueError:
@@ -84,16 +82,14 @@ class CobaltJobs:
         elapsed = _elapsed(cells)
         interval = self._clock.interval(start, end, elapsed, at)
         if interval is None:
-            self._lint.drop(SKIPPED, *at, shown)
-            return
+            return self._lint.drop(SKIPPED, *at, shown)
         start_us, end_us = interval
         if end_us is None and elapsed:
             end_us = start_us + elapsed
             self._lint.doubt(NO_END, *at, shown)
         job = _job(cells) or f"{at[0]} line {at[1]}"
         if not is_interval(start_us, end_us):
-            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
-            return
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
             self._lint.doubt(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, count, at)
@@ -129,11 +125,9 @@ class CobaltJobs:
                     self._nowhere.append(at)
         held = max(count or 0, len(names))
         if not held:
-            self._lint.drop("a job without nodes", *at, job)
-            return
+            return self._lint.drop("a job without nodes", *at, job)
         if self._size is not None and held > self._size:
-            self._lint.leave_out("more nodes than the machine has", *at, f"{held} nodes", doubt=TOO_LARGE)
-            return
+            return self._lint.leave_out("more nodes than the machine has", *at, f"{held} nodes", doubt=TOO_LARGE)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)

@@ -56,16 +56,17 @@ class CobaltOutages:
         if word in _NO:
             start = cells["START_TIMESTAMP"]
             self._lint.leave_out("an outage of a part of the machine", *at, start, doubt=PART_DOWN)
-        elif times[1] is None:
-            self.open_ended.append((times[0], at))
         else:
-            self._record.add_outage(NodeState.DOWN, *times, None, *at)
+            self._add_down(times, at)
 
     def add_maintenance(self, cells: Mapping[str, str], at: Place) -> None:
         """A maintenance period of the whole machine."""
         times = self._times(cells["START"], cells["END"], at, is_maintenance=True)
-        if times is None:
-            return
+        if times is not None:
+            self._add_down(times, at)
+
+    def _add_down(self, times: tuple[int, int | None], at: Place) -> None:
+        """The whole machine was down; one without an end waits for ``close``."""
         if times[1] is None:
             self.open_ended.append((times[0], at))
         else:
@@ -77,12 +78,10 @@ class CobaltOutages:
             return
         name = cells["RESERVATION"].removeprefix("R.").lower()
         if cells["STATUS"].lower() not in _USED:
-            self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
-            return
+            return self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
         is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
         if not is_repair and self._policy != "reserved":
-            self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
-            return
+            return self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
         times = self._times(cells["START"], cells["END"], at)
         if times is None:
             return

@@ -35,8 +35,6 @@ class Kind(Enum):
     MAINTENANCE = "maintenance periods"
 
 
-_OUTAGES_FIRST = (Kind.MAINTENANCE, Kind.STATUS, Kind.RESERVATIONS, Kind.JOBS)
-
 Add = Callable[[Mapping[str, str], Place], None]
 
 RAW_JOB_COLUMNS = (
@@ -93,9 +91,8 @@ class CobaltReader:
         """Read jobs, and what goes with them, of one machine."""
         layouts = [(file, _layout(file, options)) for file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
-            raise InputError(
+            raise files[0].error(
                 "there are no jobs in what was given: " + ", ".join(layout.kind.value for _, layout in layouts),
-                file=files[0].name,
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
@@ -110,25 +107,21 @@ class CobaltReader:
         record.timezone = options.timezone or "UTC"
         outages = CobaltOutages(record, clock, machine, size, options.reservations)
         identities = Identities(record.lint)
-        adders: dict[Kind, Add] = {
-            Kind.STATUS: outages.add_status,
-            Kind.MAINTENANCE: outages.add_maintenance,
-            Kind.RESERVATIONS: outages.add_reservation,
-        }
-        jobs: CobaltJobs | None = None
-        intervals = 0
-        for kind in _OUTAGES_FIRST:
-            if kind is Kind.JOBS:
-                open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
-                jobs = CobaltJobs(record, clock, identities, machine, size, open_starts)
-                adders[kind] = jobs.add
-                intervals = record.lint.kept.get("job intervals", 0)
+
+        def read_all(kind: Kind, add: Add) -> None:
             for file, layout in layouts:
                 if layout.kind is kind:
                     identities.next_file()
                     record.add_format(kind.value)
-                    _read_one(file, layout, adders[kind], record)
-        if jobs is None or record.lint.kept.get("job intervals", 0) == intervals:
+                    _read_one(file, layout, add, record)
+
+        read_all(Kind.MAINTENANCE, outages.add_maintenance)
+        read_all(Kind.STATUS, outages.add_status)
+        read_all(Kind.RESERVATIONS, outages.add_reservation)
+        open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
+        jobs, n_before = CobaltJobs(record, clock, identities, machine, size, open_starts), record.jobs.n_rows
+        read_all(Kind.JOBS, jobs.add)
+        if record.jobs.n_rows == n_before:
             raise record.lint.nothing_usable(
                 "no job in these files can be used",
                 "there are no rows",
@@ -146,10 +139,8 @@ class CobaltReader:
 
 def _layout(file: LogFile, options: ReadOptions) -> Layout:
     check_text(file)
-    layout = layout_of(file)
-    if layout is None and options.columns is not None:
-        layout = layout_of(file, options.columns)
-    if layout is None:
+    layout = layout_of(file) or (options.columns and layout_of(file, options.columns))
+    if not layout:
         raise file.wrong_start(
             "this is none of ALCF's tables",
             value=first_line(file)[:160],
@@ -159,12 +150,8 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
         )
     repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
     if repeated:
-        raise InputError(
-            f"two columns are called {repeated[0]}",
-            file=file.name,
-            row="line 1",
-            expected="each column once",
-            fix="remove one of them",
+        raise file.error(
+            f"two columns are called {repeated[0]}", row="line 1", expected="each column once", fix="remove one of them"
         )
     return layout
 
@@ -276,22 +263,18 @@ def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool
     return 2 * good > len(rows)
 
 
+def _begins_with_stamps(cells: list[str], n_columns: int) -> bool:
+    return len(cells) == n_columns and all(wall_clock_us(cell) is not None for cell in cells[:2])
+
+
 def _is_raw_job(cells: list[str]) -> bool:
-    return (
-        len(cells) == len(RAW_JOB_COLUMNS)
-        and all(wall_clock_us(cell) is not None for cell in cells[:2])
-        and all(_DATE_ID.fullmatch(cell) is not None for cell in cells[3:5])
-    )
+    return _begins_with_stamps(cells, len(RAW_JOB_COLUMNS)) and all(map(_DATE_ID.fullmatch, cells[3:5]))
 
 
 def _is_reservation(cells: list[str]) -> bool:
-    return (
-        len(cells) == len(RESERVATION_COLUMNS)
-        and all(wall_clock_us(cell) is not None for cell in cells[:2])
-        and all(_WHOLE.fullmatch(cell) is not None for cell in cells[7:10])
-        and cells[15].isalpha()
-    )
+    is_one = _begins_with_stamps(cells, len(RESERVATION_COLUMNS))
+    return is_one and all(map(_WHOLE.fullmatch, cells[7:10])) and cells[15].isalpha()
 
 
 def _is_maintenance(cells: list[str]) -> bool:
-    return len(cells) == 2 and all(wall_clock_us(cell) is not None for cell in cells)
+    return _begins_with_stamps(cells, len(MAINTENANCE_COLUMNS))

@@ -15,7 +15,6 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json
-from bfreplay.errors import InputError
 
 NO_INACTIVE = "jobs are inactive without t_inactive: their nodes were taken to be free at t_cleanup"
 OUT_OF_ORDER = "the times of a job are not in their order (submit, depend, run, cleanup, inactive): one is wrong"
@@ -104,9 +103,8 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         record.lint.doubt(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
     if record.jobs.n_rows == before:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
-        raise InputError(
+        raise file.error(
             f"no job of this list can be used: {n_started:,} of {n_jobs:,} ever ran",
-            file=file.name,
             value=reasons or "an empty list",
             expected="jobs that ran, with t_run and a nodelist",
             fix=f"run this on the cluster, so that finished jobs of all users are in it: {JOBS_COMMAND}",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.ingest.hostlists import expand_nodes, numbers_in
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.log.states import NodeState
@@ -22,7 +21,6 @@ _STATE = {"drain": NodeState.DRAIN, "offline": NodeState.DOWN, "torpid": NodeSta
 _BACK = {"undrain": "drain", "online": "offline", "lively": "torpid"}
 _SNAPSHOTS = ("restart", "resource-init", "truncate")
 _OTHERS = ("resource-define", "resource-update")
-_RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _LONGEST_S = 1e12
 _SIGNS = (b'"timestamp"', b'"name"', b'"context"')
 
@@ -207,13 +205,4 @@ def ranks_in(text: object) -> list[int]:
     """
     if not isinstance(text, str):
         raise ValueError("no idset")
-    ranks: list[int] = []
-    for part in text.removeprefix("[").removesuffix("]").split(",") if text else ():
-        match = _RANKS.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{part!r} is no rank or range")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_NODES - len(ranks):
-            raise ValueError(f"{part!r} runs backwards or is too long")
-        ranks.extend(range(first, last + 1))
-    return ranks
+    return numbers_in(text.removeprefix("[").removesuffix("]").split(",") if text else ())

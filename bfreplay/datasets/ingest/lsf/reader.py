@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.lsf.records import (
-    KNOWN_TYPES,
-    RECORD_START,
-    US,
-    HostControl,
-    fields_of,
-    finish_of,
-    host_control_of,
-    record_texts,
-)
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.lsf import records
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import US
 
 EXPORT = (
     'cd "$(sed -n \'s/^LSB_SHAREDIR=//p\' "$LSF_ENVDIR/lsf.conf")"/*/logdir'
@@ -38,7 +27,6 @@ _ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or f
 _EARLY_DOUBT = "jobs start before they were submitted: one of the times is wrong"
 _ELSEWHERE_DOUBT = "hosts of another cluster, host@cluster, were left out"
 _RESERVED_DOUBT = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
-_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
 _OPENINGS = "hosts that the log closes and opens (HOST_CTRL); hosts that were down are not in it"
 _NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
@@ -58,7 +46,7 @@ class LsfReader:
         """Say why ``file`` looks like LSF's, ``None`` if it does not."""
         types = _types_in_head(file)
         lines = (line for line in file.head_lines() if line.strip() and not line.startswith("#"))
-        if not types or not RECORD_START.match(next(lines, "")):
+        if not types or not records.RECORD_START.match(next(lines, "")):
             return None
         return f"its records begin as LSF's do: type, version, event time; the types are {', '.join(types[:3])}"
 
@@ -109,17 +97,16 @@ class _Reading:
         self._record = record
         self._lint = record.lint
         self._wants_reservations = options.reservations == "reserved"
-        self._lists: dict[tuple[str, ...], NDArray[np.int32]] = {}
-        self._lists_size = 0
-        self._controls: list[tuple[HostControl, str, int]] = []
+        self._lists = NodeLists(record)
+        self._controls: list[tuple[records.HostControl, str, int]] = []
 
     def read(self, file: LogFile) -> None:
         """Take in a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for one in record_texts(file):
+        for one in records.record_texts(file):
             self._lint.read()
-            match = RECORD_START.match(one.text)
-            fields = fields_of(one.text) if match and one.is_whole else None
+            match = records.RECORD_START.match(one.text)
+            fields = records.fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
                 self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
                 continue
@@ -131,24 +118,22 @@ class _Reading:
                 if kind == "JOB_FINISH":
                     self._finish(fields, file, one.number)
                 elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), file.name, one.number))
+                    self._controls.append((records.host_control_of(fields), file.name, one.number))
                 else:
                     self._other(kind, file, one.number)
             except ValueError as error:
                 self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
 
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
-        job = finish_of(fields)
+        job = records.finish_of(fields)
         if job.start_s == 0:
-            self._lint.drop("never started", file.name, number, job.job)
-            return
+            return self._lint.drop("never started", file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
             self._lint.doubt(_ELSEWHERE_DOUBT, file.name, number, job.job)
             if not hosts:
-                self._lint.drop("ran in another cluster", file.name, number, job.job)
-                return
-        nodes = self._nodes(hosts)
+                return self._lint.drop("ran in another cluster", file.name, number, job.job)
+        nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:
             self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
         self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
@@ -162,19 +147,8 @@ class _Reading:
                 self._lint.doubt(_RESERVED_DOUBT, file.name, number)
         else:
             self._lint.drop(_OTHER_TYPE, file.name, number, kind)
-            if kind not in KNOWN_TYPES:
+            if kind not in records.KNOWN_TYPES:
                 self._lint.doubt(_UNKNOWN_DOUBT, file.name, number, kind)
-
-    def _nodes(self, hosts: tuple[str, ...]) -> NDArray[np.int32]:
-        nodes = self._lists.get(hosts)
-        if nodes is None:
-            nodes = self._record.node_ids(_checked(hosts))
-            self._lists_size += sum(map(len, hosts))
-            if self._lists_size > _MOST_LISTED:
-                self._lists.clear()
-                self._lists_size = 0
-            self._lists[hosts] = nodes
-        return nodes
 
     def close_hosts(self) -> bool:
         """Make outages of what closed and opened hosts: a closed host takes no jobs, those on it run on.
@@ -182,7 +156,7 @@ class _Reading:
         Returns whether there was any such record.
         """
         closed: dict[str, tuple[int, str, int]] = {}
-        done: set[HostControl] = set()
+        done: set[records.HostControl] = set()
         for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
             if control in done:
                 self._lint.drop("host control that was read twice", file, number, control.host)
@@ -207,23 +181,15 @@ class _Reading:
     def _close(self, host: str, since: tuple[int, str, int], until_s: int | None) -> None:
         start_s, file, number = since
         try:
-            nodes = self._record.node_ids(_checked((host,)))
+            nodes = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
-            self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
-            return
+            return self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
 
 
-def _checked(hosts: tuple[str, ...]) -> tuple[str, ...]:
-    for host in hosts:
-        if expand_nodes(host) != (host,):
-            raise ValueError(f"{host!r} is no name of a host")
-    return hosts
-
-
 def _types_in_head(file: LogFile) -> list[str]:
     """Types of LSF's records at the start of ``file``, each once."""
-    matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
+    matches = [match for match in map(records.RECORD_START.match, file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []

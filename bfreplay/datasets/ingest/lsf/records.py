@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.ingest.log_file import LogFile
 
-US = 1_000_000
 MOST_LINES = 10_000
 """A string with more lines is a quote that was lost."""
 

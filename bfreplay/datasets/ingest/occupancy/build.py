@@ -8,20 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, dropped_counts
-from bfreplay.datasets.ingest.occupancy.inventory import (
-    HOUR_US,
-    absences,
-    check_given_inventory,
-    doubt_rare_names,
-    doubt_spellings,
-    doubt_unused_nodes,
-    inventory_known,
-    node_use,
-    positions,
-)
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
@@ -91,13 +81,13 @@ def build_events(
     window = chosen_window(record, rules, log_end_us)
     if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
         lint.doubt(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
-    use = node_use(record, rules, log_end_us)
-    check_given_inventory(record, use)
+    use = inventory.node_use(record, rules, log_end_us)
+    inventory.check_given_inventory(record, use)
     if not record.inventory_known:
-        doubt_rare_names(record, use, lint)
-    doubt_unused_nodes(record, use, rules, window, lint)
-    absent, left_out, absence = absences(record, use, len(names), rules, window, lint)
-    doubt_spellings(record, absent, left_out, window, lint)
+        inventory.doubt_rare_names(record, use, lint)
+    inventory.doubt_unused_nodes(record, use, rules, window, lint)
+    absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, lint)
+    inventory.doubt_spellings(record, absent, left_out, window, lint)
     if left_out.all():
         raise InputError(
             "no job used any node within the window, or near it",
@@ -106,7 +96,7 @@ def build_events(
             expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
             fix="choose another window, or give the names of all nodes with --inventory",
         )
-    position = positions(names, left_out)
+    position = inventory.positions(names, left_out)
     if left_out.any():  # no job is given such a node
         before_us = min(window.start_us, record.first_start_us) - 1
         absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
@@ -119,7 +109,7 @@ def build_events(
         log_end_us=max(log_end_us, window.end_us),
         empty_is_down=_empty_is_down(record, rules),
         outages_known=record.outages_known,
-        states_seen=_states_seen(record),
+        states_seen=record.states_seen,
     )
     survey = Survey(record, plan)
     report_survey(lint, record, plan, survey, absence)
@@ -132,14 +122,14 @@ def build_events(
         source_files=tuple(sources),
         source_timezone=record.timezone,
         time_origin=record.time_origin,
-        node_inventory="metadata" if inventory_known(record) else "seen",
+        node_inventory="metadata" if inventory.inventory_known(record) else "seen",
         allocator=allocator if record.n_counted else None,
         dropped=dropped_counts(lint),
         notes={"ingest": {**lint.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
-    inventory = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
+    kept = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
-    events = NodeEvents(inventory, source, window.start_us, window.end_us, metadata, tuple(sources))
+    events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, lint, window)
 
 
@@ -148,13 +138,13 @@ def _doubt_gap(record: ScheduleRecord, window: Window, lint: ImportReport, surve
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
-        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
+        hours = int(survey.node_us[NodeState.IDLE]) / inventory.HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        lint.doubt(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
+        lint.doubt(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / inventory.HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportReport) -> None:
-    if not record.jobs.n_rows and not any(outage.state == NodeState.BUSY for outage in record.outages):
+    if not record.jobs.n_rows and not record.states_seen:
         largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:3]
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
         example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
@@ -189,13 +179,8 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportRep
         )
 
 
-def _states_seen(record: ScheduleRecord) -> bool:
-    """Whether nodes were sampled: what state they were in need not be assumed then."""
-    return any(outage.state == NodeState.BUSY for outage in record.outages)
-
-
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
-    if _states_seen(record):
+    if record.states_seen:  # what state nodes were in need not be assumed
         return False
     return rules.empty_machine == "down" or (
         rules.empty_machine == "auto" and not record.outages and not record.outages_known

@@ -71,15 +71,12 @@ def report_survey(
         facts["runs that were read twice and count once"] = survey.n_repeated
         lint.keep("job intervals", -survey.n_repeated)
     lint.doubt(CONTRADICTING, n=survey.n_contradicting)
-    if sweep.n_lasting:
-        _doubt_hours(lint, LASTING, sweep.lasting_us, sweep.n_lasting)
+    _doubt_hours(lint, LASTING, sweep.lasting_us, sweep.n_lasting)
     running, runaway = sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running
-    if runaway:
-        _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
-    if sweep.n_over:
-        _doubt_hours(lint, OVER_LIMIT, sweep.over_us, sweep.n_over)
+    _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
+    _doubt_hours(lint, OVER_LIMIT, sweep.over_us, sweep.n_over)
     overlaps = int(tallies.overlaps)
     if overlaps and plan.rules.shared_nodes == "refuse":
         raise InputError(
@@ -90,24 +87,21 @@ def report_survey(
         )
     if overlaps:
         facts["starts on a node that is in use (shared nodes)"] = overlaps
-    if tallies.clipped:
-        _doubt_hours(lint, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
-    if tallies.left_out:
-        _doubt_hours(lint, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
+    _doubt_hours(lint, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
+    _doubt_hours(lint, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
     if tallies.delayed:
         average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
         node_hours = float(tallies.delay_node_us) / HOUR_US
         value = f"{average_hours:,.2f} hours on average"
         lint.doubt(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
-    if sweep.never_began:
-        _doubt_hours(lint, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
+    _doubt_hours(lint, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
         facts.update({} if by_rule is None else {IDLE_BY_RULE: by_rule})
 
 
 def _doubt_hours(lint: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
-    """Doubt ``n`` cases of which the node-time that may be wrongly idle or busy is known, in node-microseconds."""
+    """Doubt ``n`` cases (0: none), whose node-microseconds that may be wrongly idle or busy are known."""
     hours = float(node_us) / HOUR_US
     lint.doubt(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
 

@@ -125,16 +125,15 @@ class ImportReport:
         """All rows that were left out."""
         return sum(tally.count for tally in self.dropped.values())
 
-    def largest_drops(self, most: int = MOST_EXAMPLES) -> list[tuple[str, Tally]]:
+    def largest_drops(self) -> list[tuple[str, Tally]]:
         """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
-        return sorted(self.dropped.items(), key=lambda item: (-item[1].count, item[0]))[:most]
+        return sorted(self.dropped.items(), key=lambda item: (-item[1].count, item[0]))
 
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
         dropped = self.largest_drops()
-        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped)
-        all_dropped = self.largest_drops(len(self.dropped))
-        example = next((tally.examples[0] for _, tally in all_dropped if tally.examples), Example("", None, ""))
+        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped[:MOST_EXAMPLES])
+        example = next((tally.examples[0] for _, tally in dropped if tally.examples), Example("", None, ""))
         return InputError(
             f"{problem}: {reasons or otherwise}",
             file=example.file or file,
@@ -146,7 +145,7 @@ class ImportReport:
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops(4))
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops()[:4])
         problem = "no run of a job can be made of this log"
         return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
 

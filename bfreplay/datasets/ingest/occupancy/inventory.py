@@ -151,8 +151,7 @@ def doubt_unused_nodes(
     record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, lint: ImportReport
 ) -> None:
     """Doubt nodes that are said to be there and that no job used for long, or ever: they may be down."""
-    states_known = record.outages_known or any(outage.state == NodeState.BUSY for outage in record.outages)
-    if not record.inventory_known or record.n_counted or states_known:
+    if not record.inventory_known or record.n_counted or record.outages_known or record.states_seen:
         return
     n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
     is_wanted = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)

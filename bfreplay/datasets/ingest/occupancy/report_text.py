@@ -76,8 +76,7 @@ def _closed(fact: Mapping[str, float]) -> str:
 
 def _empty(fact: Mapping[str, float]) -> str:
     share = f"no job on the whole machine for {fact['share_of_window']:.2%} of the window"
-    for state, other in (("down", "idle"), ("idle", "down")):
-        key = {"down": "assumed_down", "idle": "left_idle"}[state]
+    for state, other, key in (("down", "idle", "assumed_down"), ("idle", "down", "left_idle")):
         if fact[f"{key}_periods"]:
             times = count(int(fact[f"{key}_periods"]), "such time")
             hours = amount(fact[f"{key}_hours"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -19,7 +20,6 @@ EMPTY_MACHINE = ("auto", "down", "idle")
 WINDOWS = ("estimate", "full")
 
 DAY_S = 86_400.0
-_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +95,4 @@ class OccupancyRules:
 
 def microseconds(seconds: float) -> int:
     """Whole microseconds of a rule given in seconds."""
-    return round(seconds * _US)
+    return round(seconds * US)

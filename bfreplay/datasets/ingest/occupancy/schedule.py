@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ MISMATCH = "the log gives another number of nodes than it lists; the listed node
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
+MOST_REMEMBERED = 16_000_000  # characters and nodes of lists: those of a large machine are long, and hardly any repeats
 NODE_NAMES = ("as-is", "short", "lower", "short-lower")
 """How names in logs become names of nodes: unchanged, without the domain, in lower case, or both."""
 
@@ -83,14 +84,14 @@ class ScheduleRecord:
         self.cluster: str | None = None
         self.coverage: Coverage | None = None
         self.machine_size: int | None = None
-        self.inventory_known = self.outages_known = False
+        self.inventory_known = self.outages_known = self.states_seen = False
         self.first_start_us = self.first_end_us = OPEN_END
         self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
         self.longest_us = 0
         self.n_open = self.n_counted = 0
         self.node_names = node_names
         self._index: dict[str, int] = {}
-        self._of_spelling: dict[str, int] = {}
+        self.spellings: dict[str, int] = {}  # index of the node of each name as the log spells it (see ``one_name``)
         self.n_given = 0
         self.is_restricted = False
 
@@ -101,11 +102,6 @@ class ScheduleRecord:
         """Names of all nodes met so far; their position is their index."""
         return tuple(self._index)
 
-    @property
-    def spellings(self) -> Mapping[str, int]:
-        """Index of the node of each name as the log spells it (see ``one_name``)."""
-        return self._of_spelling
-
     def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
 
@@ -114,7 +110,7 @@ class ScheduleRecord:
         InputError
             A name that no node can have (empty, unprintable, spaces around it).
         """
-        index = self._of_spelling
+        index = self.spellings
         found: dict[int, None] = {}
         for name in names:
             i = index.get(name)
@@ -193,8 +189,7 @@ class ScheduleRecord:
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:
-            self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
-            return
+            return self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
@@ -206,16 +201,11 @@ class ScheduleRecord:
             self._ended(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.lint.keep("job intervals")
-        if (
-            nodes is not None
-            and self.n_given
-            and not self.is_restricted
-            and listed
-            and int(nodes.max()) >= self.n_given
-        ):
-            names = self.nodes
-            strange = [names[i] for i in nodes[nodes >= self.n_given][:5].tolist()]
-            self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(strange)}")
+        if nodes is not None and self.n_given and not self.is_restricted:
+            strange = nodes[nodes >= self.n_given][:5].tolist()
+            if strange:
+                names = self.nodes
+                self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
 
     def add_counted_jobs(
         self,
@@ -259,7 +249,8 @@ class ScheduleRecord:
             return
         end = OPEN_END if end_us is None else end_us
         self.outages.append(Outage(state, start_us, end, nodes))
-        if state == NodeState.BUSY:  # seen; the end of an outage may be planned
+        if state == NodeState.BUSY:  # seen in samples; the end of an outage may be planned
+            self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
         self.lint.keep("outage intervals")
 
@@ -302,6 +293,28 @@ class ScheduleRecord:
         self.last_end_us = max(self.last_end_us, last_us)
         self.longest_us = max(self.longest_us, longest_us)
         self.stamp(last_us)
+
+
+class NodeLists:
+    """Indices of the nodes in lists as they stand in a log, which repeat; what is remembered is bounded."""
+
+    def __init__(self, record: ScheduleRecord) -> None:
+        self._record = record
+        self._known: dict[str, NDArray[np.int32]] = {}
+        self._size = 0
+
+    def ids(self, listed: str, names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
+        """Indices of the nodes of a list; ``names`` takes one apart that is not remembered, and may refuse it."""
+        found = self._known.get(listed)
+        if found is None:
+            found = self._record.node_ids(names())
+            size = len(listed) + len(found)
+            if self._size + size > MOST_REMEMBERED:
+                self._known.clear()
+                self._size = 0
+            self._known[listed] = found
+            self._size += size
+        return found
 
 
 def job_key(job: str | int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,15 @@ from bfreplay.datasets.ingest.occupancy.advance import Rows
 from bfreplay.datasets.ingest.occupancy.rules import microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
-from bfreplay.datasets.log.sources import RowChunk
-from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.log.sources import EventSource, RowChunk
+from bfreplay.datasets.log.states import NodeState
 
 IDLE = int(NodeState.IDLE)
 NOT_OPEN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class OccupancySource:
+class OccupancySource(EventSource):
     """Rows of a log that are computed, pass by pass, from a schedule.
 
     Parameters
@@ -36,9 +35,6 @@ class OccupancySource:
     record: ScheduleRecord
     plan: Plan
     start: NDArray[np.int8]
-    file: Path | None = None
-    alternating: bool = False
-    metadata_file: Path | None = None
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
         """Return a copy of the states at the start, shape ``(N,)``."""
@@ -50,10 +46,6 @@ class OccupancySource:
         for time_us, node, state in _inside(Sweep(self.record, self.plan), self.plan):
             yield RowChunk(time_us, node, state, first_row)
             first_row += len(time_us)
-
-    def written(self, state: int) -> object:
-        """Return the word of the neutral schema."""
-        return STATE_WORDS[state]
 
 
 class Survey:

@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,21 +236,15 @@ class _RunReader(_BlockReader):
 
     def grow(self) -> None:
         rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
-        with self._run.rows_file.open("rb") as stream:
-            table = _read(stream, self._done * _WIDTH, (rows + 1) * _WIDTH, np.dtype(np.int64)).reshape(-1, _WIDTH)
+        numbers = np.fromfile(self._run.rows_file, np.int64, (rows + 1) * _WIDTH, offset=8 * _WIDTH * self._done)
+        table = numbers.reshape(-1, _WIDTH)
         rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
         table = table[: rows + 1]
         first = np.ascontiguousarray(table[:, 5])
-        with self._run.nodes_file.open("rb") as stream:
-            nodes = _read(stream, int(first[0]), int(first[-1] - first[0]), np.dtype(np.int32))
+        nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
         self._done += rows
         self.is_last = self._done == self._run.n_rows
         self.block = _joined([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
-
-
-def _read(stream: BinaryIO, first: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    stream.seek(first * dtype.itemsize)
-    return np.fromfile(stream, dtype=dtype, count=count)
 
 
 def no_jobs() -> JobIntervals:

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.ingest.occupancy import machine
 from bfreplay.datasets.ingest.occupancy.advance import DONE, MACHINE_FULL, Jobs, Outages, Rows, Terms, advance
 from bfreplay.datasets.ingest.occupancy.inventory import free_again_us
-from bfreplay.datasets.ingest.occupancy.machine import (
-    DELAY,
-    EMPTY_AND_IDLE,
-    RANDOM,
-    TAKEN_FOR_DOWN,
-    longer,
-    new_machine,
-    with_room,
-)
 from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, no_jobs
@@ -95,7 +87,7 @@ class Sweep:
         self._slices = record.jobs.slices()
         self._terms = _terms(plan)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
-        self._machine = new_machine(len(plan.position), self._terms.assignment)
+        self._machine = machine.new_machine(len(plan.position), self._terms.assignment)
         self.tallies = self._machine.tallies
         self.ended_open = [0, 0]
         self.never_began = self.n_cut = self.n_lasting = self.n_over = 0
@@ -136,13 +128,13 @@ class Sweep:
         empty_us = min(first_us, stop_us) - start_us
         self.tallies.empty_us += empty_us
         state.now = start_us
-        state.use = EMPTY_AND_IDLE
+        state.use = machine.EMPTY_AND_IDLE
         if not self._plan.empty_is_down:
             state.unused_since_us = start_us
         elif first_us - start_us > self._terms.empty_after_us:
             self.tallies.long_empty += 1
             self.tallies.long_empty_us += empty_us
-            state.use = TAKEN_FOR_DOWN
+            state.use = machine.TAKEN_FOR_DOWN
             self._machine.shown[:] = NodeState.DOWN
 
     def _ended(self, jobs: JobIntervals) -> JobIntervals:
@@ -155,11 +147,11 @@ class Sweep:
             is_inside = is_open & (jobs.start_us < stop_us) & (end_us > start_us)
             self.ended_open[0] += int(np.count_nonzero(is_inside & ~is_runaway))
             lasting_us = self._plan.log_end_us - jobs.start_us
-            longer = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
-            self.n_lasting += int(np.count_nonzero(longer))
+            is_lasting = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
+            self.n_lasting += int(np.count_nonzero(is_lasting))
             seen_end_us = min(stop_us, self._plan.log_end_us)
             inside_us = np.maximum(seen_end_us - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
-            self.lasting_us += float((inside_us * jobs.count)[longer].sum())
+            self.lasting_us += float((inside_us * jobs.count)[is_lasting].sum())
             after_us = np.maximum(seen_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
             is_early = is_runaway & (after_us > 0)
             self.ended_open[1] += int(np.count_nonzero(is_early))
@@ -198,11 +190,13 @@ class Sweep:
             if why == DONE:
                 return
             if why == MACHINE_FULL:
-                self._machine = with_room(self._machine, 2 * len(self._machine.slots), 2 * len(self._machine.holdings))
+                self._machine = machine.with_room(
+                    self._machine, 2 * len(self._machine.slots), 2 * len(self._machine.holdings)
+                )
 
     def _chances(self, jobs: JobIntervals) -> NDArray[np.float64]:
         """A random number for each node that may have to be chosen in a slice."""
-        if self._terms.assignment != RANDOM:
+        if self._terms.assignment != machine.RANDOM:
             return np.empty(0)
         n = len(self._plan.position)
         wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
@@ -211,9 +205,9 @@ class Sweep:
         return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:
-        if self._terms.over_capacity == DELAY:
+        if self._terms.over_capacity == machine.DELAY:
             delayed = self._delayed()
-            self._machine = self._machine._replace(queue=longer(delayed, len(delayed) + more))
+            self._machine = self._machine._replace(queue=machine.longer(delayed, len(delayed) + more))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
 
 

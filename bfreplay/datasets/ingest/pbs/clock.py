@@ -53,14 +53,9 @@ class StampClock(Clock):
         super().__init__(options.timezone, options.dst_fold, lint)
         self._waiting: list[_Waiting] = []
         self._offset_us: int | None = None
-        self._latest_us: int | None = None
+        self.latest_us: int | None = None  # latest epoch time that the log's stamps confirm
         self._changes: list[tuple[int, int]] = []
         self._agreed = self._disagreed = 0
-
-    @property
-    def latest_us(self) -> int | None:
-        """Latest epoch time that the log's stamps confirm."""
-        return self._latest_us
 
     def witness(self, stamp_us: int, epoch_us: int) -> bool:
         """Take in a record that gives the same moment twice; say whether its two times can be of one moment."""
@@ -77,7 +72,7 @@ class StampClock(Clock):
             del self._changes[_MOST_CHANGES + 1 : -1]
         self._settle(offset, epoch_us)
         self._offset_us = offset
-        self._latest_us = epoch_us if self._latest_us is None else max(epoch_us, self._latest_us)
+        self.latest_us = epoch_us if self.latest_us is None else max(epoch_us, self.latest_us)
         return True
 
     def resolve(self, line: Line, floor_us: int, then: Callable[[int], None]) -> None:
@@ -88,7 +83,7 @@ class StampClock(Clock):
                 self.counts["settled"] += 1
                 then(fits[0])
                 return
-        self._waiting.append(_Waiting(line, floor_us, self._offset_us, self._latest_us, then))
+        self._waiting.append(_Waiting(line, floor_us, self._offset_us, self.latest_us, then))
 
     def finish(self) -> None:
         """Settle what is left, and write down what the stamps showed."""

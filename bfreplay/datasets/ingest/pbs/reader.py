@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +13,13 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import (
-    RECORD_START,
-    SERVER_LOG_START,
-    FileDays,
-    Line,
-    attributes,
-    epoch_us,
-    is_job,
-    parsed_line,
-    stamp_of,
-    vnode_hosts,
-)
+from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.ingest.pbs.runs import ORDER_DOUBT, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
-from bfreplay.errors import InputError
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
@@ -76,10 +66,10 @@ class PbsReader:
     def recognise(self, file: LogFile) -> str | None:
         """Say why ``file`` looks like PBS accounting, ``None`` if it does not."""
         lines = [line for line in file.head_lines() if line.strip()]
-        records = sum(RECORD_START.match(line) is not None for line in lines)
-        if not records or 2 * records < len(lines):
+        n = sum(records.RECORD_START.match(line) is not None for line in lines)
+        if not n or 2 * n < len(lines):
             return None
-        return f"{records} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
+        return f"{n} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read accounting files into ``record``; memory grows with the jobs that run at a time.
@@ -97,7 +87,7 @@ class PbsReader:
         runs = Runs(record, clock)
         reserved = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
-        days = FileDays()
+        days = records.FileDays()
         for i in order:
             last_us = _read_file(files[i], lint, runs, reserved, last_us)
             days.add(firsts[i], firsts[i] if last_us is None else last_us)
@@ -106,7 +96,9 @@ class PbsReader:
         reserved.finish()
         days.finish(lint)
         if last_us is not None:
-            _stamp_end(record, clock, last_us)
+            moment, latest = clock.moment(last_us), clock.latest_us
+            if moment is not None and latest is not None and moment < latest + _QUIET_US:
+                record.stamp(moment)  # when the last record was written; something near it confirms such a time
         if lint.kept.get("job intervals", 0) == kept:
             raise lint.no_runs(
                 "",
@@ -130,7 +122,7 @@ def _read_file(
         lint.read()
         if not is_whole:
             lint.doubt(CUT_END_DOUBT, file.name, number, text)
-        line = parsed_line(text if is_whole else _complete(text), file.name, number)
+        line = records.parsed_line(text if is_whole else _complete(text), file.name, number)
         if line is None or not line.job.strip():
             lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
@@ -164,7 +156,7 @@ def _take(line: Line, lint: ImportReport, runs: Runs, reserved: Reservations) ->
         reserved.take(line)
     elif kind not in "SERADCTcsue":
         lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
-    elif not is_job(line.job):
+    elif not records.is_job(line.job):
         lint.leave_out(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
     elif "[]" in line.job:
         lint.drop("array parent", line.file, line.number, line.job)
@@ -190,14 +182,13 @@ def _first_stamp(file: LogFile) -> int:
     """
     lines = [line for line in file.head_lines() if line.strip()]
     for line in lines:
-        if RECORD_START.match(line):
-            stamp = stamp_of(line[:19])
+        if records.RECORD_START.match(line):
+            stamp = records.stamp_of(line[:19])
             if stamp is not None:
                 return stamp
-    if any(SERVER_LOG_START.match(line) for line in lines):
-        raise InputError(
+    if any(records.SERVER_LOG_START.match(line) for line in lines):
+        raise file.error(
             "this is a log of the PBS server, which says what it did, not who held which nodes",
-            file=file.name,
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
@@ -207,13 +198,6 @@ def _first_stamp(file: LogFile) -> int:
         expected=_EXPECTED,
         fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
     )
-
-
-def _stamp_end(record: ScheduleRecord, clock: StampClock, last_us: int) -> None:
-    """Note when the last record was written, unless nothing near it confirms such a time."""
-    moment, latest = clock.moment(last_us), clock.latest_us
-    if moment is not None and latest is not None and moment < latest + _QUIET_US:
-        record.stamp(moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +219,12 @@ class Reservations:
 
     def take(self, line: Line) -> None:
         """Read one of the records of ``RESERVATION_KINDS``."""
-        lint = self._record.lint
-        if not self._are_kept:
-            lint.drop(_REASON, line.file, line.number, line.job)
-        elif line.kind == "B":
-            self._begin(line)
-        else:
-            lint.drop(_REASON, line.file, line.number, line.job)
-            reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
-            if reservation is not None:
-                self._clock.resolve(line, reservation.start_us, self._ending(reservation))
+        if self._are_kept and line.kind == "B":
+            return self._begin(line)
+        self._record.lint.drop(_REASON, line.file, line.number, line.job)
+        reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
+        if reservation is not None:
+            self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
 
     def finish(self) -> None:
         """Those that were not ended early last as long as they were made for."""
@@ -255,14 +235,13 @@ class Reservations:
     def _begin(self, line: Line) -> None:
         lint = self._record.lint
         try:
-            found = attributes(line.text)
-            start, end = epoch_us(found, "start"), epoch_us(found, "end")
+            found = records.attributes(line.text)
+            start, end = records.epoch_us(found, "start"), records.epoch_us(found, "end")
             if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
-            nodes = self._record.node_ids(vnode_hosts(found.get("nodes", "").strip("\"'")))
+            nodes = self._record.node_ids(records.vnode_hosts(found.get("nodes", "").strip("\"'")))
         except ValueError as error:
-            lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
-            return
+            return lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
         known = self._open.get(line.job)
         if known is not None and known.start_us == start:
             lint.drop(_REASON, known.line.file, known.line.number, line.job)
@@ -270,10 +249,6 @@ class Reservations:
             self._add(known, known.end_us)
         self._open[line.job] = _Reservation(start, end, nodes, line)
 
-    def _ending(self, reservation: _Reservation) -> Callable[[int], None]:
-        return lambda moment_us: self._add(reservation, min(moment_us, reservation.end_us))
-
     def _add(self, one: _Reservation, end_us: int) -> None:
-        self._record.add_outage(
-            NodeState.RESERVED, one.start_us, end_us, one.nodes, file=one.line.file, line=one.line.number
-        )
+        end_us = min(end_us, one.end_us)
+        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, one.nodes, one.line.file, one.line.number)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from bfreplay.datasets.ingest.clock import wall_clock_us
-from bfreplay.datasets.ingest.hostlists import NO_NODES, expand_nodes
+from bfreplay.datasets.ingest.hostlists import NO_NODES, each_a_name
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.times import DAY_US, EPOCH, US
 
@@ -166,7 +166,7 @@ def _hosts(text: str) -> tuple[str, ...]:
         if not _SLOTS.fullmatch(slots):
             raise ValueError(f"{part!r} is no part of a list of hosts")
         names[name.partition(":")[0]] = None
-    return _checked(names)
+    return each_a_name(names)
 
 
 def vnode_hosts(text: str) -> tuple[str, ...]:
@@ -185,14 +185,7 @@ def vnode_hosts(text: str) -> tuple[str, ...]:
         if match is None:
             raise ValueError(f"{part!r} is no part of a list of virtual nodes")
         names[match[1]] = None
-    return _checked(names)
-
-
-def _checked(names: Mapping[str, None]) -> tuple[str, ...]:
-    for name in names:
-        if expand_nodes(name) != (name,):
-            raise ValueError(f"{name!r} is no name of a node")
-    return tuple(names)
+    return each_a_name(names)
 
 
 class FileDays:

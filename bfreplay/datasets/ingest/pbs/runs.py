@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import (
-    Line,
-    attributes,
-    count_of,
-    epoch_us,
-    is_followed,
-    node_names,
-    walltime_us,
-)
+from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"
@@ -55,7 +49,6 @@ _CUT_DOUBT = "records end with their node list: it may have been cut, and its la
 _VNODES_DOUBT = "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
 _PHASES_DOUBT = "jobs gave back nodes while they ran: here they hold all of them until they end"
 _CHECKPOINT_DOUBT = "jobs were checkpointed while they ran: here they hold their nodes all the time"
-_MOST_LISTED = 1 << 24  # characters: lists of a large machine are long, and hardly any repeats
 
 _MOST_DIFFERING = 100_000
 _GRACE_US = 3600 * US
@@ -86,8 +79,7 @@ class Runs:
         self._lint = record.lint
         self._clock = clock
         self._open: dict[str, _Run] = {}
-        self._lists: dict[str, Nodes | None] = {}
-        self._lists_size = 0
+        self._lists = NodeLists(record)
         self._n_agreeing = 0
         self._differing: list[Line] = []
 
@@ -98,8 +90,7 @@ class Runs:
             return
         start = found[1]
         if start is None:
-            self._unreadable(BAD_ATTRIBUTES, line)
-            return
+            return self._unreadable(BAD_ATTRIBUTES, line)
         if not self._is_consistent(line, found[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
             return
         nodes = self._nodes(line, found[0], are_needed=True)
@@ -110,16 +101,15 @@ class Runs:
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
-                self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
-                return
+                return self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
             if start == known.start_us:
                 self._lint.drop(_TWICE, known.line.file, known.line.number, line.job)
             else:
                 self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
                 self._add(line.job, known, start)
-        limit = walltime_us(found[0])
+        limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
-            start, nodes, _listed(found[0]), count_of(found[0]), None if limit is None else start + limit, line
+            start, nodes, _listed(found[0]), records.count_of(found[0]), None if limit is None else start + limit, line
         )
 
     def end(self, line: Line) -> None:
@@ -131,8 +121,8 @@ class Runs:
         known = self._open.get(line.job)
         if start is None:
             if known is None:
-                self._no_run(line)
-                return
+                self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
+                return self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job, n=line.kind == "R")
             start = known.start_us
         if not self._is_consistent(line, values, start, end):
             return
@@ -141,10 +131,9 @@ class Runs:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # of no length by one of two times that differ: not a run that can be left out
-                self._unreadable(CONTRADICTION, line)
-                return
+                return self._unreadable(CONTRADICTION, line)
             self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
-        run = _Run(start, nodes, _listed(values), count_of(values), None, line)
+        run = _Run(start, nodes, _listed(values), records.count_of(values), None, line)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
@@ -152,7 +141,7 @@ class Runs:
             return
         if line.kind == "E":
             self._lint.doubt(_NO_END_DOUBT, line.file, line.number, line.job)
-        self._clock.resolve(line, run.start_us, self._closing(line.job, run))
+        self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
 
     def delete(self, line: Line) -> None:
         """D: somebody asked for the end of the job; only E tells when it came."""
@@ -208,24 +197,16 @@ class Runs:
             self._lint.drop(_PAIRED, known.line.file, known.line.number, line.job)
         del self._open[line.job]
 
-    def _closing(self, job: str, run: _Run) -> Callable[[int], None]:
-        return lambda end_us: self._add(job, run, end_us)
-
     def _add(self, job: str, run: _Run, end_us: int | None) -> None:
         line = run.line
         self._record.add_job(
             job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
 
-    def _no_run(self, line: Line) -> None:
-        self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-        if line.kind == "R":
-            self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job)
-
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
-            found = attributes(line.text)
-            return found, epoch_us(found, "start"), epoch_us(found, "end")
+            found = records.attributes(line.text)
+            return found, records.epoch_us(found, "start"), records.epoch_us(found, "end")
         except ValueError as error:
             self._unreadable(BAD_ATTRIBUTES, line, str(error))
             return None
@@ -235,7 +216,7 @@ class Runs:
     ) -> bool:
         """Whether a record was written after what it tells and the job created before, as far as zones allow."""
         try:
-            created = epoch_us(found, "ctime")
+            created = records.epoch_us(found, "ctime")
         except ValueError:
             created = None
         latest = line.stamp_us + FARTHEST_US
@@ -250,39 +231,30 @@ class Runs:
         """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is dropped."""
         listed = _listed(found)
         try:
-            if are_needed and listed is None and count_of(found) is None:
+            if are_needed and listed is None and records.count_of(found) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
             if listed is None:
                 return None
-            if not is_followed(line.text, found):
+            if not records.is_followed(line.text, found):
                 self._lint.doubt(_CUT_DOUBT, line.file, line.number, line.job)
-            if listed in self._lists:
-                return self._lists[listed]
-            names = node_names(found)
-            self._compare(line, found, names)
+            nodes = self._lists.ids(listed, partial(self._names, line, found))
         except ValueError as error:
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
-        nodes = self._record.node_ids(names) if names else None
-        self._lists_size += len(listed)
-        if self._lists_size > _MOST_LISTED:
-            self._lists.clear()
-            self._lists_size = len(listed)
-        self._lists[listed] = nodes
-        return nodes
+        return nodes if len(nodes) else None
 
-    def _compare(self, line: Line, found: Mapping[str, str], names: tuple[str, ...]) -> None:
-        """Note whether a list of hosts, met for the first time, names the nodes of the list of virtual nodes."""
+    def _names(self, line: Line, found: Mapping[str, str]) -> tuple[str, ...]:
+        """Names in a list met for the first time; notes whether the list of virtual nodes has the same."""
+        names = records.node_names(found)
         try:
-            others = node_names({"exec_vnode": found.get("exec_vnode", "")})
+            others = records.node_names({"exec_vnode": found.get("exec_vnode", "")})
         except ValueError:
             others = None
-        if others == ():
-            return
         if others is not None and set(others) == set(names):
-            self._n_agreeing += 1
-        elif len(self._differing) < _MOST_DIFFERING:
+            self._n_agreeing += bool(others)
+        elif others != () and len(self._differing) < _MOST_DIFFERING:
             self._differing.append(line)
+        return names
 
     def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
         value = f"{line.kind};{line.job}" + (f": {why}" if why else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import US
 
 HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
 """For messages about single rows or small mistakes, in which the command itself would take most of the space."""
@@ -25,7 +26,6 @@ FINISHED_STATES = frozenset(
 )  # fmt: skip
 JOB_STATES = tuple(sorted(WAITING_STATES | RUNNING_STATES | FINISHED_STATES))
 
-_US = 1_000_000
 _LONGEST_SHOWN = 100
 _LARGEST_WHOLE = 15  # digits: enough for any count and any second
 _ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d\d):(\d\d)(?:\.\d+)?", re.ASCII)
@@ -50,7 +50,7 @@ def duration_us(text: str) -> int | None:
     if match is None or int(match[3]) > 59 or int(match[4]) > 59 or (match[1] and not match[2]):
         return None
     hours = 24 * int(match[1] or 0) + int(match[2] or 0)
-    return (3600 * hours + 60 * int(match[3]) + int(match[4])) * _US
+    return (3600 * hours + 60 * int(match[3]) + int(match[4])) * US
 
 
 class JobStepError(ValueError):
@@ -109,7 +109,7 @@ def is_known_state(state: str) -> bool:
 
 # ---- states of nodes ------------------------------------------------------------------------------------------------
 
-_WORDS: dict[NodeState, str] = {
+_WORDS: dict[NodeState, str] = {  # the weakest state first
     NodeState.IDLE: "idle planned plnd cloud dynamic_norm dynamic_future external undrain resume net reboot_canceled",
     NodeState.BUSY: "allocated alloc mixed mix completing comp",
     NodeState.UNKNOWN: "unknown unk",
@@ -132,16 +132,7 @@ _STATE_OF_SUFFIX = {
     "$": NodeState.RESERVED,
     "-": NodeState.IDLE,
 }
-_WEAKEST_FIRST = (
-    NodeState.IDLE,
-    NodeState.BUSY,
-    NodeState.UNKNOWN,
-    NodeState.RESERVED,
-    NodeState.DRAIN,
-    NodeState.OFF,
-    NodeState.DOWN,
-)
-_STRENGTH = {state: i for i, state in enumerate(_WEAKEST_FIRST)}
+_STRENGTH = {state: i for i, state in enumerate(_WORDS)}
 
 
 def stronger(one: NodeState, other: NodeState) -> NodeState:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, short
+from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 SKIPPED = "a local time that the zone skips"
@@ -16,7 +18,6 @@ ZONE_DOUBT = "local times that the given zone does not have: the zone is wrong"
 FOLD_DOUBT = "local times in the hour that occurs twice were taken as --dst-fold says"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative): nobody can tell the day"
 
-_US = 1_000_000
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
 _ZONED = re.compile(r"(.{19})(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _RELATIVE = re.compile(
@@ -81,9 +82,9 @@ class SlurmClock(IntervalClock):
         self._file, self._export, self._evidence = file, export, evidence
         self.counts = evidence.counts
         self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"
-        self._cache: dict[str, Candidates | None] = {}
+        self.read = lru_cache(_MOST_CACHED)(self._read)
 
-    def read(self, text: str) -> Candidates | None:
+    def _read(self, text: str) -> Candidates | None:
         """UTC microseconds that ``text`` may mean: one, two, or none (skipped by the zone); ``None`` for no time.
 
         Raises
@@ -93,22 +94,11 @@ class SlurmClock(IntervalClock):
         InputError
             It is a local time and nobody said of which zone.
         """
-        try:
-            return self._cache[text]
-        except KeyError:
-            pass
-        found = self._read(text)
-        if len(self._cache) >= _MOST_CACHED:
-            self._cache.clear()
-        self._cache[text] = found
-        return found
-
-    def _read(self, text: str) -> Candidates | None:
         if text.lower() in ABSENT_TIMES:
             return None
         if _EPOCH_DIGITS.fullmatch(text):
             self.counts["epoch"] += 1
-            return (int(text) * _US,)
+            return (int(text) * US,)
         wall_us = wall_clock_us(text)
         if wall_us is not None:
             if self._local is None:

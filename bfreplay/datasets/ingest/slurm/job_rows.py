@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import (
-    ABSENT_NODES,
-    RUNNING_STATES,
-    WAITING_STATES,
-    is_known_state,
-)
+from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
@@ -60,8 +55,6 @@ _MOST_IDS = 100_000
 _MOST_TIMES_LISTED = 10
 _NEVER_REQUEUED = RUNNING_STATES | {"COMPLETED"}
 _MANY_COMPLETED = 200
-_MOST_CACHED_LISTS = 65_536
-_MOST_CACHED = 16_000_000  # characters and nodes
 _MOST_DUMP_TIMES = 100_000
 
 LEAST_AT_EDGE = 10
@@ -95,8 +88,7 @@ class JobRows:
         self._record, self._lint = record, record.lint
         if options.n_nodes is not None:
             record.set_machine_size(options.n_nodes)
-        self._lists: dict[str, NDArray[np.int32] | None] = {}
-        self._n_cached = 0
+        self._lists = NodeLists(record)
         self._clusters: dict[str, None] = {}
         self._first, self._last = Edge(-1), Edge(1)
         self._restarted: dict[str, tuple[int, tuple[str, int | None]]] = {}
@@ -133,25 +125,22 @@ class JobRows:
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
             if is_waiting and (row.has_end or not row.elapsed_us):
-                lint.drop("pending", *row.at)
-                return
+                return lint.drop("pending", *row.at)
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
-                return
+                return lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
         nodes = self._listed(row)
         if nodes is None and row.count is None:
-            lint.leave_out("neither a list nor a number of nodes", *row.at)
-            return
+            return lint.leave_out("neither a list nor a number of nodes", *row.at)
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
         settled = clock.settle(row.start, row.end, span_us, row.at)
         if settled is None:
-            lint.drop(SKIPPED, *row.at)
-            return
+            return lint.drop(SKIPPED, *row.at)
         start_us, end_us = settled
         if nodes is None:
-            self._doubt_list(row)
+            sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
+            lint.doubt(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
         elif row.has_count and row.count is None:
             lint.doubt(COUNT_UNREADABLE, *row.at)
         if not is_known_state(row.state):
@@ -159,10 +148,11 @@ class JobRows:
         self._note_run(row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
-            self._note_end_told(row)
+            self._n_ends_told += not row.has_end
+            lint.doubt(END_TOLD, *row.at, n=row.has_end)
         elif end_us is None:
-            if row.elapsed_us is not None and row.state != "SUSPENDED":
-                self._note_dump_time(start_us + row.elapsed_us + (row.suspended_us or 0))
+            if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < _MOST_DUMP_TIMES:
+                self._dump_times.append(start_us + span_us)
         else:
             self._check_span(row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
@@ -204,30 +194,19 @@ class JobRows:
         text = row.nodes
         if not text:
             return None
-        try:
-            return self._lists[text]
-        except KeyError:
-            pass
-        try:
-            # no name of a node, but a count or a time where cells are not in their places
-            names = () if text.isdigit() else expand_nodes(text)
-        except ValueError:
-            names = ()
-        if row.count and len(names) > _MOST_TIMES_LISTED * row.count:
-            # a wrong digit in a range must not add a thousand nodes to the machine
-            return None
-        nodes = self._record.node_ids(names) if names else None
-        size = len(text) if nodes is None else len(text) + len(nodes)
-        if len(self._lists) >= _MOST_CACHED_LISTS or self._n_cached + size > _MOST_CACHED:
-            self._lists.clear()
-            self._n_cached = 0
-        self._lists[text] = nodes
-        self._n_cached += size
-        return nodes
 
-    def _doubt_list(self, row: JobRow) -> None:
-        sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
-        self._lint.doubt(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
+        def names() -> tuple[str, ...]:
+            # no name of a node, but a count or a time where cells are not in their places
+            found = () if text.isdigit() else expand_nodes(text)
+            if row.count and len(found) > _MOST_TIMES_LISTED * row.count:
+                raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
+            return found
+
+        try:
+            nodes = self._lists.ids(text, names)
+        except ValueError:
+            return None
+        return nodes if len(nodes) else None
 
     def _check_span(self, row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:
@@ -257,16 +236,6 @@ class JobRows:
                 self._restarted[row.job] = (row.restarts, row.at[:2])
         elif row.restarts == 0 and row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
             self._interrupted.add(row.job)
-
-    def _note_end_told(self, row: JobRow) -> None:
-        if row.has_end:
-            self._lint.doubt(END_TOLD, *row.at)
-        else:
-            self._n_ends_told += 1
-
-    def _note_dump_time(self, time_us: int) -> None:
-        if len(self._dump_times) < _MOST_DUMP_TIMES:
-            self._dump_times.append(time_us)
 
     def _identity(self, row: JobRow) -> str:
         cluster = row.cluster

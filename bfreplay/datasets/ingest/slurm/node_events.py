@@ -162,27 +162,22 @@ class NodeEvents:
         except ValueError:
             names = ()
         if not names:
-            lint.leave_out("unreadable names of nodes", *at)
-            return
+            return lint.leave_out("unreadable names of nodes", *at)
         try:
             start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except RelativeTimeError:
-            lint.leave_out(RELATIVE, *at)
-            return
+            return lint.leave_out(RELATIVE, *at)
         except ValueError:
-            lint.leave_out("unreadable time", *at)
-            return
+            return lint.leave_out("unreadable time", *at)
         if start is None:
-            lint.leave_out("an outage without a start", *at)
-            return
+            return lint.leave_out("an outage without a start", *at)
         if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
             lint.doubt(BLANK_END, *at)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None
         settled = clock.settle(start, end, length_us, at)
         if settled is None:
-            lint.drop(SKIPPED, *at)
-            return
+            return lint.drop(SKIPPED, *at)
         start_us, end_us = settled
         if layout.index(*_NODE) >= 0:
             self._note(start_us, end_us, at[0])

@@ -114,9 +114,7 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
         return kind[0]
     lines = [line for line in file.head_lines() if line.strip()]
     if not lines:
-        raise InputError(
-            "the file has no lines", file=file.name, expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}"
-        )
+        raise file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first = lines[0]
     if first.lstrip()[:1] in ("{", "["):
         head = file.head().decode("utf-8", "replace")
@@ -126,9 +124,7 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
             return "json"  # an empty list of jobs, or one that is cut: reading it says which
         else:
             problem = "this JSON has no jobs"
-        raise InputError(
-            problem, file=file.name, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
-        )
+        raise file.error(problem, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}")
     if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
         raise file.wrong_start(
             "this is the table that sacct prints for people: its columns are cut",
@@ -166,16 +162,15 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         "sinfo": sinfo.COMMAND,
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
-        return InputError(
+        return file.error(
             f"there are no jobs in what was given, only {count(n_rows, 'row')} of node events or reservations",
-            file=file.name,
             expected="jobs too: outages alone say nothing about idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
         )
     command = next(text for kind, text in commands.items() if kinds[kind])
     fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
-        return InputError("the log has no rows", file=file.name, expected="at least one row that holds nodes", fix=fix)
+        return file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
     found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)

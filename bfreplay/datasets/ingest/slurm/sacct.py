@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from bfreplay.datasets.ingest.clock import At, Candidates
+from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import (
-    ABSENT_TIMES,
-    HOW,
-    JobStepError,
-    duration_us,
-    is_known_state,
-    is_pending_array,
-    job_identity,
-    job_state,
-    short,
-    whole,
-)
+from bfreplay.datasets.ingest.slurm import cells as fields
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.times import US
@@ -60,6 +50,7 @@ _NEEDED = (
 _USED = tuple(name for _, names in _NEEDED for name in names)
 _OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
+_T = TypeVar("_T")
 
 
 def missing_columns(names: Sequence[str]) -> list[str]:
@@ -86,7 +77,7 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) 
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
         value=",".join(names),
         expected=EXPECTED,
-        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({HOW})",
+        fix=f"name {'it' if is_one else 'them'} too after sacct -o ({fields.HOW})",
     )
 
 
@@ -140,8 +131,8 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
         return False
     found = dict(zip(layout.names, cells, strict=True))
     try:
-        job_identity(found["jobidraw"], found.get("jobid"))
-    except JobStepError:
+        fields.job_identity(found["jobidraw"], found.get("jobid"))
+    except fields.JobStepError:
         pass
     except ValueError:
         return False
@@ -150,21 +141,19 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    is_epoch = len(text) == 10 and whole(text) is not None
+    is_epoch = len(text) == 10 and fields.whole(text) is not None
     return (
-        is_epoch or text.lower() in ABSENT_TIMES or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
+        is_epoch
+        or text.lower() in fields.ABSENT_TIMES
+        or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
     )
-
-
-def _is_state(text: str) -> bool:
-    return is_known_state(job_state(text))
 
 
 _CHECKS: dict[str, Callable[[str], int | None]] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), _is_time),
-    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), whole),
-    **dict.fromkeys(("elapsed", "suspended"), duration_us),
-    "state": _is_state,
+    **dict.fromkeys(("nnodes", "ncpus", "restarts", "elapsedraw"), fields.whole),
+    **dict.fromkeys(("elapsed", "suspended"), fields.duration_us),
+    "state": lambda text: fields.is_known_state(fields.job_state(text)),
 }
 
 
@@ -185,9 +174,9 @@ def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]
         return known[0], known[1].is_utc
     raise file.wrong_start(
         "this text has no header line of sacct, and the shape of its rows is not known",
-        value=short(next(iter(file.head_lines()), "")),
+        value=fields.short(next(iter(file.head_lines()), "")),
         expected=EXPECTED,
-        fix=f"name the columns with --columns, or export them again with a header line (without -n): {HOW}",
+        fix=f"name the columns with --columns, or export them again with a header line (without -n): {fields.HOW}",
     )
 
 
@@ -204,22 +193,20 @@ def _named_layout(
     layout = Layout.of(columns, delimiter, is_trailing)
     if lines and all(layout.cells(each) is None for each in lines):
         n_cells = Counter(each.count(delimiter) + 1 for each in lines).most_common(1)[0][0]
-        raise InputError(
+        raise file.error(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
-            file=file.name,
             row="line 1",
             column="--columns",
-            value=short(line),
+            value=fields.short(line),
             expected="a name for each cell",
             fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
             if known
             else f"give {n_cells} names, in the order of the cells, as after sacct -o",
         )
     if missing := missing_columns(layout.names):
-        raise InputError(
+        raise file.error(
             "the columns named are not enough to tell which job held which nodes when: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
-            file=file.name,
             column="--columns",
             value=",".join(columns),
             expected=EXPECTED,
@@ -241,79 +228,65 @@ def read_sacct(
     layout, is_utc = layout_of(file, options)
     clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
-    columns: _Columns | None = None
     for line, text, cells, found in rows_below_headers(file, record.lint, options.delimiter, is_header, _USED, layout):
-        if columns is None or columns.layout is not found:
-            columns = _Columns(found)
-        row = columns.row(cells, (file.name, line, text), clock, record.lint)
+        # from the last one on: of two columns of one name the first counts
+        by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))
+        row = _row(by_name, (file.name, line, text), clock, record.lint)
         if row is not None:
             rows.add(row, clock)
     rows.finish_file(file)
 
 
-class _Columns:
-    """Where in a row is what, and what it says."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.raw, self.job_id = layout.index("jobidraw"), layout.index("jobid")
-        self.state, self.start, self.end = (layout.index(name) for name in ("state", "start", "end"))
-        self.elapsed_raw, self.elapsed = layout.index("elapsedraw"), layout.index("elapsed")
-        self.suspended, self.submit = layout.index("suspended"), layout.index("submit")
-        self.limit_raw, self.limit = layout.index("timelimitraw"), layout.index("timelimit")
-        self.count, self.nodes = layout.index("nnodes", "allocnodes"), layout.index("nodelist")
-        self.cluster, self.restarts = layout.index("cluster"), layout.index("restarts")
-
-    def row(self, cells: list[str], at: At, clock: SlurmClock, lint: ImportReport) -> JobRow | None:
-        """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
-        job_id = cells[self.job_id] if self.job_id >= 0 else None
+def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, lint: ImportReport) -> JobRow | None:
+    """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
+    job_id = cells.get("jobid")
+    try:
+        job = fields.job_identity(cells.get("jobidraw"), job_id)
+    except fields.JobStepError:
+        lint.drop("job step", *at)
+        return None
+    except ValueError:
+        lint.leave_out("unreadable JobID", *at)
+        return None
+    times = []
+    for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
         try:
-            job = job_identity(cells[self.raw] if self.raw >= 0 else None, job_id)
-        except JobStepError:
-            lint.drop("job step", *at)
+            times.append(_of_cell(cells, name, clock.read))
+        except ValueError as error:
+            lint.leave_out(RELATIVE if isinstance(error, RelativeTimeError) else reason, *at)
             return None
-        except ValueError:
-            lint.leave_out("unreadable JobID", *at)
-            return None
-        times: list[Candidates | None] = []
-        for index, reason in ((self.start, "unreadable Start"), (self.end, "unreadable End")):
-            try:
-                times.append(clock.read(cells[index]) if index >= 0 else None)
-            except RelativeTimeError:
-                lint.leave_out(RELATIVE, *at)
-                return None
-            except ValueError:
-                lint.leave_out(reason, *at)
-                return None
-        if times[0] is None and is_pending_array(job_id):
-            lint.drop("pending array", *at)
-            return None
-        restarts = whole(cells[self.restarts]) if self.restarts >= 0 else None
-        if restarts is None and self.restarts >= 0 and cells[self.restarts]:
-            lint.doubt(RESTARTS_UNREADABLE, *at)
-        nodes = cells[self.nodes] if self.nodes >= 0 else None
-        count = whole(cells[self.count]) if self.count >= 0 else None
-        return JobRow(
-            job,
-            job_state(cells[self.state]),
-            times[0],
-            times[1],
-            self._span_us(cells, self.elapsed_raw, US, self.elapsed),
-            duration_us(cells[self.suspended]) if self.suspended >= 0 else None,
-            self._span_us(cells, self.limit_raw, 60 * US, self.limit),
-            count,
-            nodes,
-            cells[self.cluster] if self.cluster >= 0 else None,
-            restarts,
-            cells[self.submit] if self.submit >= 0 else None,
-            at,
-            self.count >= 0,
-            self.end >= 0,
-        )
+    if times[0] is None and fields.is_pending_array(job_id):
+        lint.drop("pending array", *at)
+        return None
+    restarts = _of_cell(cells, "restarts", fields.whole)
+    if restarts is None and cells.get("restarts"):
+        lint.doubt(RESTARTS_UNREADABLE, *at)
+    count = "nnodes" if "nnodes" in cells else "allocnodes"
+    return JobRow(
+        job,
+        fields.job_state(cells["state"]),
+        times[0],
+        times[1],
+        _span_us(cells, "elapsedraw", US, "elapsed"),
+        _of_cell(cells, "suspended", fields.duration_us),
+        _span_us(cells, "timelimitraw", 60 * US, "timelimit"),
+        _of_cell(cells, count, fields.whole),
+        cells.get("nodelist"),
+        cells.get("cluster"),
+        restarts,
+        cells.get("submit"),
+        at,
+        count in cells,
+        "end" in cells,
+    )
 
-    def _span_us(self, cells: list[str], raw: int, unit_us: int, other: int) -> int | None:
-        """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
-        number = whole(cells[raw]) if raw >= 0 else None
-        if number is not None:
-            return number * unit_us
-        return duration_us(cells[other]) if other >= 0 else None
+
+def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:
+    """What ``read`` makes of a cell; ``None`` where the table has no such column."""
+    return read(cells[name]) if name in cells else None
+
+
+def _span_us(cells: Mapping[str, str], raw: str, unit_us: int, other: str) -> int | None:
+    """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
+    number = _of_cell(cells, raw, fields.whole)
+    return _of_cell(cells, other, fields.duration_us) if number is None else number * unit_us

@@ -12,12 +12,12 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import RUNNING_STATES, is_known_state, job_state, whole
 from bfreplay.datasets.ingest.slurm.clock import SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import JobRow, JobRows
+from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
 """What to run on the cluster."""
 
-_US = 1_000_000
 _NO_VALUES = frozenset({4294967294, 4294967295, 18446744073709551614, 18446744073709551615})
 """What plain numbers of old versions are where there is no limit."""
 _LARGEST = 10**12
@@ -75,9 +75,9 @@ def _row(job: Any, at: At) -> JobRow:
         _state(job.get("state")),
         _time(times, "start"),
         _time(times, "end"),
-        None if elapsed is None else elapsed * _US,
-        None if suspended is None else suspended * _US,
-        None if limit is None else 60 * limit * _US,
+        None if elapsed is None else elapsed * US,
+        None if suspended is None else suspended * US,
+        None if limit is None else 60 * limit * US,
         _optional(job.get("allocation_nodes")),
         nodes,
         cluster if isinstance(cluster, str) else None,
@@ -95,7 +95,7 @@ def _time(times: dict[str, Json], name: str) -> Candidates | None:
         return None
     if seconds < 0:
         raise _UnreadableError(f"unreadable time.{name}")
-    return (seconds * _US,)
+    return (seconds * US,)
 
 
 def _state(value: Any) -> str:

@@ -7,9 +7,9 @@ is known; a node that is missing from a sample is unknown until it is back.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median_low
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import US
 
 COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
 """What to run on the cluster, for as long as the log shall be."""
@@ -30,7 +31,6 @@ MISSING = "nodes are missing from samples: they are unknown there"
 BACKWARDS = "samples out of the order of time were left out"
 GAP_PERIODS = 3
 
-_US = 1_000_000
 _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?", re.ASCII)
 _MOST_HEAD_LINES = 200
 
@@ -63,7 +63,7 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
 
 def _median_period_us(files: Sequence[LogFile]) -> int:
     """Middle of all times from one sample to the next (the lower of two), 0 if there is but one sample."""
-    periods: Counter[int] = Counter()
+    periods: list[int] = []
     before: int | None = None
     for file in files:
         # a first reading, of which the bar of progress shall not know
@@ -73,18 +73,13 @@ def _median_period_us(files: Sequence[LogFile]) -> int:
                 continue
             time_us = _time_us(match)
             if before is not None and time_us > before:
-                periods[time_us - before] += 1
+                periods.append(time_us - before)
             before = time_us
-    half, total = 0, sum(periods.values())
-    for period_us in sorted(periods):
-        half += periods[period_us]
-        if 2 * half >= total:
-            return period_us
-    return 0
+    return median_low(periods) if periods else 0
 
 
 def _time_us(match: re.Match[str]) -> int:
-    return int(match[1]) * _US + int((match[2] or "0").ljust(6, "0")[:6])
+    return int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6])
 
 
 def _first_time_us(file: LogFile) -> int:
@@ -171,7 +166,7 @@ class _Timeline:
             known_to_us = self._last_us + self._period_us
             self._end_all(known_to_us)
             record.add_outage(NodeState.UNKNOWN, known_to_us, time_us, None, file.name, line)
-            gap = f"{(time_us - self._last_us) // _US} s without a sample, usually {self._period_us // _US} s"
+            gap = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
             record.lint.doubt(GAPS, file.name, line, gap)
             self._since_us = dict.fromkeys(self._state, time_us)
         new = [name for name in states if name not in self._ids]

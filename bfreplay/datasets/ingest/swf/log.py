@@ -109,9 +109,8 @@ class SwfLog:
         is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
-            raise InputError(
+            raise self.file.error(
                 "the times of this log count from its own start, so it cannot be joined with another",
-                file=self.file.name,
                 column=START,
                 value=self.header.values.get(START),
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
@@ -173,13 +172,14 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._leave_out(block, rows, left & is_out, reason, doubt)
+            self._count(self.lint.drop, block, rows.line[left & is_out], reason)
+            if doubt is not None:
+                self._count(self.lint.doubt, block, rows.line[left & is_out], doubt)
             left &= ~is_out
         kept = np.flatnonzero(left)
         if not len(kept):
             return
-        zero = left & is_without_wait
-        self._doubt(block, rows, zero, WAIT_IS_ZERO)
+        self._count(self.lint.doubt, block, rows.line[left & is_without_wait], WAIT_IS_ZERO)
         self.n_requested += (
             int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
@@ -194,7 +194,7 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._doubt(block, rows, left & machine.part_filled(processors), sentence)
+        self._count(self.lint.doubt, block, rows.line[left & machine.part_filled(processors)], sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -215,14 +215,6 @@ class SwfLog:
         is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
         return np.where(is_guess, rows.requested, rows.processors)
 
-    def _leave_out(self, block: Block, rows: Rows, which: NDArray[np.bool_], reason: str, doubt: str | None) -> None:
-        self._count(self.lint.drop, block, rows.line[which], reason)
-        if doubt is not None:
-            self._doubt(block, rows, which, doubt)
-
-    def _doubt(self, block: Block, rows: Rows, which: NDArray[np.bool_], doubt: str) -> None:
-        self._count(self.lint.doubt, block, rows.line[which], doubt)
-
     def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
         for line in lines[:3].tolist():
             count(reason, self.file.name, line, block.text(line))
@@ -237,9 +229,8 @@ class SwfLog:
 
     def _set_machine_size(self, n_nodes: int) -> None:
         if not 0 < n_nodes <= MOST_NODES:
-            raise InputError(
+            raise self.file.error(
                 "the number of nodes cannot be right",
-                file=self.file.name,
                 column=NODES,
                 value=n_nodes,
                 expected=f"1 to {MOST_NODES:,} nodes",
@@ -247,9 +238,8 @@ class SwfLog:
             )
         known = self.record.machine_size
         if self.index and known is not None and known != n_nodes:
-            raise InputError(
+            raise self.file.error(
                 "the files are logs of machines of different size",
-                file=self.file.name,
                 value=f"{n_nodes:,} nodes here, {known:,} before",
                 expected="logs of one machine",
                 fix="import each machine on its own, or give its size: --nodes N --procs-per-node P",
@@ -276,9 +266,8 @@ def not_swf(log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with the first line that is none."""
     tallies = log.lint.dropped.items()
     example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
-    return InputError(
+    return log.file.error(
         "there is no row of the Standard Workload Format in this file",
-        file=log.file.name,
         row=example.row if example else None,
         value=None if example is None else example.value,
         expected="rows of 18 columns separated by spaces: job, submit, wait, run, processors, ... (comments: ;)",

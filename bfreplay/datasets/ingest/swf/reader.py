@@ -11,7 +11,6 @@ from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
-from bfreplay.errors import InputError
 
 CLEANED = "the makers of this log removed jobs from it (a cleaned version): while those ran, their nodes look idle"
 _LINES_TO_RECOGNISE = 50
@@ -75,9 +74,8 @@ class SwfReader:
         paths = [file.path.resolve() for file in files]
         for file, path in zip(files, paths, strict=True):
             if paths.count(path) > 1:
-                raise InputError(
+                raise file.error(
                     "the same file is given twice",
-                    file=file.name,
                     expected="each log once",
                     fix="name it once: its jobs would count twice",
                 )
@@ -98,10 +96,9 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
         if not log.n_rows:
             raise not_swf(log)
         if not log.n_with_wait and not log.options.missing_wait_is_zero:
-            raise InputError(
+            raise log.file.error(
                 f"no job in this log has a waiting time (column 3 is -1 in all {log.n_rows:,} rows), so nobody can "
                 "tell when they started",
-                file=log.file.name,
                 column="3 (wait)",
                 value=-1,
                 expected="seconds between submission and start, 0 or more",
@@ -109,9 +106,8 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
                 "is wrong by every hour that it queued: --missing-wait-is-zero",
             )
         reasons = sorted(lint.dropped.items(), key=lambda item: -item[1].count)
-        raise InputError(
+        raise log.file.error(
             f"no job of this log can be used: {log.n_rows:,} rows were read",
-            file=log.file.name,
             value="; ".join(f"{tally.count:,} x {reason}" for reason, tally in reasons[:3]),
             expected="jobs with a submit, wait and run time, and processors",
             fix="check that this is the whole log of a real machine; models of workloads have no waiting times",

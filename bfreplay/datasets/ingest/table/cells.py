@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.times import US
 from bfreplay.documents import Cell
 
 UNIT_NS: Mapping[str, int] = {
@@ -46,7 +47,6 @@ MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unk
 """What stands where there is no value, in lower case."""
 
 _LONGEST_MISSING = 9
-_US = 1_000_000
 _LONGEST_US = 10**18
 _COUNT = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,21})(?:\.(\d{1,9}))?", re.ASCII)
@@ -120,16 +120,16 @@ def span_us(value: Any, unit: str = "s") -> int:
     if match is None:
         raise ValueError("no span of time")
     hours = 24 * int(match[1] or 0) + int(match[2])
-    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * _US + _fraction_us(match[5])
+    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
 
 
 def span_slack_us(value: Any, unit: str) -> int:
     """By how much a span may be off because it was rounded: one of the last digit written, and at least a second."""
     if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(value):
-        return _US
+        return US
     digits = str(value).partition(".")[2]
     n_digits = len(digits) if digits.strip("0") else 0
-    return _US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
+    return US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
 
 
 def _bounded(span: int) -> int:
@@ -146,10 +146,6 @@ def limit_us(value: Any, unit: str = "s") -> int | None:
         return span_us(value, unit) or None
     except (ValueError, OverflowError):
         return None
-
-
-def _fraction_us(digits: str | None) -> int:
-    return int(digits[:6].ljust(6, "0")) if digits else 0
 
 
 def nodes_in(value: Any) -> tuple[str, ...]:
@@ -181,9 +177,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
 def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
         raise ValueError("a state of jobs is no list of nodes")
-    if text.startswith("[") and text.endswith("]"):
-        return _printed_list(text[1:-1])
-    if text.startswith("{") and text.endswith("}"):
+    if text[:1] + text[-1:] in ("[]", "{}"):
         return _printed_list(text[1:-1])
     if "/" in text:
         matches = [_SLOTS.fullmatch(part) for part in text.split("+")]

@@ -147,15 +147,17 @@ class TableClock(IntervalClock):
             raise ValueError("outside the calendar")
         return Wall(wall) if match[4] is None else wall - offset_us(match[4])
 
-    def use_format_if_it_fits(self, values: Iterable[Any]) -> None:
-        """From here on: read in ``time_format`` if one of ``values`` is, else as without it."""
+    def use_format(self, values: Iterable[Any] | None = None) -> None:
+        """From here on: read in ``time_format``, if there is one; given ``values``, only if one of them is in it."""
         form = self._options.time_format
-        texts = [str(value) for value in values]
-        self._format = form if form and any(formatted_us(text, form) is not None for text in texts) else None
+        is_fit = values is None or (form and any(formatted_us(str(value), form) is not None for value in values))
+        self._format = form if is_fit else None
 
-    def use_format(self) -> None:
-        """From here on: read in ``time_format`` alone, if there is one."""
-        self._format = self._options.time_format
+    def how_to_read(self) -> str | None:
+        """What to type so that times are read which were not; ``None`` where nothing is known of them."""
+        if self.likely_unit is not None:
+            return f"the numbers look like times in {self.likely_unit}: --time-unit {self.likely_unit}"
+        return how_to_read(self.unread) if self.unread else None
 
     def _of_format(self, text: str, form: str) -> int | Wall:
         found = formatted_us(text, form)

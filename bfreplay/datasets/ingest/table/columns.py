@@ -108,6 +108,11 @@ def plain(name: str) -> str:
     return _WORDS.sub("_", name.strip().lower()).strip("_")
 
 
+def by_plain_name(names: Sequence[str]) -> dict[str, str]:
+    """Plain name -> name; of several columns the first."""
+    return {plain(name): name for name in reversed(names)}
+
+
 class Columns:
     """Roles of the columns of one table.
 
@@ -137,9 +142,7 @@ class Columns:
         self.by_role: dict[str, str] = {}
         self.ambiguous: dict[str, list[str]] = {}
         self.absent: dict[str, str] = {}
-        known: dict[str, str] = {}
-        for name in names:
-            known.setdefault(plain(name), name)
+        known = by_plain_name(names)
         for role, name in mapping.items():
             if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
                 continue
@@ -165,7 +168,9 @@ class Columns:
                 self.by_role[role] = found[0]
         if is_outages and "nodes" not in self.by_role:
             self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
-        if "nodes" in self.by_role and "node_count" not in mapping and self._is_requested():
+        # only what was asked for, which a list of those held makes worthless
+        is_requested = plain(self.by_role.get("node_count", "")) in _REQUESTED
+        if "nodes" in self.by_role and "node_count" not in mapping and is_requested:
             del self.by_role["node_count"]
         if "node_count" in self.by_role and "processors" not in mapping:
             self.by_role.pop("processors", None)
@@ -176,10 +181,6 @@ class Columns:
             return {"nodes": _NODES_OF_OUTAGES, **_TIMES}
         return {**_KNOWN, **_TIMES}
 
-    def _is_requested(self) -> bool:
-        """Whether the number of nodes is only what was asked for, which a list of those held makes worthless."""
-        return plain(self.by_role.get("node_count", "")) in _REQUESTED
-
     @property
     def limit_of_unknown_unit(self) -> str | None:
         """A column with time limits of which nobody knows the unit."""
@@ -188,16 +189,13 @@ class Columns:
         return next((name for name in self.names if plain(name) in _UNITS_UNKNOWN), None)
 
     @property
-    def is_table_of_jobs(self) -> bool:
-        """Whether start, end and nodes of jobs are all known."""
-        has_end = "end" in self.by_role or "elapsed" in self.by_role
+    def missing(self) -> list[str]:
+        """What is not known of start, end and nodes."""
+        missing = [] if "start" in self.by_role else ["start"]
+        if "end" not in self.by_role and ("elapsed" not in self.by_role or self.is_outages):
+            missing.append("end")
         has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
-        return "start" in self.by_role and has_end and has_nodes
-
-    @property
-    def is_table_of_outages(self) -> bool:
-        """Whether start, end, nodes and state of outages are all known."""
-        return self.is_outages and set(_ROLES_OF_OUTAGES) <= set(self.by_role)
+        return missing if has_nodes or self.is_whole_machine else [*missing, "nodes"]
 
     def check(self, file: str) -> None:
         """Raise ``InputError`` if a role that is needed has no column, or several; the fix is what to type."""
@@ -216,12 +214,7 @@ class Columns:
         for role, names in self.ambiguous.items():
             of_what = "outages" if self.is_outages else "jobs"
             raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file, [role], None)
-        missing = [] if "start" in self.by_role else ["start"]
-        if "end" not in self.by_role and ("elapsed" not in self.by_role or self.is_outages):
-            missing.append("end")
-        has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
-        if not has_nodes and not self.is_whole_machine:
-            missing.append("nodes")
+        missing = self.missing
         if missing == ["nodes"] and self.is_outages:
             raise self._error("this table of outages does not say which nodes were out", file, missing, None)
         if missing:

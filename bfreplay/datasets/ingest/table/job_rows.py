@@ -9,22 +9,12 @@ from typing import Any, TypeVar
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import (
-    SPAN_UNITS,
-    count_in,
-    first_word,
-    is_missing,
-    is_plain_number,
-    limit_us,
-    shown,
-    span_slack_us,
-    span_us,
-    unit_in_name,
-)
+from bfreplay.datasets.ingest.table import cells as values
+from bfreplay.datasets.ingest.table.cells import is_missing, shown
 from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import NodeLists, is_node_word
+from bfreplay.datasets.ingest.table.outages import is_node_word, nodes_listed
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -115,7 +105,7 @@ class JobRows:
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Make an interval of a row, or count why not."""
         at = self._file, line
-        state = first_word(cells.get("state"))
+        state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
             return self._lint.drop("job step", *at, job)
@@ -149,7 +139,7 @@ class JobRows:
         except ValueError:
             value = shown(cells, "nodes", "node_count", "processors")
             return self._lint.leave_out("a number of nodes that cannot be read", *at, value)
-        slack = span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
+        slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, at, slack)
         if interval is None:
             return self._lint.drop(SKIPPED, *at, shown(cells, "start", "end"))
@@ -159,13 +149,15 @@ class JobRows:
         if end_us is not None and elapsed is not None and end is not None:
             self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
         if not is_interval(start_us, end_us):
-            self._doubt_backwards(cells, start_us, end_us, isinstance(start, Wall), at)
-            self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
-            return
+            if end_us is not None and end_us < start_us:
+                is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
+                sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
+                self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
-                nodes, text = self._lists.ids(cells["nodes"])
+                nodes, text = nodes_listed(cells["nodes"], self._lists)
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:
@@ -179,7 +171,8 @@ class JobRows:
         self._clock.count(start, is_number(cells["start"]))
         self._parent = job
         identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
-        limit = self._limit(cells, at)
+        self._check_unit("limit", cells.get("limit"), at)
+        limit = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end = None if limit is None else start_us + limit
         self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
 
@@ -209,13 +202,6 @@ class JobRows:
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
         self._lint.doubt(sentence, *at, shown(cells, "start", "end", "elapsed"))
 
-    def _doubt_backwards(
-        self, cells: Mapping[str, Cell], start_us: int, end_us: int | None, is_local: bool, at: Place
-    ) -> None:
-        if end_us is not None and end_us < start_us:
-            sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_local and start_us - end_us < HOUR_US else BACKWARDS
-            self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
-
     def finish(self) -> None:
         """Doubt running jobs whose start plus running time is not when most say that the table was written."""
         times = sorted(time for time, _ in self._written)
@@ -227,11 +213,11 @@ class JobRows:
 
     def _count(self, cells: Mapping[str, Cell]) -> int | None:
         if not is_missing(cells.get("node_count")):
-            count = count_in(cells["node_count"])
+            count = values.count_in(cells["node_count"])
         elif is_missing(cells.get("processors")) or not self._options.procs_per_node:
             return None
         else:
-            count = -(-count_in(cells["processors"]) // self._options.procs_per_node)
+            count = -(-values.count_in(cells["processors"]) // self._options.procs_per_node)
         if count > MOST_NODES:
             raise ValueError("more nodes than any machine has")
         return count
@@ -242,21 +228,17 @@ class JobRows:
             return None
         self._check_unit("elapsed", cells["elapsed"], at)
         try:
-            return span_us(cells["elapsed"], self._units.get("elapsed", "s"))
+            return values.span_us(cells["elapsed"], self._units.get("elapsed", "s"))
         except (ValueError, OverflowError):
             if end is None:
                 raise
             self._lint.doubt(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
             return None
 
-    def _limit(self, cells: Mapping[str, Cell], at: Place) -> int | None:
-        self._check_unit("limit", cells.get("limit"), at)
-        return limit_us(cells.get("limit"), self._units.get("limit", "s"))
-
     def _check_unit(self, role: str, value: Any, at: Place) -> None:
         """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
         unit = self._named_units.get(role)
-        if unit is None or not is_plain_number(value):
+        if unit is None or not values.is_plain_number(value):
             return
         column = self._columns[role]
         raise InputError(
@@ -265,7 +247,7 @@ class JobRows:
             row=f"line {at[1]}",
             column=column,
             value=value,
-            expected=f"the unit of the column: {', '.join(SPAN_UNITS)}",
+            expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
             fix=f"say it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
         )
 
@@ -288,7 +270,7 @@ def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit
     for role in ("elapsed", "limit"):
         if role not in columns or role in units:
             continue
-        unit = unit_in_name(columns[role])
+        unit = values.unit_in_name(columns[role])
         if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
             unit = time_unit  # start in it, and no end that would tell
         if unit not in (None, "s"):

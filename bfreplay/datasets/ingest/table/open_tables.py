@@ -44,9 +44,8 @@ class ParquetTable:
         self.file = file
         with file.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise InputError(
+                raise file.error(
                     "the Parquet file is compressed as a whole, so it cannot be read in pieces",
-                    file=file.name,
                     expected="a plain Parquet file (its columns are compressed inside)",
                     fix="unpack it first, e.g. with gunzip",
                 )
@@ -95,9 +94,8 @@ class ParquetTable:
                 yield number, cells
 
     def _damaged(self, error: BaseException) -> InputError:
-        return InputError(
+        return self.file.error(
             f"the Parquet file cannot be read: {' '.join(str(error).split())[:200]}",
-            file=self.file.name,
             expected="a whole Parquet file",
             fix="write or copy the file again",
         )
@@ -172,9 +170,8 @@ def rows_by_role(
             )
         elif table.is_header(row):
             lint.drop("the header again", table.file.name, row.line, row.text)
-        elif table.is_padded:
-            yield row.line, {role: row.cells[place].strip() for role, place in zip(roles, places, strict=True)}
         else:
-            yield row.line, {role: row.cells[place] for role, place in zip(roles, places, strict=True)}
+            cells = [cell.strip() for cell in row.cells] if table.is_padded else row.cells
+            yield row.line, {role: cells[place] for role, place in zip(roles, places, strict=True)}
     if table.is_cut:
         lint.doubt(CUT_END, table.file.name, table.last_line)

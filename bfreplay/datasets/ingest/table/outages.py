@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
 from bfreplay.datasets.ingest.table.clock import (
     READABLE_TIMES,
     SKIPPED,
     TableClock,
-    how_to_read,
     is_interval,
     is_number,
 )
-from bfreplay.datasets.ingest.table.columns import Columns, plain
-from bfreplay.datasets.ingest.table.open_tables import first_cells, looks_like_count, open_table, rows_by_role
+from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
+from bfreplay.datasets.ingest.table.open_tables import Table, first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -43,8 +42,6 @@ _WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERV
 _MARKS = "*~#$@+!%-"
 _OF_NODES_IN_SERVICE = frozenset({"idle", "up", "free", "alloc", "allocated", "mix", "mixed"})
 _WHOLE_MACHINE = frozenset({"all", "*", "cluster", "system"})
-
-_MOST_IDS = 4_000_000
 
 
 SMALLEST_FILE = (
@@ -114,7 +111,7 @@ class OutageRows:
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
-                nodes, text = self._lists.ids(cells["nodes"])
+                nodes, text = nodes_listed(cells["nodes"], self._lists)
             except ValueError as error:
                 return self._dropped(
                     "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
@@ -138,21 +135,19 @@ def _word(value: Any) -> str:
     return "" if is_missing(value) and text != "unknown" else text
 
 
-def outage_column(names: Sequence[str], cells: Callable[[str], Sequence[Any]], mapped: str | None) -> str | None:
+def outage_column(table: Table, mapped: str | None) -> str | None:
     """The column by which a table is one of outages without anybody saying so.
 
     One called ``outage_state``; or a column of states or events (or ``mapped``, which the user calls the state) in
-    which all of the first ``cells`` are words that no scheduler has for jobs: down, drain, maintenance, ...
+    which all of the first cells are words that no scheduler has for jobs: down, drain, maintenance, ...
     """
-    known: dict[str, str] = {}
-    for name in names:
-        known.setdefault(plain(name), name)
+    known = by_plain_name(table.names)
     if "outage_state" in known:
         return known["outage_state"]
     for column in (mapped, *(known.get(name) for name in STATE_COLUMNS)):
-        if column is None or column not in names:
+        if column is None or column not in table.names:
             continue
-        words = [_word(cell) for cell in cells(column)]
+        words = [_word(cell) for cell in first_cells(table, column)]
         if words and all(is_outage_word(word) for word in words):
             return column
     return None
@@ -196,26 +191,11 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 )
 
 
-class NodeLists:
-    """Indices of nodes in lists, which repeat; what is remembered is bounded."""
-
-    def __init__(self, record: ScheduleRecord) -> None:
-        self._record = record
-        self._known: dict[str, NDArray[np.int32]] = {}
-        self._n_ids = 0
-
-    def ids(self, value: Any) -> tuple[NDArray[np.int32], str]:
-        """Indices, and the list as text. ``ValueError`` if it is no list of nodes."""
-        text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        known = self._known.get(text)
-        if known is None:
-            known = self._record.node_ids(nodes_in(value))
-            if self._n_ids > _MOST_IDS:
-                self._known.clear()
-                self._n_ids = 0
-            self._known[text] = known
-            self._n_ids += len(known) + 64
-        return known, text if len(known) else ""
+def nodes_listed(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
+    """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is no list of nodes."""
+    text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    nodes = lists.ids(text, lambda: nodes_in(value))
+    return nodes, text if len(nodes) else ""
 
 
 def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
@@ -234,7 +214,7 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
         It is no such table, or none of its rows can be used.
     """
     table = open_table(file)
-    known = {plain(name): name for name in reversed(table.names)}
+    known = by_plain_name(table.names)
     state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
     if any(name in known for name in _JOBS) or ("id" in known and state is None):
         raise file.wrong_start(
@@ -249,8 +229,8 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     try:
         columns.check(file.name)
     except InputError as error:
-        raise InputError(
-            error.problem, file=file.name, row=error.row, value=error.value, expected=error.expected, fix=_example()
+        raise file.error(
+            error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
     lint, kept, read = record.lint, sum(record.lint.kept.values()), record.lint.rows_read
     before = {reason: tally.count for reason, tally in lint.dropped.items()}
@@ -258,7 +238,7 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     short = file.name.rsplit("/", 1)[-1]
     lint.facts[f"columns of {short}"] = dict(columns.by_role)
     clock = TableClock(options, lint, IN_UTC)
-    clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+    clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
     rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
     for line, cells in rows_by_role(table, columns, roles, lint, OUTAGES_UNREADABLE):
@@ -273,18 +253,12 @@ def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], cloc
     counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.lint.dropped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
     example = next((each for each in record.lint.dropped[reason].examples if each.file == file.name), None)
-    fix = _example()
-    if clock.likely_unit is not None:
-        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
-    elif clock.unread:
-        fix = how_to_read(clock.unread)
-    return InputError(
+    return file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
-        file=file.name,
         row=example.row if example else None,
         value="" if example is None else example.value,
         expected=f"nodes, start, end and state ({_STATES}); times such as {READABLE_TIMES}",
-        fix=fix,
+        fix=clock.how_to_read() or _example(),
     )
 
 

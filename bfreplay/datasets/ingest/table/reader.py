@@ -9,25 +9,10 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock, how_to_read
+from bfreplay.datasets.ingest.table import open_tables, outages
+from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock
 from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
 from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
-from bfreplay.datasets.ingest.table.open_tables import (
-    ParquetTable,
-    Table,
-    first_cells,
-    is_parquet,
-    looks_like_count,
-    open_table,
-    rows_by_role,
-)
-from bfreplay.datasets.ingest.table.outages import (
-    IN_UTC,
-    OUTAGES_UNREADABLE,
-    OutageRows,
-    outage_column,
-    outage_state,
-)
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -91,7 +76,7 @@ class TableReader:
     def recognise(self, file: LogFile) -> str | None:
         """Say by which columns this is a table of jobs, or of outages."""
         try:
-            if is_parquet(file):
+            if open_tables.is_parquet(file):
                 where = "the Parquet file has"
             else:
                 if b"\x00" in file.head():
@@ -101,25 +86,24 @@ class TableReader:
                 if delimiter == "|" or len(names_in(header, delimiter)) < 3:
                     return None
                 where = "the first line has"
-            table = open_table(file)
-            outages = outage_column(table.names, lambda name: first_cells(table, name), None)
-            mapping = {} if outages is None else {"outage_state": outages}
-            columns = Columns(table.names, mapping, looks_like_count(table), is_outages=outages is not None)
+            table = open_tables.open_table(file)
+            state = outages.outage_column(table, None)
+            mapping = {} if state is None else {"outage_state": state}
+            columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=state is not None)
         except InputError:
             return None
         found = {plain(name) for name in columns.names}
-        is_one = columns.is_table_of_jobs if outages is None else columns.is_table_of_outages
-        if not is_one or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+        if columns.missing or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
             return None
         shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
-        return f"{where} the columns of a table of {'jobs' if outages is None else 'outages'}: {shown}"
+        return f"{where} the columns of a table of {'jobs' if state is None else 'outages'}: {shown}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read tables of jobs and of outages; see the class."""
         check_mapping(options.mapping)
-        tables = [open_table(file, options.delimiter, options.columns) for file in files]
-        has_parquet = any(isinstance(table, ParquetTable) for table in tables)
-        clock = TableClock(options, record.lint, PARQUET_IN_UTC if has_parquet else IN_UTC)
+        tables = [open_tables.open_table(file, options.delimiter, options.columns) for file in files]
+        has_parquet = any(isinstance(table, open_tables.ParquetTable) for table in tables)
+        clock = TableClock(options, record.lint, PARQUET_IN_UTC if has_parquet else outages.IN_UTC)
         identities = Identities(record.lint)
         intervals = sum(record.lint.kept.values())
         everywhere = {name for table in tables for name in table.names}
@@ -148,7 +132,7 @@ class TableReader:
 
     def _read_one(
         self,
-        table: Table,
+        table: open_tables.Table,
         mapping: Mapping[str, str],
         units: Mapping[str, str],
         record: ScheduleRecord,
@@ -156,7 +140,7 @@ class TableReader:
         clock: TableClock,
         identities: Identities,
     ) -> None:
-        file, are_counts = table.file, looks_like_count(table)
+        file, are_counts = table.file, open_tables.looks_like_count(table)
         columns = Columns(table.names, mapping, are_counts)
         _check_join(columns, file)
         given = mapping.get("outage_state")
@@ -165,38 +149,37 @@ class TableReader:
             word = given
         found = given if given in table.names else None
         if found is None and word is None:
-            found = outage_column(table.names, lambda name: first_cells(table, name), mapping.get("state"))
+            found = outages.outage_column(table, mapping.get("state"))
         is_outages = found is not None or word is not None
         if is_outages:
             named = {**mapping, "outage_state": found or word or ""}
             columns = Columns(table.names, named, are_counts, is_outages=True)
         columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
-        kind = "parquet" if isinstance(table, ParquetTable) else "csv"
+        kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
         record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
         _note_columns(record, file, columns, roles, units)
-        rows: JobRows | OutageRows
+        rows: JobRows | outages.OutageRows
         if is_outages:
-            clock.use_format_if_it_fits(first_cells(table, columns.by_role["start"]))
+            clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
             is_named = given is not None
-            rows = OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
+            rows = outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
             clock.use_format()
             by_role = {role: columns.by_role[role] for role in roles}
             rows = JobRows(record, options, clock, identities, file.name, by_role, units)
-        unreadable = OUTAGES_UNREADABLE if is_outages else UNREADABLE
-        for line, cells in rows_by_role(table, columns, roles, record.lint, unreadable):
+        unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
+        for line, cells in open_tables.rows_by_role(table, columns, roles, record.lint, unreadable):
             rows.add(cells, line)
         if isinstance(rows, JobRows):
             rows.finish()
 
 
 def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
-    if word is None or word in names or outage_state(word) in OUTAGE_STATES:
+    if word is None or word in names or outages.outage_state(word) in OUTAGE_STATES:
         return
-    raise InputError(
+    raise file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",
-        file=file.name,
         column="--map",
         value=f"outage_state={word}",
         expected="the name of a column with states, or one word for all rows: down, drain, reserved, off or unknown",
@@ -231,21 +214,12 @@ def _note_columns(
         record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
 
 
-def _works(*, is_parquet: bool) -> str:
-    """End of a ``fix``: what works, for owners of Parquet files or of CSV."""
-    if is_parquet:
-        return "an export that works: " + DATABASE_IN_UTC
-    return "a table that works:" + "".join(f"\n            {line}" for line in SMALLEST_TABLE)
-
-
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
-    fix = "say which column is what with --map role=column; " + _works(is_parquet=is_parquet)
-    expected = "rows of jobs with start, end and nodes"
-    if clock.likely_unit is not None:
-        fix = f"the numbers look like times in {clock.likely_unit}: --time-unit {clock.likely_unit}"
-    elif clock.unread:
-        expected = f"times such as {READABLE_TIMES}"
-        fix = how_to_read(clock.unread)
+    lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
+    works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
+    fix = clock.how_to_read() or f"say which column is what with --map role=column; {works}"
+    is_unread = clock.unread and clock.likely_unit is None
+    expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.lint.nothing_usable(
         "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
     )
