@@ -143,7 +143,7 @@ def recorded_decisions(
     poser = Poser(run, t_fwd_s, objective, allow_code=inputs.get("allow_code", False))
     if not wanted:
         return []
-    rerun = Rerun(run, max(wanted), **inputs)
+    rerun = Rerun(run, max(wanted), progress, **inputs)
     chosen = set(wanted)
     found: dict[int, RecordedDecision] = {}
 
@@ -153,7 +153,7 @@ def recorded_decisions(
             names = [rerun.jobs[j].name for j in moment.state.job.tolist()]
             found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
 
-    rerun.run(watch, progress)
+    rerun.run(watch)
     return [found[index] for index in wanted]
 
 
@@ -184,8 +184,8 @@ def recorded_jobs(
     given = jobs_of(run, inputs.get("jobs"), inputs.get("curves"), allow_code=inputs.get("allow_code", False))
     if isinstance(given, JobSet):
         return {job.name: job for job in given}
-    rerun = Rerun(run, events=inputs.get("events"), jobs=given)
-    rerun.run(lambda moment: None, progress)
+    rerun = Rerun(run, None, progress, events=inputs.get("events"), jobs=given)
+    rerun.run(lambda moment: None)
     return {job.name: job for job in rerun.jobs}
 
 

@@ -110,6 +110,6 @@ def is_active_after(
     Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
     as ``recorded_decisions``.
     """
-    rerun = Rerun(run, index, **inputs)
-    rerun.run(lambda moment: None, progress)  # it is the end that counts
+    rerun = Rerun(run, index, progress, **inputs)
+    rerun.run(lambda moment: None)  # it is the end that counts
     return rerun.is_active([each.name for each in rerun.jobs].index(job))

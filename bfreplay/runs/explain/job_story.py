@@ -57,10 +57,8 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {
-            "time": iso_utc(self.time_us),
-            **{name: value for name, value in asdict(self).items() if name != "time_us"},
-        }
+        document = asdict(self)
+        return {"time": iso_utc(document.pop("time_us")), **document}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +106,9 @@ def job_story(
     if is_placed_by_policy(run):
         return job_story_from_tables(run, name)
     life = _Life(run, name)
-    last = life.last_decision()
-    rerun = Rerun(run, last, **inputs)
+    rerun = Rerun(run, life.last_decision(), progress, **inputs)
     follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
-    rerun.run(follower.watch, progress)
+    rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
     return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
