@@ -12,7 +12,7 @@ import numpy as np
 
 from bfreplay import checks
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.documents import Cell, Json
 from bfreplay.errors import InputError
 
@@ -126,11 +126,9 @@ class SearchSpace:
             )
         dimensions = {}
         for name, table in tables.items():
-            try:
+            with placed(file, f"[search.{name}]"):
                 checks.name("hyper-parameter", name, name)
                 dimensions[name] = _dimension(table)
-            except InputError as error:
-                raise located(error, file, f"[search.{name}]") from error
         return cls(dimensions)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Json]:

@@ -151,11 +151,10 @@ class _Reader:
         ]
         self._check_apart(axes)
         extra = self._extra(axes)
-        if "vary" in self._document or not extra:
-            combinations = list(itertools.product(*(range(len(axis.settings)) for axis in axes)))
-        else:
-            combinations = []
-        columns = self._columns(axes, extra)
+        only_extra = extra and "vary" not in self._document
+        combinations = [] if only_extra else itertools.product(*(range(len(axis.settings)) for axis in axes))
+        varied = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
+        columns = tuple(map(_column, varied))
         points = []
         for chosen in combinations:
             cells = {
@@ -192,12 +191,6 @@ class _Reader:
                 cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
         return Point({column: cells.get(column) for column in columns}, made)
 
-    def _columns(self, axes: Sequence[_Axis], extra: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        names = [axis.name for axis in axes]
-        for given in extra:
-            names += [name for name in given if name not in names]
-        return tuple(map(_column, names))
-
     def _axis(self, name: str, given: object) -> _Axis:
         row = f"[vary] {name}"
         if isinstance(given, Mapping):
@@ -216,15 +209,13 @@ class _Reader:
         return _Axis(name, settings)
 
     def _check_name(self, name: str) -> None:
-        try:
-            checks.known_keys([name], self._names, "[vary]")
-        except InputError as error:
+        if name not in self._names:
             near = checks.near_name(name, self._names)
             raise self._error(
                 f"{name!r} in [vary] is no option, and no text has the placeholder {{{name}}}", "[vary]", name, name,
                 ", ".join(self._names), f"did you mean {near!r}?" if near else f"write {{{name}}} into the text of an "
                 'option, such as jobs = "gavel(n=100, seed={' + name + '})"',
-            ) from error  # fmt: skip
+            )  # fmt: skip
 
     def _labelled(self, name: str, given: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
@@ -309,12 +300,8 @@ class _Reader:
         except InputError as error:
             raise error if self._file is None else located(error, self._file, row) from error
 
-    def _error(
-        self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str
-    ) -> InputError:  # fmt: skip
-        return InputError(
-            problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix
-        )  # fmt: skip
+    def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
+        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
 def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
