@@ -72,9 +72,7 @@ class Metric:
     @property
     def type(self) -> str:
         """Name of the type of its column, as pyarrow has it."""
-        if self.kind in ("text", "count", "time"):
-            return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}[self.kind]
-        return "double"
+        return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
 @dataclass(frozen=True, slots=True)

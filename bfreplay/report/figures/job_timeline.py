@@ -113,7 +113,8 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    heights = [_panel_inches(len(mine.rows), len(found)) for mine in found.values()]
+    most = 8.0 if len(found) == 1 else 4.5
+    heights = [min(0.7 + 0.15 * len(mine.rows), most) for mine in found.values()]
     figure = new_figure(9.0, sum(heights) + 0.9)
     span = outer_part([mine.span for mine in found.values()])
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
@@ -144,7 +145,8 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
 def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
     top = max(mine.most for mine in found.values())
-    pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
+    tallest = 900 if len(found) == 1 else 420
+    pixels = [min(max(18 * len(mine.rows), 120), tallest) for mine in found.values()]
     domains = _domains(pixels)
     most_steps = _MOST_STEPS // len(found)
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
@@ -219,14 +221,6 @@ def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
     else:
         axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
     axes.tick_params(axis="y", length=0)
-
-
-def _panel_inches(n_rows: int, n_panels: int) -> float:
-    return min(0.7 + 0.15 * n_rows, 8.0 if n_panels == 1 else 4.5)
-
-
-def _panel_pixels(n_rows: int, n_panels: int) -> int:
-    return min(max(18 * n_rows, 120), 900 if n_panels == 1 else 420)
 
 
 def _domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
