@@ -92,12 +92,12 @@ _RULES = (
     _amount("--min-gap", "min_gap_s", 10.0, "Shorter holes are no events, in seconds."),
     _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
     click.option(
-        "--window", nargs=2, metavar="START END", default=None,
+        "--window", nargs=2, metavar="START END",
         help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
     click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
     click.option(
-        "--log-end", metavar="TIME", default=None, help="When the log was written: running jobs end there or later."
+        "--log-end", metavar="TIME", help="When the log was written: running jobs end there or later."
     ),
     _amount(
         "--limit-grace", "limit_grace_min", 60.0,

@@ -11,6 +11,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks
+from bfreplay.commands.inputs import note
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import path
 from bfreplay.experiments.run_options import GROUPS, OPTIONS, RunOptions
@@ -152,7 +153,7 @@ def note_options_without_effect(context: click.Context, run: RunOptions) -> None
         if name in reasons and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             was_refused = context.params[name] is False and option.secondary_opts
             words = option.secondary_opts if was_refused else option.opts
-            click.echo(f"Note: {words[0]} has no effect {reasons[name]}.", err=True)
+            note(f"{words[0]} has no effect {reasons[name]}.")
 
 
 def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.inputs import note, time_in_window
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -46,7 +46,7 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
 )  # fmt: skip
 @click.option(
-    "--window", nargs=2, metavar="START END", default=None,
+    "--window", nargs=2, metavar="START END",
     help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
 )  # fmt: skip
@@ -131,7 +131,7 @@ def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, forc
         if name in FIGURES.built_in and not isinstance(error, NothingToShowError):
             raise
         if not quiet:
-            click.echo(f"Note: no {file.name}: {error.problem}.", err=True)
+            note(f"no {file.name}: {error.problem}.")
 
 
 def _data(
@@ -151,7 +151,7 @@ def _data(
         raise next(iter(empty.values()))
     for label, why in empty.items():
         if not quiet:
-            click.echo(f"Note: {figure.name}: {label} is left out: {why.problem}.", err=True)
+            note(f"{figure.name}: {label} is left out: {why.problem}.")
     return found
 
 

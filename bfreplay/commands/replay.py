@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note
 from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.experiments.run_options import OUTPUT, RunOptions
@@ -85,10 +85,7 @@ def _note_prices_of_no_node(run: PreparedRun) -> None:
     there = run.log.node_types.names
     others = [node_type for node_type in run.settings.prices if node_type not in there]
     if others:
-        click.echo(
-            f"Note: --prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.",
-            err=True,
-        )
+        note(f"--prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.")
 
 
 def _with_loops_of_its_own(run: RunOptions) -> Policy | None:
