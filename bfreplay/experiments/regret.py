@@ -156,7 +156,7 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
     settings = ReplaySettings(config.max_parallel, config.semantics)
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
     assert isinstance(anchored, JobSet)
-    ways = {"decides_in_rounds": config.decides_in_rounds, "gives_jobs_up": _gives_jobs_up(run)}
+    ways: dict[str, Any] = {"decides_in_rounds": config.decides_in_rounds, "gives_jobs_up": _gives_jobs_up(run)}
     return upper_bound(log, anchored, config.max_parallel, **ways, **search)
 
 

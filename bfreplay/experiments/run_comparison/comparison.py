@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,8 +120,7 @@ def compare_runs(
     config = loaded[0].record.config
     end_us = max(run.record.config.window_end_us for run in loaded)  # they differ where runs end with their jobs
     edges = bin_edges(config.window_start_us, end_us, bin_s)
-    place = nullcontext(None) if out is None else new_folder(Path(out), COMPARISON, overwrite=overwrite)
-    with place as folder:
+    with new_folder(out, COMPARISON, overwrite=overwrite) as folder:
         idle = best_known_idle(loaded, edges)
         hours = [run_hours(run, edges, idle) for run in loaded]
         sides = list(map(_Side, labels, loaded, hours))
