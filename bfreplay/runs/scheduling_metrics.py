@@ -81,13 +81,8 @@ def mean(values: Iterable[float]) -> float | None:
 
 def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> float | None:
     """Node-hours by type at their prices; ``None`` where one of the types has none."""
-    parts = []
-    for name, held in hours.items():
-        each = price.get(name)
-        if each is None:
-            return None
-        parts.append(held * each)
-    return math.fsum(parts)
+    parts = [None if (each := price.get(name)) is None else held * each for name, held in hours.items()]
+    return None if None in parts else math.fsum(filter(None, parts))
 
 
 def fairness_of(rhos: Sequence[float]) -> Fairness:

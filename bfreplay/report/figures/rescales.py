@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,11 @@ def rescales(run: RunResult) -> Rescales:
         np.asarray(table["n_joined"], dtype=np.int64),
         np.asarray(table["n_left"], dtype=np.int64),
     )
-    by_cause: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {}
-    for measure in MEASURES:
-        values = np.asarray(table[_COLUMNS[measure]])
-        sums: Any = np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64)
-        np.add.at(sums, cause, values)
-        by_cause[measure] = sums
+    by_cause: dict[str, Any] = {
+        measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
+    }
+    for measure, sums in by_cause.items():
+        np.add.at(sums, cause, np.asarray(table[_COLUMNS[measure]]))
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
     ledger = run.summary.ledger
@@ -285,16 +284,14 @@ def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
     ]
 
 
-def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> list[Any]:
+def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
     """Of the columns of one run, at a cause or over all of them."""
-    cells: list[Any] = []
     for name in MEASURES:
         value = mine.total(name) if cause is None else mine.by_cause[name][cause].item()
         if name in _WORDS or with_samples:
-            cells.append(value)
+            yield value
         if name in _COSTS:
-            cells.append(value / mine.gross_samples if mine.gross_samples else None)
-    return cells
+            yield value / mine.gross_samples if mine.gross_samples else None
 
 
 def _told(label: str, mine: Rescales) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -67,15 +67,13 @@ def _jobs_words(pairs: Sequence[RunDifference]) -> str:
     return "\n".join(told)
 
 
-def _job_tables(pairs: Sequence[RunDifference]) -> list[ShownTable]:
-    tables = []
+def _job_tables(pairs: Sequence[RunDifference]) -> Iterator[ShownTable]:
     for pair in pairs:
-        tables.append(job_measure_table(pair))
+        yield job_measure_table(pair)
         if pair.jobs.status_changes:
-            tables.append(status_table(pair))
+            yield status_table(pair)
         if pair.jobs.models:
-            tables.append(model_table(pair))
-    return tables
+            yield model_table(pair)
 
 
 _JOBS = {name: f"{words}, h" if name.endswith("_s") else words for name, words in JOB_WORDS.items()}
