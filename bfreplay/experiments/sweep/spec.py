@@ -70,6 +70,10 @@ class _Axis:
         return set(itertools.chain.from_iterable(self.settings))
 
 
+_Chosen = Sequence[tuple[_Axis, int]]
+"""Axes, and the place of the value that was chosen on each."""
+
+
 def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
     """Read a TOML file; relative paths in it count from its folder. ``allow_code`` as for ``spec_of``.
 
@@ -156,18 +160,14 @@ class _Reader:
         varied = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
         columns = tuple(map(_column, varied))
         points = []
-        for chosen in combinations:
-            cells = {
-                axis.name: axis.labels[at] for axis, at in zip(axes, chosen, strict=True) if axis.labels is not None
-            }
-            settings = [axis.settings[at] for axis, at in zip(axes, chosen, strict=True)]
-            points.append(self._point(_merged(common, *settings), cells, columns, _row(axes, chosen)))
+        for places in combinations:
+            chosen = list(zip(axes, places, strict=True))
+            points.append(self._point(_merged(common, chosen, {}), chosen, columns, _row(chosen)))
         for number, given in enumerate(extra, start=1):
             labelled = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in given}
-            cells = {_column(name): given[name] for name in labelled}
-            settings = [axis.settings[list(axis.labels or ()).index(given[name])] for name, axis in labelled.items()]
+            chosen = [(axis, list(axis.labels or ()).index(given[name])) for name, axis in labelled.items()]
             own = {name: value for name, value in given.items() if name not in labelled}
-            points.append(self._point(_merged(common, *settings, own), cells, columns, f"[[runs]] {number}"))
+            points.append(self._point(_merged(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document))
 
     @property
@@ -175,7 +175,8 @@ class _Reader:
         """What can be given a value."""
         return (*OPTION_NAMES, *self._parameters)
 
-    def _point(self, given: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
+    def _point(self, given: Mapping[str, Any], chosen: _Chosen, columns: Sequence[str], row: str) -> Point:
+        labels = {axis.name: axis.labels[at] for axis, at in chosen if axis.labels is not None}
         values = {name: given[name] for name in self._parameters if name in given}
         options = {name: value for name, value in given.items() if name not in values}
         options = self._checked(lambda: filled(options, values), row)
@@ -304,19 +305,18 @@ class _Reader:
         return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
-def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
+    settings = [common, *(axis.settings[at] for axis, at in chosen), own]
     return {name: value for each in settings for name, value in each.items()}
 
 
-def _row(axes: Sequence[_Axis], chosen: Sequence[int]) -> str:
+def _row(chosen: _Chosen) -> str:
     """How messages call one combination."""
-    if not axes:
-        return "[run]"
     said = (
         f"{axis.name} = {axis.labels[at] if axis.labels is not None else axis.settings[at][axis.name]!r}"
-        for axis, at in zip(axes, chosen, strict=True)
+        for axis, at in chosen
     )
-    return ", ".join(said)
+    return ", ".join(said) or "[run]"
 
 
 def _column(name: str) -> str:
