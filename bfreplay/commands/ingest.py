@@ -16,6 +16,7 @@ from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.option_flags import PLACE, adding
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 from bfreplay.errors import InputError
+from bfreplay.wording import paragraphs
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -249,10 +250,10 @@ def _how(reader: str) -> str:
     """Commands of one reader, or of all of them for ``auto``."""
     from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
 
-    lines = []
-    for each in [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]:
-        lines += [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports), ""]
-    return "\n".join(lines).rstrip()
+    readers = [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    return paragraphs(
+        [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports)] for each in readers
+    )
 
 
 def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> list[Path]:
@@ -261,8 +262,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
         return []
     from bfreplay.datasets.log.load import writable_ending
 
-    ending = writable_ending(out)
-    stem = out.name[: -len(ending)]
+    stem = out.name[: -len(writable_ending(out))]
     outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
     for file in outputs:
         refuse_existing(file, force)
@@ -272,14 +272,10 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
     from bfreplay.datasets.ingest.occupancy.build import measured
 
-    document: dict[str, Any] = {
-        **built[0].events.metadata.notes["ingest"],
-        "metadata": built[0].events.metadata.to_json(),
-        "outputs": [str(file) for file in outputs],
-    }
-    if is_spread:
-        document["spread"] = [asdict(measured(each)) for each in built]
-    return document
+    metadata = built[0].events.metadata
+    written = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
+    spread = {"spread": [asdict(measured(each)) for each in built]} if is_spread else {}
+    return {**metadata.notes["ingest"], **written, **spread}
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:

@@ -92,22 +92,19 @@ def plot(
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
     for file in files.values():  # better said before the runs are read than after
         check_picture(file, overwrite=force)
-    loaded = _labelled([_read(run) for run in runs])
+    from bfreplay.runs import RunResult
+
+    saved = []
+    for run in runs:
+        saved.append(RunResult.load(run))
+        saved[-1].check()  # whole, so that figures need not doubt what they read
+    loaded = _labelled(saved)
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)
         return
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
         _draw_if_possible(each, loaded, file, force, quiet)
-
-
-def _read(folder: Path) -> RunResult:
-    """A run that is whole, so that figures need not doubt what they read."""
-    from bfreplay.runs import RunResult
-
-    run = RunResult.load(folder)
-    run.check()
-    return run
 
 
 def _draw(
@@ -149,9 +146,8 @@ def _data(
             empty[label] = error
     if not found:
         raise next(iter(empty.values()))
-    for label, why in empty.items():
-        if not quiet:
-            note(f"{figure.name}: {label} is left out: {why.problem}.")
+    for label, why in ({} if quiet else empty).items():
+        note(f"{figure.name}: {label} is left out: {why.problem}.")
     return found
 
 
