@@ -66,12 +66,11 @@ class ComparedDecisions(RowTable):
         self.last = last
         table = table.slice(0, last + 1).combine_chunks()
         self._version = run.record.versions.get("bfreplay")
-        self._columns_of_run = {
-            name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
-            for name in (*_SAME, *_CLOSE, *OF_THE_ANSWER)
-        }
+        names = [*_SAME, *_CLOSE, *OF_THE_ANSWER]
         if "t_fwd_s" in table.column_names:  # runs of older versions have none
-            self._columns_of_run["t_fwd_s"] = table["t_fwd_s"].to_pylist()
+            names.append("t_fwd_s")
+        columns = {name: table[name].cast("int64") if name == "time" else table[name] for name in names}
+        self._columns_of_run = {name: column.to_pylist() for name, column in columns.items()}
         lists = table["counts"].combine_chunks()
         ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
         self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])

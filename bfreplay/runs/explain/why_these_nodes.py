@@ -206,16 +206,13 @@ def _loss(problem: AllocationProblem, j: int, after: int) -> float:
 
 def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> WholeDecision:
     difference = None if chosen is None else _difference(chosen, other.objective, len(names))
-    percent = None
-    if difference is not None and chosen:
-        ratio = 100 * difference / abs(chosen)
-        percent = ratio if math.isfinite(ratio) else None
+    percent = math.nan if difference is None or not chosen else 100 * difference / abs(chosen)
     return WholeDecision(
         nodes=int(other.counts[j]),
         objective=other.objective,
         counts=dict(zip(names, other.counts.tolist(), strict=True)),
         difference=difference,
-        difference_percent=percent,
+        difference_percent=percent if math.isfinite(percent) else None,
     )
 
 
