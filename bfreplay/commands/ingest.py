@@ -34,7 +34,7 @@ def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Comma
     return click.option(flag, name, type=float, default=default, help=text)
 
 
-_READING = (
+reading_options = adding(
     click.option(
         "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
     ),
@@ -69,8 +69,9 @@ _READING = (
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
     _one_of("--reservations", "idle reserved", "Whether reservations, other than for maintenance, take nodes away."),
 )  # fmt: skip
+"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
-_RULES = (
+rule_options = adding(
     _one_of(
         "--assignment", "lowest-id most-recently-used least-recently-used random all",
         "Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
@@ -109,12 +110,6 @@ _RULES = (
         "A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
     ),
 )  # fmt: skip
-
-
-reading_options = adding(_READING)
-"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
-
-rule_options = adding(_RULES)
 """Adds the options of ``OccupancyRules``."""
 
 

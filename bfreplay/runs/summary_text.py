@@ -50,7 +50,7 @@ def render(result: RunResult) -> str:
     parts = [
         warning_lines(result.warnings),
         labelled(_header(record)),
-        _node_hours(record),
+        [*_node_hours(record)],
         labelled(_training(record)),
         [*_decisions(result), *labelled(_session(result))],
     ]
@@ -119,27 +119,23 @@ def fallback_words(record: RunRecord) -> str | None:
     return f"{count(n, 'decision')} {by}, of {record.summary.n_decisions:,}" if n else None
 
 
-def _node_hours(record: RunRecord) -> list[str]:
+def _node_hours(record: RunRecord) -> Iterator[str]:
     summary, start_us = record.summary, record.config.window_start_us
     hours = summary.ledger.node_hours
-    total = hours.idle
-    lines = ["Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"]
+    yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
     for key, label in _NODE_HOURS:
-        share = hours[key] / total if total else 0.0
-        lines.append(
-            f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
-        )
+        share = hours[key] / hours.idle if hours.idle else 0.0
+        yield f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:
         done_s = (done_us - start_us) / 1e6
         after = f"{duration(done_s)} of {duration(duration_s)}"
         if record.inputs.jobs.of_source:
-            lines.append(f"    all was over after {after}")
+            yield f"    all was over after {after}"
         elif done_s < _SOON * duration_s:
-            lines.append(f"    all jobs were done after {after}: give more of them, or --unlimited-work")
+            yield f"    all jobs were done after {after}: give more of them, or --unlimited-work"
     if hours.unused_stalled:
-        lines.append(f"    of it held by jobs that could not run: {amount(hours.unused_stalled)}")
-    return lines
+        yield f"    of it held by jobs that could not run: {amount(hours.unused_stalled)}"
 
 
 def _training(record: RunRecord) -> Iterator[_Labelled]:

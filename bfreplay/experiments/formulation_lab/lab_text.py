@@ -30,7 +30,7 @@ def render(result: LabResult) -> str:
         labelled(_header(record)),
         _table(record),
         labelled(found),
-        _left_out(record),
+        [*_left_out(record)],
         labelled(_files(result)),
     ]
     return paragraphs(parts)
@@ -127,18 +127,16 @@ def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
             yield "Defect", f"{many} of {row.pair} better than the exact optimum: please report it"
 
 
-def _left_out(record: LabRecord) -> list[str]:
-    if not record.left_out:
-        return []
-    lines = ["Not compared"]
+def _left_out(record: LabRecord) -> Iterator[str]:
+    if record.left_out:
+        yield "Not compared"
     for each in record.left_out:
         if each.formulation and each.backend:  # what else one could take is seen above
-            lines.append(f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}")
+            yield f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}"
         else:
-            lines.append(f"  {each.formulation or each.backend}: {each.reason}")
+            yield f"  {each.formulation or each.backend}: {each.reason}"
     if any("special ordered sets" in each.reason for each in record.left_out):
-        lines.append("  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)")
-    return lines
+        yield "  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)"
 
 
 def _files(result: LabResult) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bfreplay.wording import count, duration, samples
+from bfreplay.wording import count, duration, paragraphs, samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +156,9 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
     """Several lines of text, without a newline at the end."""
     if isinstance(answer, EmptyPool):
         return "\n".join(_of_empty_pool(answer))
-    return "\n".join(
-        [
-            f"{answer.job} at {answer.time}: {_headline(answer)}",
-            *(f"  note: {note}" for note in answer.notes),
-            "",
-            *_instant(answer),
-            *_nodes(answer),
-            "",
-            *_value(answer),
-            "",
-            *_whole_decisions(answer),
-        ]
-    )
+    head = f"{answer.job} at {answer.time}: {_headline(answer)}"
+    notes = [f"  note: {note}" for note in answer.notes]
+    return paragraphs([[head, *notes], [*_nodes(answer)], [*_value(answer)], [*_whole_decisions(answer)]])
 
 
 def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
@@ -197,14 +187,11 @@ def _headline(answer: DecisionAnswer) -> str:
     return "; then ".join(parts)
 
 
-def _instant(answer: DecisionAnswer) -> Iterator[str]:
+def _nodes(answer: DecisionAnswer) -> Iterator[str]:
     yield (
         f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): "
         f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
     )
-
-
-def _nodes(answer: DecisionAnswer) -> Iterator[str]:
     yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
     for other in answer.others[:_MOST_SHOWN]:
         yield f"  {other.job}  {_change(other)}"
