@@ -127,9 +127,9 @@ def compare_runs(
         jobs = [run_jobs(run) for run in loaded]
         paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
         pairs, bands = [], []
-        for k in range(1, len(loaded)):
-            of_jobs = job_differences(paired[k - 1], resamples=resamples, seed=seed)
-            pair, band = _difference(sides[0], sides[k], of_jobs, resamples=resamples, seed=seed)
+        for side, both in zip(sides[1:], paired, strict=True):
+            of_jobs = job_differences(both, resamples=resamples, seed=seed)
+            pair, band = _difference(sides[0], side, of_jobs, resamples=resamples, seed=seed)
             pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
             bands.append(band)
         tables = {

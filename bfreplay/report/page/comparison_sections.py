@@ -132,8 +132,7 @@ def cause_table(record: ComparisonRecord) -> ShownTable:
         row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
         for pair in record.pairs:
             below = pair.samples.baseline
-            size = pair.samples.difference if name is None else pair.causes[name]
-            size = but_rounding(size, below)
+            size = but_rounding(pair.samples.difference if name is None else pair.causes[name], below)
             row += [size, size / below if below else None]
         rows.append(row)
     return ShownTable("What made the differences in samples", tuple(columns), rows)
