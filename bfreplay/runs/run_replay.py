@@ -261,11 +261,8 @@ def jobs_in_window(
         )  # fmt: skip
     anchored = jobs.anchored_at(events.window_start_us)
     if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
-        anchored = JobSet(
-            (replace(job, report_at_samples=()) for job in anchored),
-            sources=anchored.sources,
-            colocation=anchored.colocation,
-        )
+        silent = (replace(job, report_at_samples=()) for job in anchored)
+        anchored = JobSet(silent, sources=anchored.sources, colocation=anchored.colocation)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
 
 

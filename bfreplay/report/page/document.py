@@ -270,8 +270,7 @@ def window_text(run: RunResult) -> str:
 def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
     """What each file was for, its name, and its SHA-256."""
     inputs = run.record.inputs
-    files = [("events", each.name, each.sha256) for each in inputs.events.files]
-    files += [("jobs", each.name, each.sha256) for each in inputs.jobs.files]
-    known = {digest for _, _, digest in files}
-    sources = inputs.events.metadata.source_files
-    return files + [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
+    known = {each.sha256 for each in (*inputs.events.files, *inputs.jobs.files)}
+    sources = [each for each in inputs.events.metadata.source_files if each.sha256 not in known]
+    files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
+    return [(what, each.name, each.sha256) for what, those in files.items() for each in those]
