@@ -152,10 +152,8 @@ def words(found: Mapping[str, DecisionTimes]) -> str:
     told = []
     for label, mine in found.items():
         times = [_milliseconds(each) for each in _quantiles(mine.decide_s)]
-        text = (
-            f"{count(mine.decide_s.size, 'decision')}: median {times[0]}, 95 % within {times[1]}, 99 % within "
-            f"{times[2]}, the slowest {times[3]}"
-        )
+        quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
+        text = f"{count(mine.decide_s.size, 'decision')}: {quantiles}"
         if mine.n_not_asked:
             text += f"; {count(mine.n_not_asked, 'more time')} the policy was not asked"
         told.append(f"{named(label, text)}.")

@@ -306,10 +306,8 @@ def _told_of_log(label: str, mine: IdleIntervals) -> str:
         f"number and {percent(float(longer[k]))} of the idle node-hours"
     )
     if cut:
-        text += (
-            f" ({cut:,} {'is' if cut == 1 else 'are'} cut by an edge of the window, and may have been longer than it "
-            "shows)"
-        )
+        are = "is" if cut == 1 else "are"
+        text += f" ({cut:,} {are} cut by an edge of the window, and may have been longer than it shows)"
     return f"{named(label, text)}."
 
 

@@ -195,10 +195,8 @@ def _told(label: str, mine: JobTimeline) -> str:
     held_us = np.zeros(len(mine.held.names), dtype=np.int64)
     np.add.at(held_us, mine.held.job, charged_us)
     busiest = int(held_us.argmax())
-    text += (
-        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)}), "
-        f"and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
-    )
+    text += f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)})"
+    text += f", and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
     if len(mine.held.type_names) > 1:
         of_type = np.zeros(len(mine.held.type_names), dtype=np.int64)
         np.add.at(of_type, mine.held.node_type, charged_us)

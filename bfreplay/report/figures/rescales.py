@@ -295,25 +295,20 @@ def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> Iterator
 
 
 def _told(label: str, mine: Rescales) -> str:
-    text = (
-        f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, "
-        f"{count(mine.total('preempted'), 'preemption')}"
-    )
+    preemptions = count(mine.total("preempted"), "preemption")
+    text = f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, {preemptions}"
     rescale, preempt = mine.total("rescale_cost"), mine.total("preempt_cost")
     both = rescale + preempt
     if mine.gross_samples and both:
-        text += (
-            f"; jobs were charged {percent(rescale / mine.gross_samples)} of the samples made for rescaling and "
-            f"{percent(preempt / mine.gross_samples)} for preemption"
-        )
+        shares = [percent(cost / mine.gross_samples) for cost in (rescale, preempt)]
+        text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
         cost = mine.by_cause["rescale_cost"] + mine.by_cause["preempt_cost"]
         most = int(cost.argmax())
         text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
         open_share = 1 - (mine.worked_off_rescale + mine.worked_off_preempt) / both
         if open_share > 1e-9:
-            text += (
-                f"; {percent(open_share)} of the charges had not been worked off when the job left or the window ended"
-            )
+            when = "when the job left or the window ended"
+            text += f"; {percent(open_share)} of the charges had not been worked off {when}"
     return f"{named(label, text)}."
 
 

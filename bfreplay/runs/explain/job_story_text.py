@@ -49,10 +49,8 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
     held = of_job["held_node_hours"]
     if not held:
         return
-    yield (
-        f"  held {amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}: {amount(held)} "
-        "node-hours"
-    )
+    nodes = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
+    yield f"  held {nodes}: {amount(held)} node-hours"
     for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
         hours = of_job[f"{label}_node_hours"]
         if hours:
