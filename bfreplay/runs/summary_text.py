@@ -254,10 +254,9 @@ def _decisions(result: RunResult) -> Iterator[str]:
         yield from (f"  {'':>10}    {reason}: {text}" for reason, text in summary.fallback_examples.items())
     slowest = result.session.slowest_decision
     if slowest is not None:
-        yield (
-            f"  slowest {slowest.decide_s * 1e3:,.2f} ms at {instant_words(result.record, slowest.time_us)} "
-            f"({count(slowest.n_jobs, 'job')}, {count(slowest.n_idle, 'idle node')})"
-        )
+        when = instant_words(result.record, slowest.time_us)
+        size = f"{count(slowest.n_jobs, 'job')}, {count(slowest.n_idle, 'idle node')}"
+        yield f"  slowest {slowest.decide_s * 1e3:,.2f} ms at {when} ({size})"
 
 
 def _session(result: RunResult) -> Iterator[_Labelled]:

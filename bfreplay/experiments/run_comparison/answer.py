@@ -130,8 +130,6 @@ def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
         return text
     when = _earlier(-reached.difference)
     if best.difference:
-        return (
-            f"{text}; its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}; "
-            f"it reached {reached.score:.6g} {when}"
-        )
+        scores = f"its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}"
+        return f"{text}; {scores}; it reached {reached.score:.6g} {when}"
     return f"{text}, with the same best score ({best.other:.6g}), reached {when}"

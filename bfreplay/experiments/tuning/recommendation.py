@@ -162,19 +162,15 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
     if not isinstance(found.t_fwd, str) and len(fixed) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            yield (
-                f"{seconds(found.t_fwd)} is at the edge of the T_fwd that were tried, and the best of them: try values "
-                f"{edges[row]} it with --t-fwd."
-            )
+            place = f"{seconds(found.t_fwd)} is at the edge of the T_fwd that were tried, and the best of them"
+            yield f"{place}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
     best = share.max(axis=0)
     if len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs:
         gain = best[-1] / best[-2] - 1 if best[-2] > 0 else np.inf
         if gain > tolerance:
-            yield (
-                f"{numbers[-1]:,} is the most jobs at once that was tried, and {percent(gain)} % better than "
-                f"{numbers[-2]:,}: try more with --max-parallel."
-            )
+            most = f"{numbers[-1]:,} is the most jobs at once that was tried"
+            yield f"{most}, and {percent(gain)} % better than {numbers[-2]:,}: try more with --max-parallel."
 
 
 def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:

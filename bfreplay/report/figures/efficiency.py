@@ -95,9 +95,8 @@ def efficiency(run: RunResult) -> Efficiency:
         reason = summary.reason_without_baselines
         if reason is not None:
             raise NothingToShowError(f"{problem}: {reason}")
-        raise NothingToShowError(
-            problem, file=run.folder, fix="replay it again without --no-efficiency and without --no-bound"
-        )
+        fix = "replay it again without --no-efficiency and without --no-bound"
+        raise NothingToShowError(problem, file=run.folder, fix=fix)
     if is_source and not found.is_done:
         raise NothingToShowError(
             "a job source may make other jobs on dedicated nodes, so that samples are no yardstick, and it was not "

@@ -173,10 +173,9 @@ def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
 def _headline(answer: DecisionAnswer) -> str:
     parts = []
     if answer.reclaimed:
-        parts.append(
-            f"{'all' if answer.reclaimed == answer.held else answer.reclaimed} of its {count(answer.held, 'node')} "
-            f"reclaimed by the batch scheduler (costs {samples(answer.preempt_cost_samples)} samples)"
-        )
+        many = "all" if answer.reclaimed == answer.held else answer.reclaimed
+        cost = f"costs {samples(answer.preempt_cost_samples)} samples"
+        parts.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
     if answer.after == answer.before:
         parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
     elif answer.after > answer.before:
@@ -188,10 +187,8 @@ def _headline(answer: DecisionAnswer) -> str:
 
 
 def _nodes(answer: DecisionAnswer) -> Iterator[str]:
-    yield (
-        f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): "
-        f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
-    )
+    size = f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
+    yield f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): {size}"
     yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
     for other in answer.others[:_MOST_SHOWN]:
         yield f"  {other.job}  {_change(other)}"
