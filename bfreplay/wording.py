@@ -45,6 +45,11 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
+def labelled(lines: Iterable[tuple[str, str]], width: int = 12) -> list[str]:
+    """Lines such as ``Seconds     0.51``, of what each begins with and what it says, one text below the other."""
+    return [f"{label:<{width}}{text}" for label, text in lines]
+
+
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """Lines of a table whose cells stand below one another, those of the columns ``left`` at their left edge."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -178,7 +178,9 @@ class _Reader:
         arrival = with_place(
             table, lambda: Arrival(table.text("arrival", "at-once"), **table.given("every_s", "per_hour"))
         )
-        budget, retries = self._budget(table), self._retries()
+        limits = TomlTable.of(self._file, "[campaign.budget]", table.cells.get("budget", {}), _BUDGET_KEYS)
+        budget = with_place(limits, lambda: Budget(**limits.given(*_BUDGET_KEYS)))
+        retries = self._retries()
         report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
         choice = trial.text("model_choice", IN_TURN)
         others = table.given("seed", "parallel", "start_after_s", "higher_is_better")
@@ -204,10 +206,6 @@ class _Reader:
                 f'write proposer = "{OPTUNA}", or drop [optuna]',
             )  # fmt: skip
         return name
-
-    def _budget(self, campaign: TomlTable) -> Budget:
-        table = TomlTable.of(self._file, "[campaign.budget]", campaign.cells.get("budget", {}), _BUDGET_KEYS)
-        return with_place(table, lambda: Budget(**table.given(*_BUDGET_KEYS)))
 
     def _retries(self) -> Retries:
         table = self._table("retries", _RETRY_KEYS)

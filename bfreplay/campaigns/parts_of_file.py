@@ -127,12 +127,11 @@ class PartsOfFile:
         campaign = self._campaign
         table = self._table("scores", SCORE_KEYS)
         if table.has("function"):
-            for key in _CURVE_KEYS:
-                if table.has(key):
-                    raise table.error(
-                        f"{key} has no effect beside a function", key, "function, or made-up learning curves",
-                        "drop one of the two",
-                    )  # fmt: skip
+            for key in table.given(*_CURVE_KEYS):
+                raise table.error(
+                    f"{key} has no effect beside a function", key, "function, or made-up learning curves",
+                    "drop one of the two",
+                )  # fmt: skip
             return with_place(table, lambda: ScoreFunction(table.text("function"), allow_code=self._allow_code))
         usual = ScoreRange.usual(campaign.higher_is_better)
         scores = with_place(table, lambda: replace(usual, **table.given(*_CURVE_KEYS)))
@@ -142,9 +141,8 @@ class PartsOfFile:
                 f"{'above' if campaign.higher_is_better else 'below'} worst ({scores.worst:g})",
                 "correct start, worst and best, or higher_is_better in [campaign]",
             )  # fmt: skip
-        if self._space is None:
-            return LearningCurves(scores, campaign.seed)
-        return LearningCurves(scores, campaign.seed, ResponseSurface(self._space, campaign.seed))
+        surface = None if self._space is None else ResponseSurface(self._space, campaign.seed)
+        return LearningCurves(scores, campaign.seed, surface)
 
     def proposer(self, name: str) -> Proposer:
         """Who chooses hyper-parameters; InputError if there is none of this name, or its options cannot be used."""

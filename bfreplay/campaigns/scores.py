@@ -142,8 +142,7 @@ class ScoreRange:
     def __post_init__(self) -> None:
         for key in ("start", "worst", "best"):
             checks.number(key, getattr(self, key))
-        rising = self.start <= self.worst <= self.best
-        if not rising and not self.start >= self.worst >= self.best:
+        if not (self.start <= self.worst <= self.best or self.start >= self.worst >= self.best):
             raise InputError(
                 "worst does not lie between start and best",
                 column="worst",

@@ -12,7 +12,7 @@ import numpy as np
 
 from bfreplay import checks
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.documents import Cell, Json
 from bfreplay.errors import InputError
 
@@ -34,10 +34,9 @@ class Real:
 
     def at(self, unit: float) -> float:
         """Value at a place in [0, 1], the inverse of ``unit``."""
+        value = self.low + (self.high - self.low) * unit
         if self.log:
             value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
-        else:
-            value = self.low + (self.high - self.low) * unit
         return min(max(value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
@@ -65,10 +64,9 @@ class Whole:
 
     def at(self, unit: float) -> int:
         """Value nearest to a place in [0, 1]."""
+        value = self.low + self.step * round((self.high - self.low) * unit / self.step)
         if self.log:
             value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
-        else:
-            value = self.low + self.step * round((self.high - self.low) * unit / self.step)
         return min(max(value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> int:
@@ -126,11 +124,9 @@ class SearchSpace:
             )
         dimensions = {}
         for name, table in tables.items():
-            try:
+            with placed(file, f"[search.{name}]"):
                 checks.name("hyper-parameter", name, name)
                 dimensions[name] = _dimension(table)
-            except InputError as error:
-                raise located(error, file, f"[search.{name}]") from error
         return cls(dimensions)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Json]:

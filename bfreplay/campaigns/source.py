@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from bfreplay.campaigns.campaign import Campaign
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
@@ -266,11 +267,8 @@ class CampaignSource:
 
 def _checked(epochs: Iterable[int], end: int) -> tuple[int, ...]:
     wanted = tuple(epochs)
-    before = 0
-    for epoch in wanted:
-        if not before < epoch < end:
-            raise BfreplayError(
-                f"the pruner wants reports after {list(wanted)} epochs: they must rise, from 1 on, below {end}"
-            )
-        before = epoch
+    if wanted and not all(before < epoch for before, epoch in pairwise((0, *wanted, end))):
+        raise BfreplayError(
+            f"the pruner wants reports after {list(wanted)} epochs: they must rise, from 1 on, below {end}"
+        )
     return wanted

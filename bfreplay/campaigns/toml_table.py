@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bfreplay import checks
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
@@ -107,7 +107,5 @@ class TomlTable:
 
 def with_place(table: TomlTable, make: Callable[[], _Made]) -> _Made:
     """Call ``make``; an error of it is told where in the file it happened."""
-    try:
+    with placed(table.file, table.label):
         return make()
-    except InputError as error:
-        raise error if error.file else located(error, table.file, table.label) from error

@@ -52,7 +52,10 @@ def load_workload(
     """
     generator = _generator_of(jobs)
     if generator is not None:
-        return _generated(generator, str(jobs), None if curves is None else Path(curves))
+        if generator not in JOB_GENERATORS:
+            raise unknown_name("generated job set", generator, list(JOB_GENERATORS), "a file of jobs")
+        generated: JobSet = built_in(JOB_GENERATORS[generator])(str(jobs), None if curves is None else Path(curves))
+        return generated
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
@@ -123,13 +126,6 @@ def _generator_of(jobs: str | PathLike[str]) -> str | None:
         return None
     is_one = match["call"] is not None or match["name"] in JOB_GENERATORS
     return match["name"] if is_one else None
-
-
-def _generated(name: str, text: str, curves: Path | None) -> JobSet:
-    if name not in JOB_GENERATORS:
-        raise unknown_name("generated job set", name, list(JOB_GENERATORS), "a file of jobs")
-    jobs: JobSet = built_in(JOB_GENERATORS[name])(text, curves)
-    return jobs
 
 
 def _is_there(text: str) -> bool:

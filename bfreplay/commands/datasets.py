@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from bfreplay.commands.inputs import note
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from bfreplay.datasets.public_logs import LogFile
+
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.group()
@@ -46,9 +50,8 @@ def list_logs(as_json: bool) -> None:
     folder = data_folder()
     rows = [(log, fetched(log, folder)) for log in catalogue()]
     if as_json:
-        click.echo(
-            json.dumps([log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows], indent=1)
-        )
+        documents = [log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows]
+        click.echo(json.dumps(documents, indent=1))
     else:
         click.echo(render_list(rows, folder))
 
@@ -81,15 +84,13 @@ def info(name: str, as_json: bool) -> None:
 @click.option(
     "--to",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
+    type=_FOLDER,
     help="Folder to put them into.  [default: BFREPLAY_DATA, or the user's cache folder]",
 )
 @click.option(
     "--from",
     "source",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
+    type=_FOLDER,
     help="Folder to take them from instead of the network; files are found by name or by hash.",
 )
 @click.option("--force", is_flag=True, help="Replace a file of the right name and wrong content.")
@@ -129,9 +130,7 @@ def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> lis
         if source is not None or log.downloadable or fetched(log, target) == "yes":
             chosen.append(log.name)
         elif not quiet:
-            click.echo(
-                f"Note: {log.name} is left out: it cannot be downloaded (bfreplay datasets info {log.name}).", err=True
-            )
+            note(f"{log.name} is left out: it cannot be downloaded (bfreplay datasets info {log.name}).")
     return chosen
 
 

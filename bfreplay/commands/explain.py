@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import check_picture_option, time_in_window
+from bfreplay.commands.inputs import check_picture_option, note, time_in_window
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", type=PLACE)
-@click.option("--job", metavar="NAME", default=None, help="Tell what happened to this job.")
+@click.option("--job", metavar="NAME", help="Tell what happened to this job.")
 @click.option(
     "--at", metavar="TIME", help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), "
     "epoch seconds, or +SECONDS after the start of the window.",
@@ -100,7 +100,7 @@ class _Inputs:
         if any(given is not None for name, given in self._given.items() if name != "allow_code"):
             raise error
         if not self._quiet:
-            click.echo(f"Note: {error.problem}: {without}. --events, --jobs and --curves say where they are.", err=True)
+            note(f"{error.problem}: {without}. --events, --jobs and --curves say where they are.")
 
 
 def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:

@@ -16,6 +16,7 @@ from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.option_flags import PLACE, adding
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 from bfreplay.errors import InputError
+from bfreplay.wording import paragraphs
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -33,7 +34,7 @@ def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Comma
     return click.option(flag, name, type=float, default=default, help=text)
 
 
-_READING = (
+reading_options = adding(
     click.option(
         "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
     ),
@@ -68,8 +69,9 @@ _READING = (
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
     _one_of("--reservations", "idle reserved", "Whether reservations, other than for maintenance, take nodes away."),
 )  # fmt: skip
+"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
-_RULES = (
+rule_options = adding(
     _one_of(
         "--assignment", "lowest-id most-recently-used least-recently-used random all",
         "Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
@@ -92,12 +94,12 @@ _RULES = (
     _amount("--min-gap", "min_gap_s", 10.0, "Shorter holes are no events, in seconds."),
     _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
     click.option(
-        "--window", nargs=2, metavar="START END", default=None,
+        "--window", nargs=2, metavar="START END",
         help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
     click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
     click.option(
-        "--log-end", metavar="TIME", default=None, help="When the log was written: running jobs end there or later."
+        "--log-end", metavar="TIME", help="When the log was written: running jobs end there or later."
     ),
     _amount(
         "--limit-grace", "limit_grace_min", 60.0,
@@ -108,12 +110,6 @@ _RULES = (
         "A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
     ),
 )  # fmt: skip
-
-
-reading_options = adding(_READING)
-"""Adds the options of ``ReadOptions``, the list of nodes and outages."""
-
-rule_options = adding(_RULES)
 """Adds the options of ``OccupancyRules``."""
 
 
@@ -249,10 +245,10 @@ def _how(reader: str) -> str:
     """Commands of one reader, or of all of them for ``auto``."""
     from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
 
-    lines = []
-    for each in [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]:
-        lines += [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports), ""]
-    return "\n".join(lines).rstrip()
+    readers = [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    return paragraphs(
+        [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports)] for each in readers
+    )
 
 
 def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> list[Path]:
@@ -261,8 +257,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
         return []
     from bfreplay.datasets.log.load import writable_ending
 
-    ending = writable_ending(out)
-    stem = out.name[: -len(ending)]
+    stem = out.name[: -len(writable_ending(out))]
     outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
     for file in outputs:
         refuse_existing(file, force)
@@ -272,14 +267,10 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
     from bfreplay.datasets.ingest.occupancy.build import measured
 
-    document: dict[str, Any] = {
-        **built[0].events.metadata.notes["ingest"],
-        "metadata": built[0].events.metadata.to_json(),
-        "outputs": [str(file) for file in outputs],
-    }
-    if is_spread:
-        document["spread"] = [asdict(measured(each)) for each in built]
-    return document
+    metadata = built[0].events.metadata
+    written = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
+    spread = {"spread": [asdict(measured(each)) for each in built]} if is_spread else {}
+    return {**metadata.notes["ingest"], **written, **spread}
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:

@@ -69,6 +69,11 @@ def command_line() -> dict[str, str]:
     return {"command": shlex.join(["bfreplay", *sys.argv[1:]])}
 
 
+def note(text: str) -> None:
+    """Tell something on stderr that is no error."""
+    click.echo(f"Note: {text}", err=True)
+
+
 def json_text(document: object) -> str:
     """A record as commands print it."""
     return json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
@@ -78,9 +83,7 @@ def drawing(name: str, *, quiet: bool) -> Callable[[Path], object] | None:
     """Return the function ``name`` of ``bfreplay.report``, or ``None`` with a note where matplotlib is missing."""
     if find_spec("matplotlib") is None:
         if not quiet:
-            click.echo(
-                "Note: no pictures will be drawn: matplotlib is not installed (pip install matplotlib).", err=True
-            )
+            note("no pictures will be drawn: matplotlib is not installed (pip install matplotlib).")
         return None
     draw: Callable[[Path], object] = getattr(import_module("bfreplay.report"), name)
     return draw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,21 +23,18 @@ if TYPE_CHECKING:
 @click.option(
     "--law",
     metavar="NAME",
-    default=None,
     help="Fit this law alone: amdahl, gustafson, usl, power, communication-weak, communication-strong, or "
     "package.module:Class.  [default: all, and choose]",
 )
 @click.option(
     "--scaling",
     type=click.Choice(["weak", "strong"]),
-    default=None,
     help="How it was measured: weak (batch of a node fixed) or strong (global batch fixed). Laws of the other one are "
     "left out.  [default: all laws]",
 )
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1, max=1_000_000),
-    default=None,
     help="Up to where the curve will be used.  [default: the largest measured count]",
 )
 @click.option(
@@ -75,8 +73,10 @@ def fit(
     laws = laws_for(measured_as) if law is None else [law_named(law)]
     if law is not None:
         _check_scaling(law, laws[0].scaling, measured_as)
-    if out is not None:
-        _check_out(out, force)
+    if out is not None:  # better said before the fit than after it
+        if out.suffix.lower() != ".toml":
+            raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
+        refuse_existing(out, force)
     measured = load_measurements(measurements)
     pictures = {} if picture is None else _picture_files(picture, list(measured), force)
     choices: dict[str, Choice] = {}
@@ -118,20 +118,13 @@ def _check_scaling(law: str, describes: Scaling, measured_as: Scaling) -> None:
         )
 
 
-def _check_out(out: Path, force: bool) -> None:
-    """Better said before the fit than after it."""
-    if out.suffix.lower() != ".toml":
-        raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
-    refuse_existing(out, force)
-
-
 def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Path]:
     from bfreplay.report.figures.picture_files import check_picture
 
-    if len(names) == 1:
-        files = {names[0]: picture}
-    else:
-        files = {name: picture.with_name(f"{picture.stem}-{_file_part(name)}{picture.suffix}") for name in names}
+    files = {names[0]: picture}
+    if len(names) > 1:
+        parts = {name: re.sub(r"[^\w.-]", "_", name) for name in names}
+        files = {name: picture.with_stem(f"{picture.stem}-{part}") for name, part in parts.items()}
     taken: dict[Path, str] = {}
     for name, file in files.items():
         if file in taken:
@@ -143,10 +136,6 @@ def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Pa
         taken[file] = name
         check_picture(file, overwrite=force)
     return files
-
-
-def _file_part(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
 def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:

@@ -21,46 +21,39 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     """Add -o and --force."""
     text = f"File to write; its name ends in {ending}."
     return adding(
-        [
-            click.option("-o", "--out", type=PLACE, required=True, help=text),
-            click.option("--force", is_flag=True, help="Replace the file if it is there."),
-        ]
+        click.option("-o", "--out", type=PLACE, required=True, help=text),
+        click.option("--force", is_flag=True, help="Replace the file if it is there."),
     )
 
 
-def _job_options(epochs: bool) -> Callable[[_Command], _Command]:
-    """Add what every job has: bounds, costs and, for trials, epochs."""
-    options = [
-        click.option("--min-nodes", type=int, default=1, help="Fewest nodes that a job runs on."),
-        click.option("--max-nodes", type=int, default=16, help="Most nodes that a job uses."),
-        click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost on growing."),
-        click.option(
-            "--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost on shrinking."
-        ),
-    ]
-    if epochs:
-        options += [
-            click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not ended before."),
-            click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples in an epoch."),
-        ]
-    return adding(options)
+_job_options = adding(
+    click.option("--min-nodes", type=int, default=1, help="Fewest nodes that a job runs on."),
+    click.option("--max-nodes", type=int, default=16, help="Most nodes that a job uses."),
+    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost on growing."),
+    click.option("--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost on shrinking."),
+)
+"""Adds what every job has: bounds and costs."""
 
+_trial_options = adding(
+    click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not ended before."),
+    click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples in an epoch."),
+)
+"""Adds what trials have besides."""
 
-def _arrival(default: str) -> Callable[[_Command], _Command]:
-    text = "When they come in: at-once, every:SECONDS, or poisson:PER_HOUR."
-    return click.option("--arrival", default=default, metavar="PATTERN", help=text)
+_ARRIVALS = "When they come in: at-once, every:SECONDS, or poisson:PER_HOUR."
+_arrival = click.option("--arrival", default="at-once", metavar="PATTERN", help=_ARRIVALS)
 
 
 def _search_options(trials: int) -> Callable[[_Command], _Command]:
     """Add what a campaign has besides its jobs."""
-    return adding([
+    return adding(
         click.option("--trials", type=int, default=trials, help="Trials at most."),
         click.option("--name", help="Of the campaign.  [default: the file's name]"),
         click.option(
             "--parallel", type=int,
             help="Trials in flight, at most.  [default: no limit; 10 with --proposer optuna]",
         ),
-        _arrival("at-once"),
+        _arrival,
         click.option(
             "--pruner", help="none, asha, successive-halving, median, optuna (the study's own), or "
             "package.module:Class.  [default: asha; with --proposer optuna its own]",
@@ -73,12 +66,12 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
         click.option("--budget-hours", type=float, help="Stop after so much wall time: finish by."),
         click.option("--lower-is-better", is_flag=True, help="Scores are losses, not accuracies."),
         click.option("--seed", type=int, default=0, help="Of everything that is drawn."),
-    ])  # fmt: skip
+    )  # fmt: skip
 
 
 def _curves(text: str) -> Callable[[_Command], _Command]:
     curves = click.option("--curves", "curves_file", type=PLACE, help=text)
-    return adding([curves, run_options("allow_code")])
+    return adding(curves, run_options("allow_code"))
 
 
 @click.group()
@@ -96,7 +89,8 @@ def make() -> None:
 @make.command()
 @_output(".toml")
 @_search_options(100)
-@_job_options(epochs=True)
+@_job_options
+@_trial_options
 @click.option(
     "--curve", help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]"
 )
@@ -133,7 +127,8 @@ def hpo(
 @make.command()
 @_output(".toml")
 @_search_options(60)
-@_job_options(epochs=True)
+@_job_options
+@_trial_options
 @click.option(
     "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to take; repeatable.  [default: all]"
 )
@@ -176,9 +171,9 @@ def nas(
     "--job", "items", multiple=True, required=True, metavar="CURVE:COUNT", help="Jobs of one curve; repeatable."
 )
 @_curves("File of curves (CSV, Parquet, TOML).  [default: made-up model families]")
-@_job_options(epochs=False)
+@_job_options
 @click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours of one node by itself.")
-@_arrival("at-once")
+@_arrival
 @click.option("--seed", type=int, default=0, help="Of arrivals, and of the order of different jobs.")
 def make_list(
     out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, **shape: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks
+from bfreplay.commands.inputs import note
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import GROUPS, OPTIONS
 from bfreplay.experiments.option_checks import path
@@ -65,12 +66,11 @@ class _Listed(click.ParamType[list[Any]]):
         return [self._of.convert(word, param, ctx) for word in words]
 
 
-def adding(options: Iterable[Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     """Return a decorator that adds options to a command, in their order in its help."""
-    in_order = tuple(options)
 
     def add(command: _Command) -> _Command:
-        for option in reversed(in_order):
+        for option in reversed(options):
             command = option(command)
         return command
 
@@ -91,7 +91,7 @@ def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
         _click_option(name, replace(OPTIONS[name], **changed.get(name, {})), is_grouped=not names)
         for name in names or OPTIONS
     ]
-    return adding([*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options])
+    return adding(*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options)
 
 
 def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
@@ -110,7 +110,7 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
             run_options("objective", objective=_OBJECTIVE_OF_RUN),
             click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text),
         ]
-    return adding([*options, run_options("allow_code")])
+    return adding(*options, run_options("allow_code"))
 
 
 def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
@@ -123,13 +123,13 @@ def _bundled(_context: click.Context, option: click.Parameter, given: Path | Non
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     """Add options of ``RunOptions`` that take a list of values here; ``usual`` are the values by default, in words."""
-    return adding(
+    return adding(*(
         click.option(
             f"--{option_name(name)}", name, type=_Listed(_click_type(OPTIONS[name])), metavar="LIST",
             help=f"Values to try, with commas between them. {OPTIONS[name].help}  [default: {text}]",
         )
         for name, text in usual.items()
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Command]:
@@ -153,7 +153,7 @@ def note_options_without_effect(context: click.Context, run: RunOptions) -> None
         if name in reasons and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             was_refused = context.params[name] is False and option.secondary_opts
             words = option.secondary_opts if was_refused else option.opts
-            click.echo(f"Note: {words[0]} has no effect {reasons[name]}.", err=True)
+            note(f"{words[0]} has no effect {reasons[name]}.")
 
 
 def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
@@ -186,7 +186,7 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
     return PLACE if declared.check is path else click.STRING
 
 
-worker_options = adding((
+worker_options = adding(
     click.option(
         "--processes", type=click.IntRange(min=1),
         help="Runs at a time on this machine.  [default: as many as processors]",
@@ -194,7 +194,7 @@ worker_options = adding((
     click.option(
         "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, tcp://host:8786, instead."
     ),
-))  # fmt: skip
+)  # fmt: skip
 """Adds --processes and --scheduler."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import time_in_window
+from bfreplay.commands.inputs import note, time_in_window
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -46,7 +46,7 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
 )  # fmt: skip
 @click.option(
-    "--window", nargs=2, metavar="START END", default=None,
+    "--window", nargs=2, metavar="START END",
     help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
 )  # fmt: skip
@@ -92,22 +92,19 @@ def plot(
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
     for file in files.values():  # better said before the runs are read than after
         check_picture(file, overwrite=force)
-    loaded = _labelled([_read(run) for run in runs])
+    from bfreplay.runs import RunResult
+
+    saved = []
+    for run in runs:
+        saved.append(RunResult.load(run))
+        saved[-1].check()  # whole, so that figures need not doubt what they read
+    loaded = _labelled(saved)
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)
         return
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
         _draw_if_possible(each, loaded, file, force, quiet)
-
-
-def _read(folder: Path) -> RunResult:
-    """A run that is whole, so that figures need not doubt what they read."""
-    from bfreplay.runs import RunResult
-
-    run = RunResult.load(folder)
-    run.check()
-    return run
 
 
 def _draw(
@@ -131,7 +128,7 @@ def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, forc
         if name in FIGURES.built_in and not isinstance(error, NothingToShowError):
             raise
         if not quiet:
-            click.echo(f"Note: no {file.name}: {error.problem}.", err=True)
+            note(f"no {file.name}: {error.problem}.")
 
 
 def _data(
@@ -149,9 +146,8 @@ def _data(
             empty[label] = error
     if not found:
         raise next(iter(empty.values()))
-    for label, why in empty.items():
-        if not quiet:
-            click.echo(f"Note: {figure.name}: {label} is left out: {why.problem}.", err=True)
+    for label, why in ({} if quiet else empty).items():
+        note(f"{figure.name}: {label} is left out: {why.problem}.")
     return found
 
 

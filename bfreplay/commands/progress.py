@@ -80,12 +80,10 @@ def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Cal
     settings, log = run.settings, run.log
     if not settings.until_done and settings.measured is None:
         return replay_progress(log.window_start_us, log.window_end_us, hidden=hidden)
-    numbers = settings.measured
-    if numbers is None:
-        from bfreplay.workload import JobSet
+    from bfreplay.workload import JobSet
 
-        numbers = (0, len(run.jobs)) if isinstance(run.jobs, JobSet) else None
-    return jobs_progress(log.window_start_us, numbers, hidden=hidden)
+    all_jobs = (0, len(run.jobs)) if isinstance(run.jobs, JobSet) else None
+    return jobs_progress(log.window_start_us, settings.measured or all_jobs, hidden=hidden)
 
 
 @terminal_bar(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note
 from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.experiments.declared_options import OUTPUT
 from bfreplay.experiments.run_options import RunOptions
 
 if TYPE_CHECKING:
-    from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.policies import Policy
 
 
@@ -73,23 +72,15 @@ def replay(
         check_target(out, RUN, overwrite=force)  # better said before the replay than after
     check_failures_folder(save_failures, out)
     run = asked.prepare(save_failures=save_failures)
-    if not quiet:
-        _note_prices_of_no_node(run)
+    there = run.log.node_types.names
+    others = [node_type for node_type in run.settings.prices if node_type not in there]
+    if others and not quiet:
+        note(f"--prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.")
     warm_up_loops(quiet=quiet, policy=_with_loops_of_its_own(asked))
     with progress_of(run, hidden=quiet) as progress:
         result = run.replay(out, overwrite=force, progress=progress, session=command_line())
     document = result.record.to_json() | {"session": result.session.to_json()}
     click.echo(json_text(document) if as_json else render(result))
-
-
-def _note_prices_of_no_node(run: PreparedRun) -> None:
-    there = run.log.node_types.names
-    others = [node_type for node_type in run.settings.prices if node_type not in there]
-    if others:
-        click.echo(
-            f"Note: --prices has types that no node is of: {', '.join(others)}. There are: {', '.join(there)}.",
-            err=True,
-        )
 
 
 def _with_loops_of_its_own(run: RunOptions) -> Policy | None:

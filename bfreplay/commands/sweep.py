@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from bfreplay.commands.option_flags import PLACE, check_workers, run_options, worker_options
 from bfreplay.commands.progress import sweeping
-
-if TYPE_CHECKING:
-    from bfreplay.experiments.sweep import SweepResult
 
 
 @click.command()
@@ -61,13 +58,5 @@ def sweep(
 
     with sweeping(scheduler, quiet=quiet, stopped=stopped) as shown:
         result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **shown)
-    click.echo(json.dumps(_rows(result), indent=1, allow_nan=False) if as_json else render(result))
-
-
-def _rows(result: SweepResult) -> list[dict[str, object]]:
-    """The table, JSON-ready."""
     rows = result.results.to_pylist()
-    return [
-        {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
-        for row in rows
-    ]
+    click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))

@@ -19,6 +19,7 @@ from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import policy_words
+from bfreplay.wording import paragraphs
 from bfreplay.workload import Ending, JobSet, JobSource
 
 RegretProgress = Callable[[int, int, int, int], None]
@@ -105,7 +106,11 @@ def regret(
         A folder is no run, its inputs cannot be found or are others, or its jobs came from a source: in another replay
         it would make other jobs. Or it ended with its jobs, its jobs may share nodes, or there is no such effort.
     """
-    chosen = _effort(effort)
+    try:
+        chosen = Effort(effort)
+    except ValueError as error:
+        words = " or ".join(repr(each.value) for each in Effort)
+        raise InputError("there is no such effort", column="effort", value=effort, expected=words) from error
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in loaded:
         _refuse(run)
@@ -151,22 +156,8 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
     settings = ReplaySettings(config.max_parallel, config.semantics)
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
     assert isinstance(anchored, JobSet)
-    return upper_bound(
-        log,
-        anchored,
-        config.max_parallel,
-        decides_in_rounds=config.decides_in_rounds,
-        gives_jobs_up=_gives_jobs_up(run),
-        **search,
-    )
-
-
-def _effort(given: Effort | str) -> Effort:
-    try:
-        return Effort(given)
-    except ValueError as error:
-        words = " or ".join(repr(each.value) for each in Effort)
-        raise InputError("there is no such effort", column="effort", value=given, expected=words) from error
+    ways: dict[str, Any] = {"decides_in_rounds": config.decides_in_rounds, "gives_jobs_up": _gives_jobs_up(run)}
+    return upper_bound(log, anchored, config.max_parallel, **ways, **search)
 
 
 def _refuse(run: RunResult) -> None:
@@ -199,28 +190,19 @@ def render(found: Sequence[Regret]) -> str:
     ordered = sorted(found, key=lambda each: -(each.share or 0.0))
     width = max(len("run"), *(len(each.run) for each in found))
     warnings = warning_lines(distinct_warnings([(each.run, each.warnings) for each in found]))
-    lines = [
-        *warnings,
-        *([""] if warnings else []),
-        f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy",
-    ]
+    lines = [f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy"]
     for each in ordered:
         share = "-" if each.share is None else f"{each.share:.2%}"
-        left = "-" if each.regret is None else f"<= {_rounded_up(each.regret):.2%}"
-        lines.append(
-            f"{each.run:<{width}}  {each.samples:>10.4g}  {share:>12}  {left:>12}  {each.max_parallel}, {each.policy}"
-        )
-    lines.append("")
+        # rounded up to a hundredth of a percent: what is told holds
+        left = "-" if each.regret is None else f"<= {max(math.ceil(each.regret * 1e4), 0) / 1e4:.2%}"
+        numbers = f"{each.samples:>10.4g}  {share:>12}  {left:>12}"
+        lines.append(f"{each.run:<{width}}  {numbers}  {each.max_parallel}, {each.policy}")
+    bounds = []
     for bound in dict.fromkeys(each.bound for each in found):
         text = f"Bound: {bound.samples:.4g} samples ({_KINDS[bound.kind]})"
         if bound.free_rescaling_samples is not None and bound.kind == "priced":
             text += f"; {bound.free_rescaling_samples:.4g} with free rescaling"
         if bound.earliest_finish_us is not None:
             text += f"; nobody could be done before {iso_utc(bound.earliest_finish_us)}"
-        lines.append(text)
-    return "\n".join(lines)
-
-
-def _rounded_up(regret: float) -> float:
-    """To a hundredth of a percent: what is told holds."""
-    return max(math.ceil(regret * 1e4), 0) / 1e4
+        bounds.append(text)
+    return paragraphs([warnings, lines, bounds])

@@ -26,7 +26,7 @@ FAILURES = "failures"
 
 
 @contextmanager
-def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path]:
+def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> Iterator[Path | None]:
     """A temporary folder that becomes ``out`` when the block ends well, and vanishes when it does not.
 
     One that is replaced is moved aside first and comes back if the new one cannot take its place.
@@ -34,7 +34,7 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
     Parameters
     ----------
     out
-        Where.
+        Where; without it there is no folder.
     kind
         What it will be: its record file tells one that is there from a folder of anything else.
     overwrite
@@ -49,6 +49,10 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
     OSError
         The folder cannot be written to its end, because the disk is full for one; it names the folder.
     """
+    if out is None:
+        yield None
+        return
+    out = Path(out)
     remove_leftovers(out.resolve())
     target = check_target(out, kind, overwrite=overwrite)
     try:
@@ -71,31 +75,26 @@ def new_folder(out: Path, kind: ResultKind, *, overwrite: bool) -> Iterator[Path
 
 def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
     """Where the folder will be, links followed; raises as ``new_folder`` would."""
-    target = out.resolve()
+    target, elsewhere = out.resolve(), "choose another --out"
     try:
-        return _checked(target, out, kind, overwrite=overwrite)
+        if target.exists() and not target.is_dir():
+            raise existing("there is a file where the output folder should be", out, elsewhere)
+        if target.exists() and any(target.iterdir()):
+            if not (target / kind.record_file).is_file():
+                other = f"exists and is not a {kind.word} folder"
+                raise existing(f"the output folder {other}, so it is left alone, even with --force", out, elsewhere)
+            if not overwrite:
+                fix = f"{elsewhere}, or add --force to replace this {kind.word}"
+                raise existing("the output folder exists already", out, fix)
+            foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
+            if foreign:
+                problem = "the output folder holds what bfreplay did not write, so it is left alone, even with --force"
+                raise existing(problem, out / foreign[0], f"move it elsewhere, or {elsewhere}")
+        if Path.cwd().is_relative_to(target):
+            raise existing("the output folder is where you stand", out, f"cd out of it, or {elsewhere}")
+        return target
     except OSError as error:
         raise unwritable(out, error) from error
-
-
-def _checked(target: Path, out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
-    elsewhere = "choose another --out"
-    if target.exists() and not target.is_dir():
-        raise existing("there is a file where the output folder should be", out, elsewhere)
-    if target.exists() and any(target.iterdir()):
-        if not (target / kind.record_file).is_file():
-            other = f"exists and is not a {kind.word} folder"
-            raise existing(f"the output folder {other}, so it is left alone, even with --force", out, elsewhere)
-        if not overwrite:
-            fix = f"{elsewhere}, or add --force to replace this {kind.word}"
-            raise existing("the output folder exists already", out, fix)
-        foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
-        if foreign:
-            problem = "the output folder holds what bfreplay did not write, so it is left alone, even with --force"
-            raise existing(problem, out / foreign[0], f"move it elsewhere, or {elsewhere}")
-    if Path.cwd().is_relative_to(target):
-        raise existing("the output folder is where you stand", out, f"cd out of it, or {elsewhere}")
-    return target
 
 
 def _is_ours(path: Path) -> bool:

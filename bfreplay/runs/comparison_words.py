@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from bfreplay.result_folders.comparison import RunDifference
 from bfreplay.runs.metrics import BY_COLUMN
@@ -30,6 +31,15 @@ CAUSE_WORDS = {
 }
 """Parts of a difference in samples."""
 
+JOB_WORDS = {
+    "finish_s": "finish",
+    "start_s": "first start",
+    "waiting_s": "waiting",
+    "done_samples": "samples done",
+    "useful_node_hours": "useful node-hours",
+}
+"""Measures of each job."""
+
 TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, each in BY_COLUMN.items() if each.total}
 """Totals of each run: samples, then in the order of the metrics."""
 
@@ -37,6 +47,11 @@ TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, e
 def but_rounding(difference: float, level: float) -> float:
     """0 for what is no more than rounding of ``level``."""
     return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
+
+
+def option_text(value: Any) -> str:
+    """The value of an option of a run as tables have it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def unpaired_jobs(pair: RunDifference) -> Iterator[tuple[int, str]]:

@@ -86,9 +86,9 @@ def export_decisions(
         A formulation cannot build its model.
     """
     folder = Path(out)
-    made = check_export(folder, [each.index for each in decisions], formulations, overwrite=overwrite)
-    files = {each.index: decision_files(folder, each.index, made) for each in decisions}
-    paths = [file for group in files.values() for file in group]
+    by_index = {each.index: each for each in decisions}
+    made = check_export(folder, list(by_index), formulations, overwrite=overwrite)
+    paths = [file for index in by_index for file in decision_files(folder, index, made)]
     try:
         fresh = make_folder(folder)
     except OSError as error:
@@ -98,17 +98,16 @@ def export_decisions(
         ) from error  # fmt: skip
     try:
         with written_whole(paths, overwrite) as temporary:
-            place = dict(zip(paths, temporary, strict=True))
-            for decision in decisions:
-                document, *models = files[decision.index]
-                write_decision(decision.problem, place[document], decision.about)
-                for k, formulation in enumerate(made):
+            places = iter(temporary)
+            for decision in by_index.values():
+                write_decision(decision.problem, next(places), decision.about)
+                for formulation in made:
                     try:
                         model = built(formulation, decision.problem)
                     except FormulationError as error:
                         raise BfreplayError(f"{error}\n  decision: {decision.index}") from error
-                    write_mps(model, place[models[2 * k]])
-                    write_lp(model, place[models[2 * k + 1]])
+                    write_mps(model, next(places))
+                    write_lp(model, next(places))
     except BaseException:
         remove_empty(fresh)
         raise

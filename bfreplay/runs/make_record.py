@@ -84,6 +84,7 @@ def summary_of(
     too_wide = [job for job in engine.feed.jobs if _never_fits(job, engine)]
     widest = max(too_wide, key=lambda job: job.min_nodes, default=None)
     is_comparable = engine.feed.source is None
+    share_of_bound = total.samples / bound.samples if bound is not None and bound.samples > 0 else None
     return Summary(
         duration_s=duration_us / 1e6,
         n_pool_events=engine.n_pool_events,
@@ -106,7 +107,7 @@ def summary_of(
         ledger=ledger,
         efficiency=None if measured_by is None else measured_by.efficiency(total, is_comparable=is_comparable),
         learning=None if measured_by is None else measured_by.learning_cost(total, is_comparable=is_comparable),
-        bound=None if bound is None else _with_share(bound, total.samples),
+        bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
             outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
@@ -134,7 +135,3 @@ def _never_fits(job: ElasticJob, engine: Engine) -> bool:
     """Whether a job needs more nodes than were ever idle, of any type that it runs on."""
     types = zip(engine.events.node_types.names, engine.most_idle_of_type.tolist(), strict=True)
     return all(job.min_nodes > most or job.throughput_on(name) is None for name, most in types)
-
-
-def _with_share(bound: UpperBound, samples: float) -> Bound:
-    return Bound(**asdict(bound), share=samples / bound.samples if bound.samples > 0 else None)

@@ -72,9 +72,7 @@ class Metric:
     @property
     def type(self) -> str:
         """Name of the type of its column, as pyarrow has it."""
-        if self.kind in ("text", "count", "time"):
-            return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}[self.kind]
-        return "double"
+        return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +91,7 @@ def _over(part: float, whole: float) -> float | None:
 
 def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
     """Node-hours with one label of the ledger, and their share of the idle ones."""
-
-    def hours(run: RunResult) -> float:
-        return float(getattr(run.summary.ledger.node_hours, label))
-
+    hours = _of(f"ledger.node_hours.{label}")
     return (
         Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
         Metric(
@@ -109,11 +104,6 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
 def _held(run: RunResult) -> float:
     hours = run.summary.ledger.node_hours
     return hours.idle - hours.unused_free
-
-
-def _made_per_used_node_hour(run: RunResult) -> float:
-    ledger = run.summary.ledger
-    return ledger.gross_samples / ledger.node_hours.used if ledger.node_hours.used else 0.0
 
 
 def _of(path: str) -> Of:
@@ -144,16 +134,11 @@ def _status(status: str) -> Metric:
 
 
 def _times(name: str, words: str) -> tuple[Metric, Metric]:
+    median_s, p95_s = _of(f"job_times.{name}.median_s"), _of(f"job_times.{name}.p95_s")
     return (
-        Metric(
-            f"{name}.median_s", f"submit to {words}, median", "seconds",
-            lambda run: getattr(run.summary.job_times, name).median_s, f"median_{name}_s",
-        ),
-        Metric(
-            f"{name}.p95_s", f"submit to {words}, 95 % within", "seconds",
-            lambda run: getattr(run.summary.job_times, name).p95_s,
-        ),
-    )  # fmt: skip
+        Metric(f"{name}.median_s", f"submit to {words}, median", "seconds", median_s, f"median_{name}_s"),
+        Metric(f"{name}.p95_s", f"submit to {words}, 95 % within", "seconds", p95_s),
+    )
 
 
 def _deadlines(name: str, words: str) -> Metric:
@@ -222,7 +207,8 @@ METRICS: tuple[Metric, ...] = (
         total=f"node-hours unused: {HELD_NOTHING_MADE}",
     ),
     Metric(
-        "", "samples that the held nodes could have made", "samples", _made_per_used_node_hour,
+        "", "samples that the held nodes could have made", "samples",
+        lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,
         "gross_samples_per_used_node_hour", is_tabled=False, total="samples made per used node-hour",
     ),
     Metric(

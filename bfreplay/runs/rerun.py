@@ -63,38 +63,32 @@ class ComparedDecisions(RowTable):
                 "the run does not hold the counts that were decided", file=run.folder, column="counts",
                 expected="a column of the table 'decisions'", fix="replay again with this version of bfreplay",
             )  # fmt: skip
-        self._last = last
+        self.last = last
         table = table.slice(0, last + 1).combine_chunks()
         self._version = run.record.versions.get("bfreplay")
-        self._columns_of_run = {
-            name: (table[name].cast("int64") if name == "time" else table[name]).to_pylist()
-            for name in (*_SAME, *_CLOSE, *OF_THE_ANSWER)
-        }
+        names = [*_SAME, *_CLOSE, *OF_THE_ANSWER]
         if "t_fwd_s" in table.column_names:  # runs of older versions have none
-            self._columns_of_run["t_fwd_s"] = table["t_fwd_s"].to_pylist()
+            names.append("t_fwd_s")
+        columns = {name: table[name].cast("int64") if name == "time" else table[name] for name in names}
+        self._columns_of_run = {name: column.to_pylist() for name, column in columns.items()}
         lists = table["counts"].combine_chunks()
         ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
         self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])
 
+    def row(self) -> dict[str, Any]:
+        """What was recorded of the decision to come, without its counts."""
+        return {name: self.value(name) for name in self._columns_of_run}
+
     @property
-    def n_expected(self) -> int:
-        """Rows up to the last one."""
-        return self._last + 1
+    def counts(self) -> NDArray[np.int64]:
+        """(J,) what was decided, of the decision to come."""
+        return self._counts[self.n_rows]
 
-    def row(self, index: int) -> dict[str, Any]:
-        """What was recorded of a decision, without its counts."""
-        return {name: column[index] for name, column in self._columns_of_run.items()}
-
-    def counts(self, index: int) -> NDArray[np.int64]:
-        """(J,) what was decided."""
-        return self._counts[index]
-
-    def difference(self, index: int, here: str, recorded: str) -> InputError:
-        """The error for a replay that goes another way."""
-        time_us = self._columns_of_run["time"][index]
+    def difference(self, here: str, recorded: str) -> InputError:
+        """The error for a replay that goes another way at the decision to come."""
         return InputError(
             f"the replay does not repeat the run: here {here}, recorded {recorded}",
-            row=f"decision {index} at {iso_utc(time_us)}",
+            row=f"decision {self.n_rows} at {iso_utc(self.value('time'))}",
             fix=(
                 f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
                 "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
@@ -110,22 +104,21 @@ class ComparedDecisions(RowTable):
         """Compare a number of the decision to come with what was recorded."""
         recorded = self.value(name)
         if here != recorded:
-            raise self.difference(self.n_rows, f"{name} is {here!r}", f"{recorded!r}")
+            raise self.difference(f"{name} is {here!r}", f"{recorded!r}")
 
     def append(self, row: Sequence[Any]) -> None:
         """One row of the replay, in the order of the schema."""
-        index = self.n_rows
         for name in _SAME:
             self.check(name, row[_POSITION[name]])
         counts = row[_POSITION["counts"]]
-        if not np.array_equal(counts, self._counts[index]):
-            raise self.difference(index, f"counts are {counts.tolist()}", f"{self._counts[index].tolist()}")
+        if not np.array_equal(counts, self.counts):
+            raise self.difference(f"counts are {counts.tolist()}", f"{self.counts.tolist()}")
         for name in _CLOSE:
             here, recorded = row[_POSITION[name]], self.value(name)
             if not math.isclose(here, recorded, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                raise self.difference(index, f"{name} is {here!r}", f"{recorded!r}")
+                raise self.difference(f"{name} is {here!r}", f"{recorded!r}")
         self.n_rows += 1
-        if index == self._last:
+        if self.n_rows > self.last:
             raise LastReached
 
 
@@ -181,6 +174,8 @@ class Rerun:
         The run.
     last
         The last decision to go through; the last of all by default.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
     inputs
         Where its inputs are, as for ``inputs_of``.
 
@@ -194,6 +189,7 @@ class Rerun:
         self,
         run: RunResult,
         last: int | None = None,
+        progress: ProgressCallback | None = None,
         **inputs: Unpack[GivenInputs],
     ) -> None:
         self._compared = ComparedDecisions(run, run.table("decisions").num_rows - 1 if last is None else last)
@@ -201,19 +197,16 @@ class Rerun:
         log, given = inputs_of(run, **inputs)
         policy = _AsRecorded(self)
         settings = ReplaySettings(config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map)
-        self._events = log
-        self._jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
-        self._settings = settings
-        self._policy = policy
+        jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
+        run_tables = RunTables.nowhere(log.node_types.names)
+        run_tables.decisions = self._compared
+        self._engine = Engine(log, jobs, policy, settings, run_tables, progress)
         self._watch: Watcher | None = None
         self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
-        self._engine: Engine | None = None
 
     @property
     def jobs(self) -> list[ElasticJob]:
         """Jobs by number, as far as they have been submitted."""
-        if self._engine is None:
-            return []
         return self._engine.feed.jobs
 
     @property
@@ -221,15 +214,8 @@ class Rerun:
         """Decisions gone through so far."""
         return self._compared.n_rows
 
-    def run(self, watch: Watcher, progress: ProgressCallback | None = None) -> None:
-        """Go through it.
-
-        Parameters
-        ----------
-        watch
-            Called at every decision with jobs and idle nodes.
-        progress
-            Called after every instant with (time reached in us, decisions so far).
+    def run(self, watch: Watcher) -> None:
+        """Go through it; ``watch`` is called at every decision with jobs and idle nodes.
 
         Raises
         ------
@@ -237,10 +223,7 @@ class Rerun:
             The replay goes another way than the run did, with the first difference; or the log is faulty.
         """
         compared = self._compared
-        run_tables = RunTables.nowhere(self._events.node_types.names)
-        run_tables.decisions = compared
         self._watch = watch
-        self._engine = Engine(self._events, self._jobs, self._policy, self._settings, run_tables, progress)
         try:
             self._engine.run()
         except LastReached:
@@ -248,15 +231,11 @@ class Rerun:
         except InputError:
             raise  # a difference, or a fault of the log
         except BfreplayError as error:  # the recorded counts are impossible here
-            index = compared.n_rows
-            raise compared.difference(index, str(error), f"counts {compared.counts(index).tolist()}") from error
-        missing = compared.n_expected - compared.n_rows
-        raise compared.difference(compared.n_rows, "it ends", f"{missing} decisions more")
+            raise compared.difference(str(error), f"counts {compared.counts.tolist()}") from error
+        raise compared.difference("it ends", f"{compared.last + 1 - compared.n_rows} decisions more")
 
     def is_active(self, number: int) -> bool:
         """Whether job ``number`` is among the active ones after the decision that was gone through last."""
-        if self._engine is None:
-            return False
         active = self._engine.active
         return number in active.records["job"][: active.n].tolist()
 
@@ -265,15 +244,14 @@ class Rerun:
         compared, index = self._compared, self._compared.n_rows
         for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
             compared.check(name, here)
-        counts = compared.counts(index)
+        counts = compared.counts
         if counts.size != state.n_jobs:
-            raise compared.difference(index, f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+            raise compared.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
         held = self._held(index, state.job)
-        assert self._engine is not None
         assert self._watch is not None
         lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
         reclaimed = np.minimum(lost, held) if compared.value("n_left") else np.zeros_like(held)
-        self._watch(Moment(index, state, held, reclaimed, counts, compared.row(index)))
+        self._watch(Moment(index, state, held, reclaimed, counts, compared.row()))
         self._before = (index, state.job.copy(), counts)
         return counts
 
@@ -291,7 +269,7 @@ class Rerun:
 
     def difference(self, here: str, recorded: str) -> InputError:
         """The error for a decision that is not the recorded one."""
-        return self._compared.difference(self._compared.n_rows, here, recorded)
+        return self._compared.difference(here, recorded)
 
 
 class _AsRecorded(Policy):

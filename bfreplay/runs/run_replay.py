@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,8 +127,7 @@ def replay_log(
         # what cannot be written is better known before the replay than after it
         record_json(called, "the run")
         record_json(inputs, "the run")
-        place = nullcontext(None) if out is None else new_folder(Path(out), RUN, overwrite=overwrite)
-        with place as folder:
+        with new_folder(out, RUN, overwrite=overwrite) as folder:
             type_names = events.node_types.names
             run_tables = RunTables.nowhere(type_names) if folder is None and not with_tables else RunTables.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
@@ -263,11 +261,8 @@ def jobs_in_window(
         )  # fmt: skip
     anchored = jobs.anchored_at(events.window_start_us)
     if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
-        anchored = JobSet(
-            (replace(job, report_at_samples=()) for job in anchored),
-            sources=anchored.sources,
-            colocation=anchored.colocation,
-        )
+        silent = (replace(job, report_at_samples=()) for job in anchored)
+        anchored = JobSet(silent, sources=anchored.sources, colocation=anchored.colocation)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
 
 

@@ -46,10 +46,10 @@ def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: i
 
 def labels_by_text(labelled: Iterable[tuple[str, _Text]]) -> dict[_Text, list[str]]:
     """Return the labels of each distinct text, in order of first appearance."""
-    labels: dict[_Text, dict[str, None]] = {}
-    for label, text in labelled:
-        labels.setdefault(text, {})[label] = None
-    return {text: list(those) for text, those in labels.items()}
+    labels: dict[_Text, list[str]] = {}
+    for label, text in dict.fromkeys(labelled):
+        labels.setdefault(text, []).append(label)
+    return labels
 
 
 def _wide_jobs(record: RunRecord) -> Iterator[str]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
@@ -24,6 +23,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, jobs_of
@@ -36,7 +36,7 @@ def is_placed_by_policy(run: RunResult) -> bool:
     words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
     return (
         len(run.record.inputs.node_types) > 1
-        or _has_shared_nodes(run)
+        or (run.has_table("allocations") and bool(allocations_of(run).sharing.any()))
         or any("round" in word.split("+") for word in words)
     )
 
@@ -49,13 +49,6 @@ def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
             "question of how many each gets that could be posed again",
             file=run.folder, column="policy", fix=fix,
         )  # fmt: skip
-
-
-def _has_shared_nodes(run: RunResult) -> bool:
-    if not run.has_table("allocations"):
-        return False
-    table = run.table("allocations")
-    return "sharing" in table.column_names and bool(pc.any(pc.greater(table["sharing"], 0)).as_py())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +136,7 @@ def recorded_decisions(
     poser = Poser(run, t_fwd_s, objective, allow_code=inputs.get("allow_code", False))
     if not wanted:
         return []
-    rerun = Rerun(run, max(wanted), **inputs)
+    rerun = Rerun(run, max(wanted), progress, **inputs)
     chosen = set(wanted)
     found: dict[int, RecordedDecision] = {}
 
@@ -153,7 +146,7 @@ def recorded_decisions(
             names = [rerun.jobs[j].name for j in moment.state.job.tolist()]
             found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
 
-    rerun.run(watch, progress)
+    rerun.run(watch)
     return [found[index] for index in wanted]
 
 
@@ -184,8 +177,8 @@ def recorded_jobs(
     given = jobs_of(run, inputs.get("jobs"), inputs.get("curves"), allow_code=inputs.get("allow_code", False))
     if isinstance(given, JobSet):
         return {job.name: job for job in given}
-    rerun = Rerun(run, events=inputs.get("events"), jobs=given)
-    rerun.run(lambda moment: None, progress)
+    rerun = Rerun(run, None, progress, events=inputs.get("events"), jobs=given)
+    rerun.run(lambda moment: None)
     return {job.name: job for job in rerun.jobs}
 
 

@@ -9,7 +9,7 @@ from typing import TypedDict
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
@@ -75,7 +75,8 @@ def jobs_of(
     if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
         if jobs is None and not allow_code and is_source_name(jobs_file):
-            _refuse_code(run, str(jobs_file))
+            with placed(run.folder / RUN.more_documents[0] if run.folder else "", "files"):
+                JOB_SOURCES.refuse_code(str(jobs_file), "jobs")
         has_curves = curves is not None or "curves" in run.session.files
         jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None, allow_code=allow_code)
     recorded = run.record.inputs.jobs
@@ -100,13 +101,6 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
     return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
 
 
-def _refuse_code(run: RunResult, jobs: str) -> None:
-    try:
-        JOB_SOURCES.refuse_code(jobs, "jobs")
-    except InputError as error:
-        raise located(error, run.folder / RUN.more_documents[0] if run.folder else "", "files") from error
-
-
 def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
     fix = f"say where the file is now: --{what} FILE ({what}=... in Python)"
     known = run.session.files
@@ -120,17 +114,12 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
         return file
     if given is None and not file.exists():
         raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
-    _check_content(run, what, file)
-    return file
-
-
-def _check_content(run: RunResult, what: str, file: Path) -> None:
-    """Raise ``InputError`` where a file is none of those that the run read: nothing else is done with it then."""
     recorded = (run.record.inputs.events if what == "events" else run.record.inputs.jobs).files
-    if recorded and file.is_file():
+    if recorded and file.is_file():  # nothing else is done with one that the run did not read
         digest = SourceFile.of(file).sha256
         if digest not in {source.sha256 for source in recorded}:
             raise _other_content(what, file.name, digest, recorded)
+    return file
 
 
 def _check_same(what: str, recorded: Sequence[SourceFile], found: Iterable[tuple[str, str]]) -> None:

@@ -52,9 +52,8 @@ def scheduling_summary(
     is_done = last_us is not None and len(done) == len(jobs)
     ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
     hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
-    rhos = None
-    if isolated_jct_s is not None:
-        rhos = [outcomes.jct_s[index] / isolated_jct_s[index] for index in done if isolated_jct_s.get(index, 0.0) > 0]
+    alone = {index: jct_s for index, jct_s in (isolated_jct_s or {}).items() if jct_s > 0}
+    rhos = [outcomes.jct_s[index] / alone[index] for index in done if index in alone]
     return Scheduling(
         n_jobs=len(jobs),
         n_completed=len(done),
@@ -64,7 +63,7 @@ def scheduling_summary(
         utilisation=ran_us / ledger.idle_node_us if ledger.idle_node_us else None,
         node_hours_by_type=hours,
         cost=cost_of(hours, {name: settings.price_of(name) for name in hours}),
-        finish_time_fairness=None if rhos is None else fairness_of(rhos),
+        finish_time_fairness=None if isolated_jct_s is None else fairness_of(rhos),
     )
 
 
@@ -81,13 +80,8 @@ def mean(values: Iterable[float]) -> float | None:
 
 def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> float | None:
     """Node-hours by type at their prices; ``None`` where one of the types has none."""
-    parts = []
-    for name, held in hours.items():
-        each = price.get(name)
-        if each is None:
-            return None
-        parts.append(held * each)
-    return math.fsum(parts)
+    parts = [None if (each := price.get(name)) is None else held * each for name, held in hours.items()]
+    return None if None in parts else math.fsum(filter(None, parts))
 
 
 def fairness_of(rhos: Sequence[float]) -> Fairness:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.runs.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
@@ -16,8 +16,10 @@ from bfreplay.runs.scheduling_metrics import (
     scheduling_lines,
     window_words,
 )
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, labelled, paragraphs
 
+_Labelled = tuple[str, str]
+"""What a line begins with, and what it says."""
 _BAR_WIDTH = 30
 _SOON = 0.5
 DECISION_WORDS = {
@@ -44,18 +46,15 @@ _NODE_HOURS = (
 
 def render(result: RunResult) -> str:
     """Several lines: warnings, the window, where the node-hours went, training, decisions, seconds."""
+    record = result.record
     parts = [
         warning_lines(result.warnings),
-        _header(result.record),
-        _node_hours(result.record),
-        _training(result.record),
-        [*_decisions(result), *_session(result)],
+        labelled(_header(record)),
+        [*_node_hours(record)],
+        labelled(_training(record)),
+        [*_decisions(result), *labelled(_session(result))],
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
-
-
-def _line(label: str, text: str) -> str:
-    return f"{label:<12}{text}"
+    return paragraphs(parts)
 
 
 def policy_words(config: RunConfig) -> str:
@@ -78,45 +77,35 @@ def policy_words(config: RunConfig) -> str:
     return ", ".join(details)
 
 
-def _header(record: RunRecord) -> list[str]:
+def _header(record: RunRecord) -> Iterator[_Labelled]:
     config, summary = record.config, record.summary
+    yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
-    source = record.inputs.jobs.source
+    yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}"
+    if (fell_back := fallback_words(record)) is not None:
+        yield "Fallback", fell_back
+    if (source := record.inputs.jobs.source) is not None:
+        yield "Jobs from", source["name"]
     seen = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + seen
     idle = amount(summary.ledger.node_hours.idle)
-    cluster = cluster_of(record)
-    if cluster is None:
-        of_nodes = [
-            _line("Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"),
-            _line("Idle", f"{idle} node-hours, as much as {amount(summary.equivalent_nodes)} dedicated nodes"),
-        ]
+    if (cluster := cluster_of(record)) is None:
+        yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"
+        yield "Idle", f"{idle} node-hours, as much as {amount(summary.equivalent_nodes)} dedicated nodes"
     else:
-        of_nodes = [_line("Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours")]
-    return [
-        _line("Policy", policy_words(config)),
-        _line("Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}"),
-        *([] if (fell_back := fallback_words(record)) is None else [_line("Fallback", fell_back)]),
-        *([] if source is None else [_line("Jobs from", source["name"])]),
-        *of_nodes,
-    ]
+        yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
 
 
-def _job_times(summary: Summary) -> list[str]:
-    lines = []
+def _job_times(summary: Summary) -> Iterator[_Labelled]:
     found = summary.job_times
     for times, words in ((found.submit_to_start, "first start"), (found.submit_to_finish, "finish")):
         if times.median_s is not None and times.p95_s is not None:
-            typical, late = duration(times.median_s), duration(times.p95_s)
-            lines.append(_line("", f"from submit to {words}: median {typical}, 95 % within {late}"))
-    deadlines = summary.deadlines
-    if any(deadlines.values()):
-        told = ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines.items() if n)
-        lines.append(_line("Deadlines", told))
-    if summary.jobs["not_submitted"]:
-        many = summary.jobs["not_submitted"]
-        lines.append(_line("", f"{count(many, 'job')} submitted only after the window's end"))
-    return lines
+            yield "", f"from submit to {words}: median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
+    if any(summary.deadlines.values()):
+        deadlines = summary.deadlines.items()
+        yield "Deadlines", ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines if n)
+    if many := summary.jobs["not_submitted"]:
+        yield "", f"{count(many, 'job')} submitted only after the window's end"
 
 
 def fallback_words(record: RunRecord) -> str | None:
@@ -130,92 +119,72 @@ def fallback_words(record: RunRecord) -> str | None:
     return f"{count(n, 'decision')} {by}, of {record.summary.n_decisions:,}" if n else None
 
 
-def _node_hours(record: RunRecord) -> list[str]:
+def _node_hours(record: RunRecord) -> Iterator[str]:
     summary, start_us = record.summary, record.config.window_start_us
     hours = summary.ledger.node_hours
-    total = hours.idle
-    lines = ["Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"]
+    yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
     for key, label in _NODE_HOURS:
-        share = hours[key] / total if total else 0.0
-        lines.append(
-            f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
-        )
+        share = hours[key] / hours.idle if hours.idle else 0.0
+        yield f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:
         done_s = (done_us - start_us) / 1e6
         after = f"{duration(done_s)} of {duration(duration_s)}"
         if record.inputs.jobs.of_source:
-            lines.append(f"    all was over after {after}")
+            yield f"    all was over after {after}"
         elif done_s < _SOON * duration_s:
-            lines.append(f"    all jobs were done after {after}: give more of them, or --unlimited-work")
+            yield f"    all jobs were done after {after}: give more of them, or --unlimited-work"
     if hours.unused_stalled:
-        lines.append(f"    of it held by jobs that could not run: {amount(hours.unused_stalled)}")
-    return lines
+        yield f"    of it held by jobs that could not run: {amount(hours.unused_stalled)}"
 
 
-def _training(record: RunRecord) -> list[str]:
+def _training(record: RunRecord) -> Iterator[_Labelled]:
     summary, start_us = record.summary, record.config.window_start_us
-    ledger = summary.ledger
-    lines = [
-        _line(
-            "Samples",
-            f"{ledger.samples:.4g} processed; rescaling cost {ledger.rescale_samples:.3g}, "
-            f"preemption {ledger.preempt_samples:.3g}",
-        )
-    ]
-    efficiency = summary.efficiency
+    ledger, efficiency, learning = summary.ledger, summary.efficiency, summary.learning
+    cost = f"rescaling cost {ledger.rescale_samples:.3g}, preemption {ledger.preempt_samples:.3g}"
+    yield "Samples", f"{ledger.samples:.4g} processed; {cost}"
     if efficiency is not None:
         nodes = f"{amount(efficiency.equivalent_nodes)} dedicated nodes"
         if record.inputs.jobs.of_source:
-            lines += _elsewhere(
-                "Dedicated", f"on {nodes}", efficiency.dedicated_samples, efficiency.dedicated_jobs,
+            yield "Dedicated", _elsewhere(
+                f"on {nodes}", efficiency.dedicated_samples, efficiency.dedicated_jobs,
                 efficiency.dedicated_best_score, record.config.after_s(efficiency.dedicated_last_finish_us),
             )  # fmt: skip
         else:
-            lines += _efficiency(efficiency, nodes, start_us)
-    learning = summary.learning
-    if learning is not None:
-        if record.inputs.jobs.of_source:
-            lines += _elsewhere(
-                "Learning", "with known curves", learning.known_samples, learning.known_jobs,
-                learning.known_best_score, record.config.after_s(learning.known_last_finish_us),
-            )  # fmt: skip
-        else:
-            lines += _learning(learning, start_us)
-    lines += _bound(summary.bound, start_us, summary.last_finish_us)
+            yield from _efficiency(efficiency, nodes, start_us)
+    if learning is not None and record.inputs.jobs.of_source:
+        yield "Learning", _elsewhere(
+            "with known curves", learning.known_samples, learning.known_jobs,
+            learning.known_best_score, record.config.after_s(learning.known_last_finish_us),
+        )  # fmt: skip
+    elif learning is not None:
+        yield "Learning", _learning(learning, start_us)
+    yield from _bound(summary.bound, start_us, summary.last_finish_us)
     if summary.reason_without_baselines is not None:
-        lines.append(_line("Baselines", f"none: {summary.reason_without_baselines}"))
-    lines.append(_line("Jobs", _statuses(summary.jobs) or "none was submitted in the window"))
-    lines += [*_job_times(summary), *_scores(summary, start_us)]
+        yield "Baselines", f"none: {summary.reason_without_baselines}"
+    yield "Jobs", _statuses(summary.jobs) or "none was submitted in the window"
+    yield from _job_times(summary)
+    yield from _scores(summary, start_us)
     if is_about_scheduling(record):
-        lines += [_line(label, text) for label, text in scheduling_lines(record)]
+        yield from scheduling_lines(record)
     elif summary.scheduling.finish_time_fairness is not None:
-        lines += [_line(label, text) for label, text in scheduling_lines(record) if label == "Fairness"]
-    lines.append(
-        _line(
-            "Rescales",
-            f"{summary.n_grown:,} up, {summary.n_shrunk:,} down, {summary.n_preemptions:,} preemptions "
-            f"in {summary.n_pool_events:,} pool events",
-        )
-    )
-    return lines
+        yield from (each for each in scheduling_lines(record) if each[0] == "Fairness")
+    rescales = f"{summary.n_grown:,} up, {summary.n_shrunk:,} down, {summary.n_preemptions:,} preemptions"
+    yield "Rescales", f"{rescales} in {summary.n_pool_events:,} pool events"
 
 
 def _statuses(jobs: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in jobs.items() if n)
 
 
-def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> list[str]:
+def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_Labelled]:
     u = efficiency.u
-    if u is None:
-        lines = [_line("U", f"undefined: the same jobs process nothing on {nodes}")]
-    else:
-        lines = [_line("U", f"{u:.3f} of what {nodes} would process in this window")]
+    undefined = f"undefined: the same jobs process nothing on {nodes}"
+    yield "U", undefined if u is None else f"{u:.3f} of what {nodes} would process in this window"
     mine, theirs = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if mine is not None and theirs is not None:
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
-        lines.append(_line("", f"all jobs are done in both: after {here} here, {there} there"))
-    return lines
+        yield "", f"all jobs are done in both: after {here} here, {there} there"
 
 
 BOUND_WORDS = {
@@ -226,75 +195,71 @@ BOUND_WORDS = {
 """What an upper bound is of, by its kind."""
 
 
-def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> list[str]:
+def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[_Labelled]:
     if bound is None or bound.share is None:
-        return []
+        return
     if done_us is None or bound.earliest_finish_us is None:
         share = math.floor(bound.share * 1000) / 1000
-        return [_line("Bound", f"at least {share:.1%} of {BOUND_WORDS[bound.kind]}")]
-    done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound.earliest_finish_us))
-    return [_line("Bound", f"all jobs are done after {done}; nobody could be done before {earliest}")]
+        yield "Bound", f"at least {share:.1%} of {BOUND_WORDS[bound.kind]}"
+    else:
+        done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound.earliest_finish_us))
+        yield "Bound", f"all jobs are done after {done}; nobody could be done before {earliest}"
 
 
-def _elsewhere(
-    label: str, where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None
-) -> list[str]:
+def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:
     """A job source's jobs in another replay: other ones may be pruned there, so samples are no measure of it."""
     parts = [f"{samples:.4g} samples", _statuses(jobs)]
     if best is not None:
         parts.append(f"best score {best:.6g}")
     parts.append("not over" if over_s is None else f"over after {duration(over_s)}")
-    return [_line(label, f"{where}: {', '.join(filter(None, parts))}")]
+    return f"{where}: {', '.join(filter(None, parts))}"
 
 
-def _learning(learning: LearningCost, start_us: int) -> list[str]:
+def _learning(learning: LearningCost, start_us: int) -> str:
     lost = learning.lost
     if lost is None:
-        return [_line("Learning", "nothing is processed with known curves either")]
+        return "nothing is processed with known curves either"
     share = f"{abs(lost):.2%} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
     mine, theirs = learning.last_finish_us, learning.known_last_finish_us
     if mine is None or theirs is None:
-        return [_line("Learning", share)]
+        return share
     here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
-    return [_line("Learning", f"{share}; all jobs are done after {here}, with known curves after {there}")]
+    return f"{share}; all jobs are done after {here}, with known curves after {there}"
 
 
-def _scores(summary: Summary, start_us: int) -> list[str]:
+def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
     scores = summary.scores
     if scores is None or scores.best_score is None or scores.best_time_us is None:
-        return []
+        return
     when = duration((scores.best_time_us - start_us) / 1e6)
     reports = count(scores.n_reports, "report")
-    lines = [_line("Best score", f"{scores.best_score:.6g} by {scores.best_job}, after {when}; {reports}")]
+    yield "Best score", f"{scores.best_score:.6g} by {scores.best_job}, after {when}; {reports}"
     if scores.best_params:
         chosen = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                   for name, value in scores.best_params.items())  # fmt: skip
-        lines.append(_line("", f"with {', '.join(chosen)}"))
+        yield "", f"with {', '.join(chosen)}"
     if scores.best_finished_job is not None:
         last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"
-        lines.append(_line("", f"the best last score of a finished one: {last}"))
-    return lines
+        yield "", f"the best last score of a finished one: {last}"
 
 
-def _decisions(result: RunResult) -> list[str]:
+def _decisions(result: RunResult) -> Iterator[str]:
     summary = result.summary
-    lines = [_line("Decisions", f"{summary.n_decisions:,}")]
-    lines += [f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items()]
+    yield from labelled([("Decisions", f"{summary.n_decisions:,}")])
+    yield from (f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items())
     if summary.fallbacks:
         total = sum(summary.fallbacks.values())
         reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary.fallbacks.items())
-        lines.append(f"  {total:>10,}  fell back: {reasons}")
-        lines += [f"  {'':>10}    {reason}: {text}" for reason, text in summary.fallback_examples.items()]
+        yield f"  {total:>10,}  fell back: {reasons}"
+        yield from (f"  {'':>10}    {reason}: {text}" for reason, text in summary.fallback_examples.items())
     slowest = result.session.slowest_decision
     if slowest is not None:
-        lines.append(
-            f"  slowest {slowest.decide_s * 1e3:,.2f} ms at {instant_words(result.record, slowest.time_us)} "
-            f"({count(slowest.n_jobs, 'job')}, {count(slowest.n_idle, 'idle node')})"
-        )
-    return lines
+        when = instant_words(result.record, slowest.time_us)
+        size = f"{count(slowest.n_jobs, 'job')}, {count(slowest.n_idle, 'idle node')}"
+        yield f"  slowest {slowest.decide_s * 1e3:,.2f} ms at {when} ({size})"
 
 
-def _session(result: RunResult) -> list[str]:
+def _session(result: RunResult) -> Iterator[_Labelled]:
     seconds = result.session.seconds
     parts = (
         f"open {result.session.load_s or 0.0:.2f}, read {seconds.parse_s:.2f}, decide {seconds.decide_s:.2f}, "
@@ -304,7 +269,6 @@ def _session(result: RunResult) -> list[str]:
         parts += f"; dedicated nodes {seconds.dedicated_s:.2f}"
     if seconds.isolated_s:
         parts += f"; isolated policy {seconds.isolated_s:.2f}"
-    lines = [_line("Seconds", parts)]
+    yield "Seconds", parts
     if result.folder is not None:
-        lines.append(_line("Run folder", str(result.folder)))
-    return lines
+        yield "Run folder", str(result.folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,25 +36,18 @@ class NamedCurve:
 
 def node_counts(max_nodes: int) -> Sequence[int]:
     """Node counts of a made-up curve's points: 1, 2, 4, ... and ``max_nodes``."""
-    counts = [1]
-    while counts[-1] * 2 < max_nodes:
-        counts.append(counts[-1] * 2)
-    return counts if counts[-1] == max_nodes else [*counts, max_nodes]
+    return [*(1 << k for k in range((max_nodes - 1).bit_length())), max_nodes]
 
 
 def family_curves(max_nodes: int) -> list[NamedCurve]:
     """Curves of the model families of the synthetic jobs, up to ``max_nodes`` nodes."""
     counts = node_counts(max_nodes)
-    return [
-        NamedCurve(
-            family.name,
-            TabulatedCurve(
-                [0, *counts], [0.0, *(round(rate_samples_per_s(family, n), 1) for n in counts)], family.name
-            ),
-            "made up, not measured",
-        )
-        for family in FAMILIES
-    ]
+    curves = []
+    for family in FAMILIES:
+        rates = [round(rate_samples_per_s(family, n), 1) for n in counts]
+        curve = TabulatedCurve([0, *counts], [0.0, *rates], family.name)
+        curves.append(NamedCurve(family.name, curve, "made up, not measured"))
+    return curves
 
 
 def drawn_curves(n_models: int, seed: int) -> list[NamedCurve]:
@@ -115,15 +109,13 @@ def arrival_of(text: str) -> Arrival:
         It is none of these, or its number is out of range.
     """
     pattern, _, number = text.partition(":")
-    try:
-        if pattern == AT_ONCE and not number:
-            return Arrival()
+    if pattern == AT_ONCE and not number:
+        return Arrival()
+    with suppress(ValueError):  # told below, with what is right
         if pattern == EVERY:
             return Arrival(EVERY, every_s=plain(float(number)))
         if pattern == POISSON:
             return Arrival(POISSON, per_hour=plain(float(number)))
-    except ValueError:
-        pass  # told below, with what is right
     near = near_name(pattern, PATTERNS)
     raise InputError(
         f"this is no pattern of arrival: {text!r}",

@@ -94,11 +94,9 @@ def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:
             expected=f"below the epochs of a trial ({epochs})",
             fix="lower first_epochs, raise the epochs of a trial, or use the pruner 'none'",
         )
-    rungs = []
-    epoch = first_epochs
-    while epoch < epochs:
-        rungs.append(epoch)
-        epoch *= eta
+    rungs = [first_epochs]
+    while rungs[-1] * eta < epochs:
+        rungs.append(rungs[-1] * eta)
     return rungs
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,8 +111,7 @@ def compare_formulations(
     if not isinstance(events, NodeEvents):
         events = load_events(events)
     workload = workload_of(jobs)
-    place = nullcontext(None) if out is None else new_folder(Path(out), LAB, overwrite=overwrite)
-    with place as folder:
+    with new_folder(out, LAB, overwrite=overwrite) as folder:
         failures, most = (None if save_failures is None else Path(save_failures)), None
         if failures is None and folder is not None:
             failures, most = folder / FAILURES, KEPT_FAILURES
@@ -129,11 +127,8 @@ def compare_formulations(
             worker_starts = trials.worker_starts
         rows = summarise(answers, [EXACT, *(pair.name for pair in plan.pairs)], settings.time_limit_s)
         tables = _tables(sample, answers, optima, rows)
-        seconds = {
-            "sample_s": sampled - started,
-            "warm_up_s": warmed - sampled,
-            "solve_s": perf_counter() - warmed,
-        }
+        solved = perf_counter()
+        seconds = {"sample_s": sampled - started, "warm_up_s": warmed - sampled, "solve_s": solved - warmed}
         measured = {"started": begun, "seconds": seconds, "worker_starts": worker_starts, **(session or {})}
         record = write_result(folder, _record(plan, sample, rows, settings, measured), tables, LAB, pictures)
     return LabResult(record, None if out is None else Path(out).resolve(), tables)
@@ -144,7 +139,6 @@ def _tables(
 ) -> dict[str, pa.Table]:
     """Every table by name."""
     names = [row.pair for row in summary]
-    place = {name: number for number, name in enumerate(names)}
     sizes = {each.index: (each.problem.n_jobs, each.problem.capacity) for each in sample.decisions}
     decisions = [
         DecisionRow(
@@ -159,7 +153,7 @@ def _tables(
         )
         for each, best in zip(sample.decisions, optima, strict=True)
     ]
-    ordered = sorted(answers, key=lambda answer: (answer.decision, place[answer.pair]))
+    ordered = sorted(answers, key=lambda answer: (answer.decision, names.index(answer.pair)))
     rows: dict[str, Sequence[object]] = {
         "decisions": decisions,
         "answers": ordered,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, count, duration, paragraphs
+from bfreplay.wording import aligned, count, duration, labelled, paragraphs
 
 _OUTCOMES = (
     ("wrong", "wrong"),
@@ -22,13 +24,14 @@ _OUTCOMES = (
 def render(result: LabResult) -> str:
     """Several lines: what was compared, a table of the pairs by time, who wins, what went wrong, where it lies."""
     record = result.record
+    found = [("Winner", _winner(record)), *_failures(record), *_losses(record)]
     parts = [
         warning_lines(record.warnings),
-        _header(record),
+        labelled(_header(record)),
         _table(record),
-        [_winner(record), *_failures(record), *_losses(record)],
-        _left_out(record),
-        _files(result),
+        labelled(found),
+        [*_left_out(record)],
+        labelled(_files(result)),
     ]
     return paragraphs(parts)
 
@@ -42,11 +45,7 @@ def milliseconds(seconds: float | None) -> str:
     return f"{ms:,.{decimals}f}"
 
 
-def _line(label: str, text: str) -> str:
-    return f"{label:<12}{text}"
-
-
-def _header(record: LabRecord) -> list[str]:
+def _header(record: LabRecord) -> Iterator[tuple[str, str]]:
     config, sampling = record.config, record.sampling
     window = f"{iso_utc(config.window_start_us)} to {iso_utc(config.window_end_us)}"
     taken, available = sampling.taken, sampling.available
@@ -56,11 +55,9 @@ def _header(record: LabRecord) -> list[str]:
     if taken == available:
         chosen = f"all {available:,} that need a solver ({sampling.asked:,} were asked for)"
     limit = f"{config.time_limit_s:g} s a decision, {count(config.threads, 'thread')}"
-    return [
-        _line("Window", f"{window} ({duration((config.window_end_us - config.window_start_us) / 1e6)})"),
-        _line("Decisions", chosen),
-        _line("Solvers", f"{count(len(record.pairs), 'pair')}, {limit}, relative gap {config.relative_gap:g}"),
-    ]
+    yield "Window", f"{window} ({duration((config.window_end_us - config.window_start_us) / 1e6)})"
+    yield "Decisions", chosen
+    yield "Solvers", f"{count(len(record.pairs), 'pair')}, {limit}, relative gap {config.relative_gap:g}"
 
 
 def _table(record: LabRecord) -> list[str]:
@@ -87,77 +84,67 @@ def _table(record: LabRecord) -> list[str]:
 def _winner(record: LabRecord) -> str:
     best = record.winner
     if best is None:
-        return _line("Winner", "none: no pair proved an optimum")
-    share = best.fastest / best.decisions
-    text = f"fastest proof on {share:.0%} of the decisions: {best.pair}"
+        return "none: no pair proved an optimum"
+    text = f"fastest proof on {best.fastest / best.decisions:.0%} of the decisions: {best.pair}"
     ratio = best.times_exact
-    if ratio is not None:
-        text += (
-            f"; exact is {_times(ratio)} times faster"
-            if ratio >= 1
-            else f"; exact takes {_times(1 / ratio)} x its time"
-        )
-    return _line("Winner", text)
+    if ratio is None:
+        return text
+    return f"{text}; exact " + (
+        f"is {_times(ratio)} times faster" if ratio >= 1 else f"takes {_times(1 / ratio)} x its time"
+    )
 
 
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
-def _failures(record: LabRecord) -> list[str]:
+def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
+    if not any(row.wrong for row in record.summary):
+        yield "Wrong", "no answer"
     words = {
         "wrong": "wrong (infeasible, not worth what it claims, or called optimal and is not)",
         "crashed": "crashed",
         "timed_out": "killed at the deadline",
     }
-    lines = []
     for key, word in words.items():
         total = sum(row[key] for row in record.summary)
         where = ", ".join(f"{row[key]:,} of {row.pair}" for row in record.summary if row[key])
         if total:
-            lines.append(_line(key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {where}"))
-    if not any(row.wrong for row in record.summary):
-        lines.insert(0, _line("Wrong", "no answer"))
-    return lines
+            yield key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {where}"
 
 
-def _losses(record: LabRecord) -> list[str]:
+def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
     """Formulations below the true optimum because they pose another problem; answers above it, which cannot be."""
     limited = dict.fromkeys(pair.formulation for pair in record.pairs if pair.change_limited)
-    lines = []
     for formulation in limited:
         worst = max(row.loss_proven_worst or 0.0 for row in record.summary if row.formulation == formulation)
         if worst > RELATIVE_TOLERANCE:
-            text = f"the limit on changes in {formulation} costs up to {worst:.2%} of the true optimum in one decision"
-            lines.append(_line("Loss", text))
+            costs = f"costs up to {worst:.2%} of the true optimum in one decision"
+            yield "Loss", f"the limit on changes in {formulation} {costs}"
     for row in record.summary:
         if row.better_than_exact:
             many = count(row.better_than_exact, "answer")
-            lines.append(_line("Defect", f"{many} of {row.pair} better than the exact optimum: please report it"))
-    return lines
+            yield "Defect", f"{many} of {row.pair} better than the exact optimum: please report it"
 
 
-def _left_out(record: LabRecord) -> list[str]:
-    if not record.left_out:
-        return []
-    lines = ["Not compared"]
+def _left_out(record: LabRecord) -> Iterator[str]:
+    if record.left_out:
+        yield "Not compared"
     for each in record.left_out:
         if each.formulation and each.backend:  # what else one could take is seen above
-            lines.append(f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}")
+            yield f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}"
         else:
-            lines.append(f"  {each.formulation or each.backend}: {each.reason}")
+            yield f"  {each.formulation or each.backend}: {each.reason}"
     if any("special ordered sets" in each.reason for each in record.left_out):
-        lines.append("  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)")
-    return lines
+        yield "  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)"
 
 
-def _files(result: LabResult) -> list[str]:
+def _files(result: LabResult) -> Iterator[tuple[str, str]]:
     seconds = result.record.session["seconds"]
     told = f"sample {seconds['sample_s']:.1f}, warm-up {seconds['warm_up_s']:.1f}, solve {seconds['solve_s']:.1f}"
-    lines = [_line("Seconds", told)]
+    yield "Seconds", told
     if result.folder is not None:
-        lines.append(_line("Lab folder", str(result.folder)))
+        yield "Lab folder", str(result.folder)
         failures = result.folder / "failures"
         if failures.is_dir():
-            lines.append(_line("Failures", f"{failures} (models as MPS, decisions as JSON)"))
-    return lines
+            yield "Failures", f"{failures} (models as MPS, decisions as JSON)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, backend_of, why_not
@@ -86,16 +87,15 @@ def plan_pairs(
         A back end that was named does not work here.
     """
     left_out: list[NotCompared] = []
-    made_formulations = _formulations(formulations, more_formulations, left_out)
-    made_backends = _backends(backends, more_backends, left_out)
     pairs = []
-    for formulation in made_formulations:
-        for backend in made_backends:
-            reason = refused(formulation.formulation, backend.backend, reformulate_sets=reformulate_sets)
-            if reason:
-                left_out.append(NotCompared(formulation.name, backend.name, reason))
-            else:
-                pairs.append(Pair(formulation, backend))
+    for formulation, backend in product(
+        _formulations(formulations, more_formulations, left_out), _backends(backends, more_backends, left_out)
+    ):
+        reason = refused(formulation.formulation, backend.backend, reformulate_sets=reformulate_sets)
+        if reason:
+            left_out.append(NotCompared(formulation.name, backend.name, reason))
+        else:
+            pairs.append(Pair(formulation, backend))
     if not pairs:
         reasons = "; ".join(each.reason for each in left_out) or "nothing was named"
         raise InputError(
@@ -140,13 +140,10 @@ def _backends(named: Sequence[str] | None, more: Sequence[str], left_out: list[N
             else:
                 found[name] = made
     for name in [*(named or ()), *more]:
-        if name in found:
-            continue
-        made = backend_of(name)
-        reason = why_not(made)
-        if reason:
-            raise SolverUnavailableError(f"{name} does not work here: {reason}")
-        found[name] = made
+        if name not in found:
+            found[name] = backend_of(name)
+            if reason := why_not(found[name]):
+                raise SolverUnavailableError(f"{name} does not work here: {reason}")
     names = distinct_names((typed, made.name) for typed, made in found.items())
     return [
         NamedBackend(name, BACKENDS.location(typed), made)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, known
-from bfreplay.experiments.formulation_lab.pairs import EXACT, NamedBackend, Pair, PairPlan
+from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.failures import FailureFolder
@@ -73,14 +73,12 @@ class Trials:
         }
         self._pairs = plan.pairs
         self._settings = settings
-        self._solvers = [
-            self._solver(
-                pair,
-                settings.time_limit_s,
-                None if save_failures is None else FailureFolder(save_failures / file_stem(pair.name), most_failures),
-            )
-            for pair in plan.pairs
-        ]
+        self._solvers = []
+        for pair in plan.pairs:
+            kept = None
+            if save_failures is not None:
+                kept = FailureFolder(save_failures / file_stem(pair.name), most_failures)
+            self._solvers.append(self._solver(pair, settings.time_limit_s, kept))
         self._warm_pair: dict[str, Pair] = {}  # by back end: one that has answered the tiny decision
 
     def __enter__(self) -> Trials:
@@ -116,7 +114,8 @@ class Trials:
         entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
-            best = self._optima(decision.problem)
+            posed = (decision.problem, decision.problem.held_to_published_limit())
+            best = Optima(*(known(self._exact.solve(problem).objective) for problem in posed))
             optima.append(best)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
@@ -142,10 +141,6 @@ class Trials:
             worker=self._workers[pair.backend.name],
         )
 
-    def _optima(self, problem: AllocationProblem) -> Optima:
-        true, limited = self._exact.solve(problem), self._exact.solve(problem.held_to_published_limit())
-        return Optima(known(true.objective), known(limited.objective))
-
     def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
         if pair is None:
             return answer_of(
@@ -154,24 +149,19 @@ class Trials:
             )  # fmt: skip
         said = solution.rejected or solution
         lost = said.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
-        if lost:
-            self._warm_again(pair.backend)
+        warm = self._warm_pair.get(pair.backend.name)
+        # the new worker answers the tiny decision; one that failed on that is not asked again
+        if lost and warm is not None and not self._tiny_works(warm):
+            del self._warm_pair[pair.backend.name]
         limited = pair.formulation.formulation.change_limited
         return answer_of(
             said, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
             optimum=best.optimum, posed_optimum=best.published_optimum if limited else best.optimum, worker_lost=lost,
         )  # fmt: skip
 
-    def _warm_again(self, backend: NamedBackend) -> None:
-        """Let the new worker answer the tiny decision; one that failed on that is not asked again."""
-        pair = self._warm_pair.get(backend.name)
-        if pair is not None and not self._tiny_works(pair):
-            del self._warm_pair[backend.name]
-
     def _tiny_works(self, pair: Pair) -> bool:
         limit_s = min(self._settings.time_limit_s, WARM_UP_LIMIT_S)
-        solution: Solution = self._solver(pair, limit_s, None).solve(_tiny())
-        return solution.counts is not None
+        return self._solver(pair, limit_s, None).solve(_tiny()).counts is not None
 
 
 def _tiny() -> AllocationProblem:

@@ -23,9 +23,13 @@ WORDS: Mapping[str, tuple[str, str]] = {
 def answer_of(pair: RunDifference) -> str:
     """One or two sentences about a run and its baseline."""
     b, a = pair.run, pair.baseline
-    if pair.campaign is not None:
-        return f"{_campaign(b, a, pair.campaign)}{_samples_of_campaign(pair)}."
-    return _samples(b, a, pair)
+    if pair.campaign is None:
+        return _samples(b, a, pair)
+    text, before, difference = _campaign(b, a, pair.campaign), pair.samples.baseline, pair.samples.difference
+    if before > 0.0 and abs(difference) > _EQUAL * before:
+        text += f"; its trials processed {percent(difference / before)} % "
+        text += f"{'more' if difference > 0 else 'fewer'} samples"
+    return f"{text}."
 
 
 def percent(share: float) -> str:
@@ -126,15 +130,6 @@ def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
         return text
     when = _earlier(-reached.difference)
     if best.difference:
-        return (
-            f"{text}; its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}; "
-            f"it reached {reached.score:.6g} {when}"
-        )
+        scores = f"its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}"
+        return f"{text}; {scores}; it reached {reached.score:.6g} {when}"
     return f"{text}, with the same best score ({best.other:.6g}), reached {when}"
-
-
-def _samples_of_campaign(pair: RunDifference) -> str:
-    before, difference = pair.samples.baseline, pair.samples.difference
-    if before <= 0.0 or abs(difference) <= _EQUAL * before:
-        return ""
-    return f"; its trials processed {percent(difference / before)} % {'more' if difference > 0 else 'fewer'} samples"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,14 +64,9 @@ from bfreplay.versions import versions
 
 RESAMPLES = 2_000
 
+_NUMBERS = ("difference", "low", "high")
 CUMULATIVE = pa.schema(
-    [
-        ("run", pa.string()),
-        ("time", pa.timestamp("us", tz="UTC")),
-        ("difference", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
+    [("run", pa.string()), ("time", pa.timestamp("us", tz="UTC")), *((name, pa.float64()) for name in _NUMBERS)]
 )
 _EQUAL = 1e-9
 _BY_CONSTRUCTION = "all jobs were done in both runs, so that both processed the same"
@@ -126,17 +120,16 @@ def compare_runs(
     config = loaded[0].record.config
     end_us = max(run.record.config.window_end_us for run in loaded)  # they differ where runs end with their jobs
     edges = bin_edges(config.window_start_us, end_us, bin_s)
-    place = nullcontext(None) if out is None else new_folder(Path(out), COMPARISON, overwrite=overwrite)
-    with place as folder:
+    with new_folder(out, COMPARISON, overwrite=overwrite) as folder:
         idle = best_known_idle(loaded, edges)
         hours = [run_hours(run, edges, idle) for run in loaded]
         sides = list(map(_Side, labels, loaded, hours))
         jobs = [run_jobs(run) for run in loaded]
         paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
         pairs, bands = [], []
-        for k in range(1, len(loaded)):
-            of_jobs = job_differences(paired[k - 1], resamples=resamples, seed=seed)
-            pair, band = _difference(sides[0], sides[k], of_jobs, resamples=resamples, seed=seed)
+        for side, both in zip(sides[1:], paired, strict=True):
+            of_jobs = job_differences(both, resamples=resamples, seed=seed)
+            pair, band = _difference(sides[0], side, of_jobs, resamples=resamples, seed=seed)
             pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
             bands.append(band)
         tables = {
@@ -188,7 +181,8 @@ def _difference(
 ) -> tuple[RunDifference, Band]:
     """Everything about two runs but the answer, and the band of the picture."""
     rows, bands = [], {}
-    over = Both(baseline=_over(baseline.run), other=_over(other.run))
+    last = [run.record.config.after_s(run.summary.last_finish_us) for run in (baseline.run, other.run)]
+    over = Both(baseline=last[0], other=last[1])
     n_bins = _bins_with_jobs(baseline.hours, over)
     totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
     all_done = _equal_by_construction(baseline.run, other.run)
@@ -198,12 +192,10 @@ def _difference(
         mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
         if name == "samples" and all_done and difference.any():
             mean = Estimate.alone(mean.value, n_bins, _BY_CONSTRUCTION)
-            bands[name] = _without_band(bands[name])
-        rows.append(
-            HourMeasure(
-                measure=name, baseline=float(a.sum()), other=float(b.sum()), mean=mean, total=mean.times(n_bins)
-            )
-        )
+            nothing = np.full(bands[name].bins.size, np.nan)
+            bands[name] = replace(bands[name], low=nothing, high=nothing)
+        sums = {"baseline": float(a.sum()), "other": float(b.sum())}
+        rows.append(HourMeasure(measure=name, **sums, mean=mean, total=mean.times(n_bins)))
     a, b = baseline.hours.values["samples"], other.hours.values["samples"]
     of_both = (a[:n_bins], (a + _without_rounding(a, b))[:n_bins])
     relative = relative_difference(*of_both, resamples=resamples, seed=seed)
@@ -248,11 +240,6 @@ def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
     return over and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
 
 
-def _over(run: RunResult) -> float | None:
-    """When the last job had left, in seconds from the start of the window."""
-    return run.record.config.after_s(run.summary.last_finish_us)
-
-
 def _bins_with_jobs(hours: RunHours, over: Both[float | None]) -> int:
     """Bins until all jobs had left both runs: those after that are the same in both, whatever the runs did."""
     n_bins = hours.edge_us.size - 1
@@ -260,11 +247,6 @@ def _bins_with_jobs(hours: RunHours, over: Both[float | None]) -> int:
         return n_bins
     last_us = round(max(over.baseline, over.other) * US_PER_S)
     return max(1, int(np.searchsorted(hours.edge_us[:-1] - hours.edge_us[0], last_us, side="left")))
-
-
-def _without_band(band: Band) -> Band:
-    nothing = np.full(band.bins.size, np.nan)
-    return Band(band.bins, band.value, nothing, nothing)
 
 
 def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.ndarray[Any, Any]) -> pa.Table:

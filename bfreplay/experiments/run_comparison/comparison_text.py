@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.run_comparison.answer import signed_percent
@@ -16,7 +15,15 @@ from bfreplay.result_folders.comparison import (
     RunComparison,
     RunDifference,
 )
-from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
+from bfreplay.runs.comparison_words import (
+    CAUSE_WORDS,
+    HOUR_WORDS,
+    JOB_WORDS,
+    TOTALS,
+    but_rounding,
+    option_text,
+    unpaired_jobs,
+)
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned, amount, count, duration, paragraphs
 
@@ -29,13 +36,6 @@ _SHORT = {
 }
 _TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preempt_samples")
 _TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _TOLD_ELSEWHERE}
-_JOBS = {
-    "finish_s": "finish",
-    "start_s": "first start",
-    "waiting_s": "waiting",
-    "done_samples": "samples done",
-    "useful_node_hours": "useful node-hours",
-}
 
 
 def render(comparison: RunComparison) -> str:
@@ -56,16 +56,10 @@ def _runs(record: ComparisonRecord) -> list[str]:
     length = duration((config.window_end_us - config.window_start_us) / 1e6)
     cells = [["", *(run.run for run in record.runs)]]
     cells.append(["run", *(run.name or "in memory" for run in record.runs)])
-    cells += [[row.option, *map(_value, row.values)] for row in record.options]
+    cells += [[row.option, *(_or_dash(value, option_text) for value in row.values)] for row in record.options]
     if not record.options:
         cells.append(["options", *(["the same"] * len(record.runs))])
     return [f"Window  {start} to {end} ({length})", *aligned(cells)]
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _hours(pair: RunDifference, bin_s: int) -> list[str]:
@@ -74,7 +68,7 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
     for row in pair.hours:
         total = row.total
         difference = but_rounding(total.value or 0.0, row.baseline)
-        share = f"{signed_percent(difference / row.baseline)}" if row.baseline and difference else ""
+        share = signed_percent(difference / row.baseline) if row.baseline and difference else ""
         ends = _range(total.low, total.high, _signed) or "none"
         length = total.block_length
         levels = [round(row[key]) if row.measure.startswith("n_") else row[key] for key in ("baseline", "other")]
@@ -124,8 +118,7 @@ def _totals(pair: RunDifference) -> list[str]:
     for name, word in _TOTALS.items():
         if before[name] or after[name]:
             difference = but_rounding(after[name] - before[name], before[name])
-            row = [_plain(before[name]), _plain(after[name]), _signed(difference)]
-            cells.append([f"| {word}", *row])
+            cells.append([f"| {word}", _plain(before[name]), _plain(after[name]), _signed(difference)])
     return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
 
 
@@ -140,11 +133,13 @@ def _jobs(pair: RunDifference) -> list[str]:
         spread = _range(row.p2_5, row.p97_5, shown)
         line = [*_shares(row), _or_dash(row.median, shown), ends, spread]
         if row.measure != "waiting_s" or line != cells[-1][1:]:  # all jobs were submitted at the same times
-            cells.append([_JOBS[row.measure], *line])
+            cells.append([JOB_WORDS[row.measure], *line])
     lines = [f"{b} against {a}, job by job ({count(jobs.n_jobs, 'pair')})"]
-    lines += [*aligned(cells)] if len(cells) > 1 else ["No job did anything in either."]
     if len(cells) > 1:
+        lines += aligned(cells)
         lines.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
+    else:
+        lines.append("No job did anything in either.")
     for change in jobs.status_changes:
         before, after = (change[key].replace("_", " ") for key in ("baseline", "other"))
         lines.append(f"{count(change.n_jobs, 'job')} {before} in {a}, {after} in {b}")
@@ -164,16 +159,13 @@ def _models(pair: RunDifference) -> list[str]:
     rows = pair.jobs.models
     if not rows:
         return []
-    measures = [
-        name for name in _JOBS if name != "waiting_s" and any(row.n_both for row in rows if row.measure == name)
-    ]
+    there = {row.measure for row in rows if row.n_both}
+    shown = {name: _seconds if name.endswith("_s") else _signed for name in JOB_WORDS if name in there - {"waiting_s"}}
     of = {(row.model, row.measure): row for row in rows}
-    cells = [["median by model", "pairs", *(_JOBS[name] for name in measures)]]
+    cells = [["median by model", "pairs", *(JOB_WORDS[name] for name in shown)]]
     for model in dict.fromkeys(row.model for row in rows):
-        mine = [of[model, name] for name in measures]
-        shown = [_seconds if name.endswith("_s") else _signed for name in measures]
-        medians = [_or_dash(row.median, how) for row, how in zip(mine, shown, strict=True)]
-        cells.append([model, f"{of[model, 'done_samples']['n_both']:,}", *medians])
+        medians = [_or_dash(of[model, name].median, how) for name, how in shown.items()]
+        cells.append([model, f"{of[model, 'done_samples'].n_both:,}", *medians])
     return aligned(cells)
 
 

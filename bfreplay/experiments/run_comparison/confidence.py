@@ -26,6 +26,8 @@ LENGTHEN = 1.5
 LEAST_BLOCKS = 4
 LEAST_BINS = 16
 LEAST_JOBS = 8
+_BAND_ENDS = 240
+"""Of a band at most so many numbers of bins, evenly spaced, the last one all of them."""
 NO_LIBRARY = "the library arch is not installed here (pip install arch)"
 
 
@@ -72,10 +74,11 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
         Of the draw, >= 0.
     """
     mean, n = float(difference.mean()), difference.size
-    ends = _band_ends(n)
+    ends = np.unique(np.linspace(1, n, min(n, _BAND_ENDS)).round().astype(np.int64))
     total = np.cumsum(difference)[ends - 1]
     nothing = np.full(ends.size, np.nan)
-    if _is_certain(difference):
+    # nothing scatters: there is no difference at all, or the same one in enough bins
+    if not difference.any() or (n >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.between(mean, mean, mean, n), Band(ends, total, total, total)
     length, why_not = _blocks(difference)
     if length is None:
@@ -136,11 +139,6 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
     return Estimate.between(median, float(low), float(high), n)
 
 
-def _is_certain(difference: Floats) -> bool:
-    """Whether nothing scatters: there is no difference at all, or the same one in enough bins."""
-    return not difference.any() or (difference.size >= LEAST_BINS and float(np.ptp(difference)) == 0.0)
-
-
 def _blocks(series: Floats) -> tuple[int | None, str | None]:
     """Length of a block, or why there is no interval."""
     n = series.size
@@ -177,8 +175,3 @@ def _widening(n_blocks: float) -> float:
 
 def _tails() -> tuple[float, float]:
     return (1 - LEVEL) / 2, (1 + LEVEL) / 2
-
-
-def _band_ends(n: int) -> Ints:
-    """Up to 240 numbers of bins, evenly spaced, the last one n."""
-    return np.unique(np.linspace(1, n, min(n, 240)).round().astype(np.int64))

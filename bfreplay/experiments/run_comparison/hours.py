@@ -96,10 +96,10 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])
     at = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
-    values = {"samples": _spread(run, time_us, samples, edge_us)}
     held = _held_node_us(run, edge_us) / NODE_US_PER_HOUR
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
-    values |= {"held_node_hours": held, "free_node_hours": idle - held}
+    made = _spread(run, time_us, samples, edge_us)
+    values = {"samples": made, "held_node_hours": held, "free_node_hours": idle - held}
     for measure, column in (
         ("rescale_cost_samples", "rescale_cost_samples"), ("preempt_cost_samples", "preempt_cost_samples"),
         ("n_grown", "n_jobs_grown"), ("n_shrunk", "n_jobs_shrunk"), ("n_preempted", "n_jobs_preempted"),
@@ -110,12 +110,9 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
 
 
 def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Floats:
-    start_us, end_us = int(edge_us[0]), int(run.record.config.window_end_us)
-    total = float(run.summary.ledger.samples)
-    rest = total - float(samples.sum())
-    until = np.append(time_us, end_us)
-    since = np.append(np.int64(start_us), time_us)
-    made = np.append(samples, rest)
+    until = np.append(time_us, run.record.config.window_end_us)
+    since = np.append(edge_us[0], time_us)
+    made = np.append(samples, run.summary.ledger.samples - float(samples.sum()))
     in_bin = np.zeros(edge_us.size - 1)
     # what has no duration (the first row, or the last look of the published clock at the end) lies in one bin
     is_point = until <= since

@@ -99,9 +99,8 @@ def run_jobs(run: RunResult) -> RunJobs:
 
     def time_us(name: str) -> Floats:
         column = table[name].cast("int64")
-        known = np.asarray(column.is_valid(), dtype=bool)
         whole = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
-        return np.where(known, whole.astype(np.float64), np.nan)
+        return np.where(np.asarray(column.is_valid(), dtype=bool), whole.astype(np.float64), np.nan)
 
     finished, started, submitted = (time_us(name) for name in ("finished", "first_start", "submitted"))
     names = table["job"].to_pylist()
@@ -246,12 +245,11 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
     runs = (baseline, other)
     finished = [_finished_s(run) for run in runs]
     n = min(len(times) for times in finished)
-    finish_rows: list[FinishedTrial] = []
-    for word, share in _SHARES:
+    finish_rows: dict[int, FinishedTrial] = {}
+    for word, share in _SHARES if n else ():
         k = max(1, math.ceil(share * n))
-        if n and k not in [row.k for row in finish_rows]:
-            a, b = (times[k - 1] for times in finished)
-            finish_rows.append(FinishedTrial(which=word, k=k, baseline=a, other=b, difference=b - a))
+        a, b = (times[k - 1] for times in finished)
+        finish_rows.setdefault(k, FinishedTrial(which=word, k=k, baseline=a, other=b, difference=b - a))
     scores = [_scores(run) for run in runs]
     bests = [None if not len(score) else float(score.max() if higher else score.min()) for _, score in scores]
     reached: ReachedScore | None = None
@@ -263,7 +261,7 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
     return CampaignDifference(
         higher_is_better=higher,
         n_finished=Both(baseline=len(finished[0]), other=len(finished[1])),
-        finished=finish_rows,
+        finished=list(finish_rows.values()),
         over=_both(*over),
         reached=reached,
         best_score=_both(*bests),

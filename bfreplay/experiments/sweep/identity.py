@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
@@ -24,6 +24,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.placeholders import texts_in
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.milp.named_solvers import COUNTS, EXACT
@@ -107,7 +108,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     elif is_source_name(options.jobs):
         found |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        texts = _texts(read_toml(Path(options.jobs)))
+        texts = texts_in(read_toml(Path(options.jobs)))
         found |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
 
@@ -131,18 +132,6 @@ def _foreign(registry: Registry, name: str) -> Iterator[str]:
 @cache
 def _solver_version(solver: str) -> str | None:
     return None if solver == EXACT else version_of(backend_of(solver))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in the values of a TOML document."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, Iterable):
-        for each in value:
-            yield from _texts(each)
 
 
 def _is_importable(place: str) -> bool:
@@ -176,7 +165,7 @@ def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None
     if isinstance(jobs, JobSet) or is_source_name(options.jobs):
         return None
     tables = read_toml(Path(options.jobs))
-    if "optuna" not in tables and "optuna" not in set(_texts(tables)):
+    if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:
         return metadata.version("optuna")

@@ -14,16 +14,18 @@ from bfreplay.options import option_name
 _BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z]\w*)\}")
 
 
+def texts_in(value: object) -> Iterator[str]:
+    """Every text in a value: itself, and those of the lists and the values of the tables in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Iterable):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(each)
+
+
 def placeholders_in(value: object) -> Iterator[str]:
     """Names in braces in every text of a value, of lists and tables in it too; ``{{`` and ``}}`` are braces."""
-    if isinstance(value, str):
-        yield from (match[1] for match in _BRACE.finditer(value) if match[1] is not None)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from placeholders_in(each)
-    elif isinstance(value, Iterable):
-        for each in value:
-            yield from placeholders_in(each)
+    return (match[1] for text in texts_in(value) for match in _BRACE.finditer(text) if match[1] is not None)
 
 
 def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:

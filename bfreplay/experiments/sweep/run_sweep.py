@@ -117,12 +117,10 @@ def sweep(
         for table in ("results", "timings"):  # of an earlier spec, perhaps
             (store.folder / f"{table}.parquet").unlink(missing_ok=True)
         there = outlook(plan, store)
-        for run_id in there.finished:  # another sweep's worker may have ended it after it was given up
+        # another sweep's worker may have finished a run after it was given up
+        for run_id in (*there.finished, *(there.failed if retry_failed else ())):
             store.forget_failure(run_id)
-        if retry_failed:
-            for run_id in there.failed:
-                store.forget_failure(run_id)
-            there = outlook(plan, store)
+        there = outlook(plan, store)
         try:
             if there.missing:
                 executor = _executor(plan, store, there.missing, processes, scheduler, on_wait)
@@ -151,15 +149,11 @@ def plan_of(
 
 def outlook(plan: SweepPlan, store: Store) -> Outlook:
     """Which runs are there; nothing is written."""
-    finished: list[str] = []
-    failed: list[str] = []
-    missing: list[str] = []
+    runs: dict[str, list[str]] = {"finished": [], "failed": [], "missing": []}
     for run_id in plan.runs:
-        if store.has(run_id):
-            finished.append(run_id)
-        else:
-            (missing if store.failure(run_id) is None else failed).append(run_id)
-    return Outlook(tuple(finished), tuple(failed), tuple(missing))
+        state = "finished" if store.has(run_id) else "missing" if store.failure(run_id) is None else "failed"
+        runs[state].append(run_id)
+    return Outlook(**{state: tuple(ids) for state, ids in runs.items()})
 
 
 def _executor(
@@ -214,6 +208,7 @@ def _outcome(done: Done[RunOutcome]) -> RunOutcome:
 
 
 FINISHED, FAILED = "finished", "failed"
+_TEXTS = ("started", "worker")
 
 _TYPES = {
     "double": pa.float64(), "int64": pa.int64(), "string": pa.string(),
@@ -242,9 +237,7 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
 
 
 def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
-    columns: dict[str, pa.Array] = {}
-    for name in plan.spec.columns:
-        columns[name] = typed([point.cells[name] for point in plan.spec.points])
+    columns = {name: typed([point.cells[name] for point in plan.spec.points]) for name in plan.spec.columns}
     columns["id"] = pa.array(plan.ids, pa.string())
     columns["status"] = pa.array([FINISHED if each in runs else FAILED for each in plan.ids], pa.string())
     columns["error"] = pa.array([problems.get(each) for each in plan.ids], pa.string())
@@ -259,11 +252,9 @@ def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[s
 def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
     sessions = {run_id: run.session for run_id, run in runs.items()}
     columns = {"id": pa.array(sessions, pa.string())}
-    for name in ("started", "worker"):
-        columns[name] = pa.array([each[name] for each in sessions.values()], pa.string())
-    for name in ("load_s", *SECONDS, "peak_memory_mb"):
+    for name in ("started", "worker", "load_s", *SECONDS, "peak_memory_mb"):
         of = [each.seconds if name in SECONDS else each for each in sessions.values()]
-        columns[name] = pa.array([each[name] for each in of], pa.float64())
+        columns[name] = pa.array([each[name] for each in of], pa.string() if name in _TEXTS else pa.float64())
     return pa.table(columns)
 
 

@@ -71,6 +71,10 @@ class _Axis:
         return set(itertools.chain.from_iterable(self.settings))
 
 
+_Chosen = Sequence[tuple[_Axis, int]]
+"""Axes, and the place of the value that was chosen on each."""
+
+
 def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
     """Read a TOML file; relative paths in it count from its folder. ``allow_code`` as for ``spec_of``.
 
@@ -152,24 +156,19 @@ class _Reader:
         ]
         self._check_apart(axes)
         extra = self._extra(axes)
-        if "vary" in self._document or not extra:
-            combinations = list(itertools.product(*(range(len(axis.settings)) for axis in axes)))
-        else:
-            combinations = []
-        columns = self._columns(axes, extra)
+        only_extra = extra and "vary" not in self._document
+        combinations = [] if only_extra else itertools.product(*(range(len(axis.settings)) for axis in axes))
+        varied = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
+        columns = tuple(map(_column, varied))
         points = []
-        for chosen in combinations:
-            cells = {
-                axis.name: axis.labels[at] for axis, at in zip(axes, chosen, strict=True) if axis.labels is not None
-            }
-            settings = [axis.settings[at] for axis, at in zip(axes, chosen, strict=True)]
-            points.append(self._point(_merged(common, *settings), cells, columns, _row(axes, chosen)))
+        for places in combinations:
+            chosen = list(zip(axes, places, strict=True))
+            points.append(self._point(_merged(common, chosen, {}), chosen, columns, _row(chosen)))
         for number, given in enumerate(extra, start=1):
             labelled = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in given}
-            cells = {_column(name): given[name] for name in labelled}
-            settings = [axis.settings[list(axis.labels or ()).index(given[name])] for name, axis in labelled.items()]
+            chosen = [(axis, list(axis.labels or ()).index(given[name])) for name, axis in labelled.items()]
             own = {name: value for name, value in given.items() if name not in labelled}
-            points.append(self._point(_merged(common, *settings, own), cells, columns, f"[[runs]] {number}"))
+            points.append(self._point(_merged(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document))
 
     @property
@@ -177,7 +176,8 @@ class _Reader:
         """What can be given a value."""
         return (*OPTION_NAMES, *self._parameters)
 
-    def _point(self, given: Mapping[str, Any], labels: Mapping[str, Cell], columns: Sequence[str], row: str) -> Point:
+    def _point(self, given: Mapping[str, Any], chosen: _Chosen, columns: Sequence[str], row: str) -> Point:
+        labels = {axis.name: axis.labels[at] for axis, at in chosen if axis.labels is not None}
         values = {name: given[name] for name in self._parameters if name in given}
         options = {name: value for name, value in given.items() if name not in values}
         options = self._checked(lambda: filled(options, values), row)
@@ -192,12 +192,6 @@ class _Reader:
                 as_written = name in FILE_OPTIONS and name in options
                 cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
         return Point({column: cells.get(column) for column in columns}, made)
-
-    def _columns(self, axes: Sequence[_Axis], extra: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        names = [axis.name for axis in axes]
-        for given in extra:
-            names += [name for name in given if name not in names]
-        return tuple(map(_column, names))
 
     def _axis(self, name: str, given: object) -> _Axis:
         row = f"[vary] {name}"
@@ -217,15 +211,13 @@ class _Reader:
         return _Axis(name, settings)
 
     def _check_name(self, name: str) -> None:
-        try:
-            checks.known_keys([name], self._names, "[vary]")
-        except InputError as error:
+        if name not in self._names:
             near = checks.near_name(name, self._names)
             raise self._error(
                 f"{name!r} in [vary] is no option, and no text has the placeholder {{{name}}}", "[vary]", name, name,
                 ", ".join(self._names), f"did you mean {near!r}?" if near else f"write {{{name}}} into the text of an "
                 'option, such as jobs = "gavel(n=100, seed={' + name + '})"',
-            ) from error  # fmt: skip
+            )  # fmt: skip
 
     def _labelled(self, name: str, given: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
@@ -310,27 +302,22 @@ class _Reader:
         except InputError as error:
             raise error if self._file is None else located(error, self._file, row) from error
 
-    def _error(
-        self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str
-    ) -> InputError:  # fmt: skip
-        return InputError(
-            problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix
-        )  # fmt: skip
+    def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
+        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
-def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
+    settings = [common, *(axis.settings[at] for axis, at in chosen), own]
     return {name: value for each in settings for name, value in each.items()}
 
 
-def _row(axes: Sequence[_Axis], chosen: Sequence[int]) -> str:
+def _row(chosen: _Chosen) -> str:
     """How messages call one combination."""
-    if not axes:
-        return "[run]"
     said = (
         f"{axis.name} = {axis.labels[at] if axis.labels is not None else axis.settings[at][axis.name]!r}"
-        for axis, at in zip(axes, chosen, strict=True)
+        for axis, at in chosen
     )
-    return ", ".join(said)
+    return ", ".join(said) or "[run]"
 
 
 def _column(name: str) -> str:

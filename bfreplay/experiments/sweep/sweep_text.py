@@ -12,7 +12,7 @@ from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
 from bfreplay.runs.metrics import COLUMNS, InSweep
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, count
+from bfreplay.wording import aligned, count, paragraphs
 
 _DEADLINES = ["deadlines_met", "deadlines_missed"]
 
@@ -30,36 +30,31 @@ def render(result: SweepResult) -> str:
     if result.n_reused:
         said.append(f"{result.n_reused:,} of them there before")
     said.append(f"{n_failed:,} failed" if n_failed else "none failed")
-    lines = [*warning_lines(result.warnings), ", ".join(said) + "."]
+    blocks = [[*warning_lines(result.warnings), ", ".join(said) + "."]]
     if results.num_rows <= MOST_ROWS:
-        lines += ["", *_table(results, result.record.columns, _shown(result))]
+        blocks.append(_table(results, result.record.columns, _shown(result)))
     if n_failed:
         first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
-        lines += [
-            "", f"First error: {first['error']}",
-            f"             {result.folder / 'failures' / first['id']}.json; again with --retry-failed",
-        ]  # fmt: skip
-    return "\n".join([*lines, "", f"Table        {result.folder / 'results.parquet'}"])
+        note = result.folder / "failures" / f"{first['id']}.json"
+        blocks.append([f"First error: {first['error']}", f"             {note}; again with --retry-failed"])
+    return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 
 def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     """What a sweep would do, and the ids of its runs."""
     n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
-    lines = [
-        f"{count(n_runs, 'run')}{rows}: {len(there.finished):,} there, {len(there.failed):,} failed before, "
-        f"{len(there.missing):,} to do."
-    ]
+    done = f"{len(there.finished):,} there, {len(there.failed):,} failed before, {len(there.missing):,} to do."
+    blocks = [[f"{count(n_runs, 'run')}{rows}: {done}"]]
     if n_points <= MOST_ROWS:
-        state = dict.fromkeys(there.finished, "there")
-        state |= dict.fromkeys(there.failed, "failed")
+        state = dict.fromkeys(there.finished, "there") | dict.fromkeys(there.failed, "failed")
         columns = plan.spec.columns
         body = [
             [*(text_of(point.cells[name]) for name in columns), run_id, state.get(run_id, "to do")]
             for point, run_id in zip(plan.spec.points, plan.ids, strict=True)
         ]
-        lines += ["", *aligned([[*columns, "id", "state"], *body], range(len(columns) + 2))]
-    return "\n".join(lines)
+        blocks.append(aligned([[*columns, "id", "state"], *body], range(len(columns) + 2)))
+    return paragraphs(blocks)
 
 
 def _shown(result: SweepResult) -> dict[str, InSweep]:

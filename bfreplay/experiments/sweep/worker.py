@@ -98,7 +98,12 @@ def work_on(task: RunTask) -> RunOutcome:
     OtherCodeError
         It has another version of bfreplay, or of a module that the run names.
     """
-    _check_version(task)
+    if task.content["bfreplay"] != __version__:
+        raise OtherCodeError(
+            f"the worker {worker_name()} has another version of bfreplay\n"
+            f"  value:    {__version__}\n  expected: {task.content['bfreplay']}\n"
+            "  fix:      update bfreplay on the workers: the ids of runs depend on it"
+        )
     store = Store(Path(task.folder))
     if not store.runs.is_dir():
         raise FolderUnseenError(
@@ -123,15 +128,6 @@ def work_on(task: RunTask) -> RunOutcome:
 def worker_name() -> str:
     """``"host:process id"``."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _check_version(task: RunTask) -> None:
-    if task.content["bfreplay"] != __version__:
-        raise OtherCodeError(
-            f"the worker {worker_name()} has another version of bfreplay\n"
-            f"  value:    {__version__}\n  expected: {task.content['bfreplay']}\n"
-            "  fix:      update bfreplay on the workers: the ids of runs depend on it"
-        )
 
 
 def _check_code(task: RunTask) -> None:

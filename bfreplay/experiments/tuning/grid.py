@@ -77,10 +77,9 @@ def grid_of(
         fixed = usable
     numbers = sorted(_checked("max_parallel", max_parallel, USUAL_MAX_PARALLEL))
     if n_jobs is not None and numbers[-1] > n_jobs:
-        cut = sorted({min(each, n_jobs) for each in numbers})
         left_out = ", ".join(str(each) for each in numbers if each > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so {n_jobs:,} stands for more at once ({left_out}).")
-        numbers = cut
+        numbers = sorted({min(each, n_jobs) for each in numbers})
     forward_times: tuple[ForwardTime, ...] = (*fixed, AUTO) if AUTO in seconds else tuple(fixed)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 

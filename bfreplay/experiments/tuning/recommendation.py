@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,49 +137,43 @@ def cautions(
     ]  # fmt: skip
 
 
-def _short(surfaces: tuple[Surface, Surface]) -> list[str]:
+def _short(surfaces: tuple[Surface, Surface]) -> Iterator[str]:
     n = [surface.n_pool_events for surface in surfaces]
-    if min(n) >= FEW_EVENTS:
-        return []
-    return [
-        f"The log is short: {count(n[0], 'pool event')} to tune on and {n[1]:,} to validate on. This is a guess; "
-        f"{FEW_EVENTS} in each part are the least that tells something."
-    ]
+    if min(n) < FEW_EVENTS:
+        yield (
+            f"The log is short: {count(n[0], 'pool event')} to tune on and {n[1]:,} to validate on. This is a guess; "
+            f"{FEW_EVENTS} in each part are the least that tells something."
+        )
 
 
-def _flatness(grid: Grid, surface: Surface) -> list[str]:
+def _flatness(grid: Grid, surface: Surface) -> Iterator[str]:
     if len(grid.t_fwd) > 1 and (surface.value == surface.value[0]).all():
-        return ["T_fwd changes nothing here: every value gave the same. Either this policy does not look at it, or "
-                "there was nothing to decide."]  # fmt: skip
-    return []
+        yield (
+            "T_fwd changes nothing here: every value gave the same. Either this policy does not look at it, or "
+            "there was nothing to decide."
+        )
 
 
-def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float) -> list[str]:
+def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float) -> Iterator[str]:
     row, column = found.at
     share = surface.share
     fixed = [each for each in grid.t_fwd if not isinstance(each, str)]
-    warnings = []
     edges = {0: "below", len(fixed) - 1: "above"}
     if not isinstance(found.t_fwd, str) and len(fixed) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            warnings.append(
-                f"{seconds(found.t_fwd)} is at the edge of the T_fwd that were tried, and the best of them: try values "
-                f"{edges[row]} it with --t-fwd."
-            )
+            place = f"{seconds(found.t_fwd)} is at the edge of the T_fwd that were tried, and the best of them"
+            yield f"{place}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
     best = share.max(axis=0)
     if len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs:
         gain = best[-1] / best[-2] - 1 if best[-2] > 0 else np.inf
         if gain > tolerance:
-            warnings.append(
-                f"{numbers[-1]:,} is the most jobs at once that was tried, and {percent(gain)} % better than "
-                f"{numbers[-2]:,}: try more with --max-parallel."
-            )
-    return warnings
+            most = f"{numbers[-1]:,} is the most jobs at once that was tried"
+            yield f"{most}, and {percent(gain)} % better than {numbers[-2]:,}: try more with --max-parallel."
 
 
-def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> list[str]:
+def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:
     idle = [surface.idle_nodes for surface in surfaces]
     per_hour = [surface.n_pool_events / part.duration_s * 3600 for surface, part in zip(surfaces, parts, strict=True)]
     unlike = []
@@ -187,9 +181,8 @@ def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> list
         unlike.append(f"{amount(idle[0])} and {amount(idle[1])} idle nodes on average")
     if max(per_hour) > UNLIKE * min(per_hour):
         unlike.append(f"{amount(per_hour[0])} and {amount(per_hour[1])} pool events an hour")
-    if not unlike:
-        return []
-    return [
-        f"The two parts are unlike ({' and '.join(unlike)}; the border is at {iso_utc(parts[0].end_us)}): what is best "
-        "may change with time here, and the validation tells that, too."
-    ]
+    if unlike:
+        yield (
+            f"The two parts are unlike ({' and '.join(unlike)}; the border is at {iso_utc(parts[0].end_us)}): what is "
+            "best may change with time here, and the validation tells that, too."
+        )

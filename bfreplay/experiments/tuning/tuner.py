@@ -102,7 +102,11 @@ def tune(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )  # fmt: skip
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
-    _check_scheduler(scheduler, out)
+    if scheduler is not None and out is None:
+        raise InputError(
+            "a Dask scheduler was given, and no folder that its workers could write to", value=scheduler,
+            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
+        )  # fmt: skip
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
         raise InputError(
@@ -165,14 +169,6 @@ def check_folder(out: str | Path) -> Path:
     if (path / TUNING.record_file).exists() or (path / _MARKER).exists():
         return path.absolute()
     return check_target(path, TUNING, overwrite=False)
-
-
-def _check_scheduler(scheduler: str | None, out: str | Path | None) -> None:
-    if scheduler is not None and out is None:
-        raise InputError(
-            "a Dask scheduler was given, and no folder that its workers could write to", value=scheduler,
-            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
-        )  # fmt: skip
 
 
 @contextmanager

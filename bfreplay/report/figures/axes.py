@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC
+from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -12,7 +13,6 @@ from bfreplay.report.figures.calendar_ticks import calendar_ticks
 from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -55,12 +55,8 @@ def settled(figure: Figure) -> Figure:
 
 def legend_below(figure: Figure) -> None:
     """One legend of all panels below them, in as many columns as fit; the figure grows by the rows beyond the first."""
-    handles: list[Artist] = []
-    labels: list[str] = []
-    for axes in figure.axes:
-        of_axes = axes.get_legend_handles_labels()
-        handles += of_axes[0]
-        labels += of_axes[1]
+    of_axes = [axes.get_legend_handles_labels() for axes in figure.axes]
+    handles, labels = (list(chain.from_iterable(each)) for each in zip(*of_axes, strict=True))
     for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
         legend = figure.legend(
             handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, log_tick, new_figure, powers_of_two
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import LINES, OKABE_ITO
+from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO
 from bfreplay.scalability import Choice, name_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _BAND_COUNTS = 33
 _LINE_COUNTS = 200
 _ONE_LINE = 1e-3
-_BLUE = OKABE_ITO[0]
 _OTHERS = OKABE_ITO[1:]
 _PALE_BLUE = "#CFE5F4"
 _GREY = "#8A8A8A"
@@ -134,7 +133,7 @@ def draw_fit(curves: FitCurves) -> Drawing:
         above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
     for k, law in enumerate(curves.laws):
         if law.is_best:
-            look = {"color": _BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
+            look = {"color": BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
         else:
             colour, dashes = _OTHERS[k % len(_OTHERS)], LINES[1 + k % (len(LINES) - 1)]
             look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}

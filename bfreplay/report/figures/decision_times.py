@@ -74,7 +74,10 @@ def decision_times(run: RunResult) -> DecisionTimes:
         The two tables do not have the same decisions.
     """
     decide_s = np.asarray(run.table("timings")["decide_s"], dtype=np.float64)
-    kind = np.array(_kinds(run), dtype=object)
+    names = ("process_status", "solver_status", "quality", "fell_back_from")
+    columns = (run.table("decisions")[name].cast("string").to_pylist() for name in names)
+    # what stands behind each decision, as ``summary.decisions`` counts it
+    kind = np.array([kind_of(*row) for row in zip(*columns, strict=True)], dtype=object)
     if decide_s.size != kind.size:
         raise InputError(
             "the tables decisions and timings do not have the same decisions", file=run.folder,
@@ -149,15 +152,13 @@ def words(found: Mapping[str, DecisionTimes]) -> str:
     told = []
     for label, mine in found.items():
         times = [_milliseconds(each) for each in _quantiles(mine.decide_s)]
-        text = (
-            f"{count(mine.decide_s.size, 'decision')}: median {times[0]}, 95 % within {times[1]}, 99 % within "
-            f"{times[2]}, the slowest {times[3]}"
-        )
+        quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
+        text = f"{count(mine.decide_s.size, 'decision')}: {quantiles}"
         if mine.n_not_asked:
             text += f"; {count(mine.n_not_asked, 'more time')} the policy was not asked"
         told.append(f"{named(label, text)}.")
-    said = [*told, "Times are measurements: they differ from run to run and from machine to machine."]
-    return said_of(found, said)
+    told.append("Times are measurements: they differ from run to run and from machine to machine.")
+    return said_of(found, told)
 
 
 def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
@@ -186,14 +187,6 @@ def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
             text = f"of them fell back: {reason.replace('_', ' ')}"
             rows.append([text, *of_run, n, n / n_all, None, *[None] * len(QUANTILES)])
     return ShownTable("Decisions by what stands behind them, and measured times", tuple(columns), rows)
-
-
-def _kinds(run: RunResult) -> list[str]:
-    """What stands behind each decision, as ``summary.decisions`` counts it."""
-    table = run.table("decisions")
-    names = ("process_status", "solver_status", "quality", "fell_back_from")
-    columns = (table[name].cast("string").to_pylist() for name in names)
-    return [kind_of(*row) for row in zip(*columns, strict=True)]
 
 
 def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from bfreplay.report.figures.axes import dress, new_figure, settled
@@ -95,9 +95,8 @@ def efficiency(run: RunResult) -> Efficiency:
         reason = summary.reason_without_baselines
         if reason is not None:
             raise NothingToShowError(f"{problem}: {reason}")
-        raise NothingToShowError(
-            problem, file=run.folder, fix="replay it again without --no-efficiency and without --no-bound"
-        )
+        fix = "replay it again without --no-efficiency and without --no-bound"
+        raise NothingToShowError(problem, file=run.folder, fix=fix)
     if is_source and not found.is_done:
         raise NothingToShowError(
             "a job source may make other jobs on dedicated nodes, so that samples are no yardstick, and it was not "
@@ -185,15 +184,11 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
         Column("earliest_s", "by nobody before", "seconds"),
     )
-    rows = [
-        [label or "this run", *(_cell(mine, column.key) for column in columns[1:])] for label, mine in found.items()
-    ]
+    rows: list[list[object]] = []
+    for label, mine in found.items():
+        values = asdict(mine) | {"bound_kind": BOUND_WORDS.get(mine.bound_kind or "", mine.bound_kind)}
+        rows.append([label or "this run", *(values[column.key] for column in columns[1:])])
     return ShownTable("Samples and times beside the yardsticks", columns, rows)
-
-
-def _cell(mine: Efficiency, key: str) -> object:
-    value = getattr(mine, key)
-    return BOUND_WORDS.get(value, value) if key == "bound_kind" else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +247,10 @@ def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list
 
 
 def _shares(mine: Efficiency) -> str:
-    parts: Sequence[str] = [
-        *([] if mine.u is None else [f"U {mine.u:.3f}"]),
-        *([] if mine.share is None else [f"{written(mine.share, 'at-least')} of the bound"]),
-    ]
-    return f" ({', '.join(parts)})" if parts else ""
+    u = None if mine.u is None else f"U {mine.u:.3f}"
+    of_bound = None if mine.share is None else f"{written(mine.share, 'at-least')} of the bound"
+    parts = ", ".join(filter(None, (u, of_bound)))
+    return f" ({parts})" if parts else ""
 
 
 def _told(label: str, mine: Efficiency) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.lines import Line2D
 
-OUTCOMES = ("proven", "feasible", "wrong", "crashed", "timed_out", "refused", "error", "no_answer")
-"""In the order in which a bar stacks them."""
 
 EXACT = "exact"
 """Name of the exact solver among the pairs."""
@@ -38,6 +36,8 @@ _OUTCOME_FILL = {
     "error": ("#CC79A7", "++"),
     "no_answer": ("#D5D5D5", "--"),
 }
+OUTCOMES = tuple(_OUTCOME_FILL)
+"""In the order in which a bar stacks them."""
 _GREY = "#C8C8C8"
 
 OutcomeShares = tuple[list[str], NDArray[np.float64], int]
@@ -62,12 +62,10 @@ def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
     rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
     last = max((row["tau"] for row in rows), default=1.0)
     curves = []
-    for pair, formulation, backend in _pairs(lab):
-        mine = [row for row in rows if row["pair"] == pair]
-        if mine:
-            x = np.array([*(row["tau"] for row in mine), last])
-            y = np.array([*(row["share"] for row in mine), mine[-1]["share"]])
-            curves.append(Curve(pair, formulation, backend, x, y))
+    for names, mine in _by_pair(lab, rows):
+        x = np.array([*(row["tau"] for row in mine), last])
+        y = np.array([*(row["share"] for row in mine), mine[-1]["share"]])
+        curves.append(Curve(*names, x, y))
     return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
 
 
@@ -75,12 +73,10 @@ def time_by_size_curves(lab: LabResult) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
     rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
-    for pair, formulation, backend in _pairs(lab):
-        mine = [row for row in rows if row["pair"] == pair]
+    for names, mine in _by_pair(lab, rows):
         x = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in mine], dtype=np.float64)
         y = np.array([row["total_median_s"] for row in mine], dtype=np.float64)
-        if mine:
-            curves.append(Curve(pair, formulation, backend, x, y))
+        curves.append(Curve(*names, x, y))
     return curves
 
 
@@ -171,9 +167,12 @@ def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[st
     }  # fmt: skip
 
 
-def _pairs(lab: LabResult) -> list[tuple[str, str, str]]:
-    columns = [lab.table("summary").column(name).to_pylist() for name in ("pair", "formulation", "backend")]
-    return list(zip(*columns, strict=True))
+def _by_pair(lab: LabResult, rows: Sequence[Trace]) -> Iterator[tuple[tuple[str, str, str], list[Trace]]]:
+    """Pair, formulation and back end, and their rows, where there are some."""
+    for pair in lab.table("summary").select(["pair", "formulation", "backend"]).to_pylist():
+        mine = [row for row in rows if row["pair"] == pair["pair"]]
+        if mine:
+            yield (pair["pair"], pair["formulation"], pair["backend"]), mine
 
 
 def _area(curve: Curve, last: float) -> float:
@@ -184,10 +183,9 @@ def _area(curve: Curve, last: float) -> float:
 
 def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, list[Axes]]:
     """One panel with a legend of pairs; with many pairs a panel a formulation, the other pairs in grey behind."""
-    formulations = sorted({curve.formulation for curve in curves if curve.pair != EXACT})
-    backends = sorted({curve.backend for curve in curves if curve.pair != EXACT})
-    look = looks(formulations, backends)
     pairs = [curve for curve in curves if curve.pair != EXACT]
+    formulations = sorted({curve.formulation for curve in pairs})
+    look = looks(formulations, sorted({curve.backend for curve in pairs}))
     if len(pairs) <= ONE_PANEL:
         figure = new_figure(9.0, 4.8)
         axes = figure.add_subplot()

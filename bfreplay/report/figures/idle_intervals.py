@@ -306,10 +306,8 @@ def _told_of_log(label: str, mine: IdleIntervals) -> str:
         f"number and {percent(float(longer[k]))} of the idle node-hours"
     )
     if cut:
-        text += (
-            f" ({cut:,} {'is' if cut == 1 else 'are'} cut by an edge of the window, and may have been longer than it "
-            "shows)"
-        )
+        are = "is" if cut == 1 else "are"
+        text += f" ({cut:,} {are} cut by an edge of the window, and may have been longer than it shows)"
     return f"{named(label, text)}."
 
 
@@ -317,18 +315,14 @@ def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
     held, idle = int(mine.held_node_us.sum()), int(mine.idle_node_us.sum())
     text = f"jobs held {percent(held / idle)} of the idle node-hours"
     parts = []
-    for word, which in (
-        ("up to", mine.up_to_s <= _nearest(mine.up_to_s, _SHORT_S)),
-        ("over", mine.over_s >= _nearest(mine.over_s, _LONG_S)),
+    for word, which, edges, end in (
+        ("up to", mine.up_to_s <= _nearest(mine.up_to_s, _SHORT_S), mine.up_to_s, np.max),
+        ("over", mine.over_s >= _nearest(mine.over_s, _LONG_S), mine.over_s, np.min),
     ):
-        part = int(mine.idle_node_us[which].sum())
-        if part:
-            edge = mine.up_to_s[which].max() if word == "up to" else mine.over_s[which].min()
-            parts.append(
-                f"{percent(int(mine.held_node_us[which].sum()) / part)} of those in holes of {word} {duration(edge)}"
-            )
-    text += f", {' and '.join(parts)}" if parts else ""
-    return told(label, text)
+        if part := int(mine.idle_node_us[which].sum()):
+            share = percent(int(mine.held_node_us[which].sum()) / part)
+            parts.append(f"{share} of those in holes of {word} {duration(end(edges[which]))}")
+    return told(label, ", ".join(filter(None, (text, " and ".join(parts)))))
 
 
 def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:

@@ -113,7 +113,8 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    heights = [_panel_inches(len(mine.rows), len(found)) for mine in found.values()]
+    most = 8.0 if len(found) == 1 else 4.5
+    heights = [min(0.7 + 0.15 * len(mine.rows), most) for mine in found.values()]
     figure = new_figure(9.0, sum(heights) + 0.9)
     span = outer_part([mine.span for mine in found.values()])
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
@@ -144,7 +145,8 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
 def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
     top = max(mine.most for mine in found.values())
-    pixels = [_panel_pixels(len(mine.rows), len(found)) for mine in found.values()]
+    tallest = 900 if len(found) == 1 else 420
+    pixels = [min(max(18 * len(mine.rows), 120), tallest) for mine in found.values()]
     domains = _domains(pixels)
     most_steps = _MOST_STEPS // len(found)
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
@@ -193,10 +195,8 @@ def _told(label: str, mine: JobTimeline) -> str:
     held_us = np.zeros(len(mine.held.names), dtype=np.int64)
     np.add.at(held_us, mine.held.job, charged_us)
     busiest = int(held_us.argmax())
-    text += (
-        f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)}), "
-        f"and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
-    )
+    text += f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)})"
+    text += f", and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
     if len(mine.held.type_names) > 1:
         of_type = np.zeros(len(mine.held.type_names), dtype=np.int64)
         np.add.at(of_type, mine.held.node_type, charged_us)
@@ -219,14 +219,6 @@ def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
     else:
         axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
     axes.tick_params(axis="y", length=0)
-
-
-def _panel_inches(n_rows: int, n_panels: int) -> float:
-    return min(0.7 + 0.15 * n_rows, 8.0 if n_panels == 1 else 4.5)
-
-
-def _panel_pixels(n_rows: int, n_panels: int) -> int:
-    return min(max(18 * n_rows, 120), 900 if n_panels == 1 else 420)
 
 
 def _domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,11 @@ def rescales(run: RunResult) -> Rescales:
         np.asarray(table["n_joined"], dtype=np.int64),
         np.asarray(table["n_left"], dtype=np.int64),
     )
-    by_cause: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {}
-    for measure in MEASURES:
-        values = np.asarray(table[_COLUMNS[measure]])
-        sums: Any = np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64)
-        np.add.at(sums, cause, values)
-        by_cause[measure] = sums
+    by_cause: dict[str, Any] = {
+        measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
+    }
+    for measure, sums in by_cause.items():
+        np.add.at(sums, cause, np.asarray(table[_COLUMNS[measure]]))
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
     ledger = run.summary.ledger
@@ -285,38 +284,31 @@ def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
     ]
 
 
-def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> list[Any]:
+def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
     """Of the columns of one run, at a cause or over all of them."""
-    cells: list[Any] = []
     for name in MEASURES:
         value = mine.total(name) if cause is None else mine.by_cause[name][cause].item()
         if name in _WORDS or with_samples:
-            cells.append(value)
+            yield value
         if name in _COSTS:
-            cells.append(value / mine.gross_samples if mine.gross_samples else None)
-    return cells
+            yield value / mine.gross_samples if mine.gross_samples else None
 
 
 def _told(label: str, mine: Rescales) -> str:
-    text = (
-        f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, "
-        f"{count(mine.total('preempted'), 'preemption')}"
-    )
+    preemptions = count(mine.total("preempted"), "preemption")
+    text = f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, {preemptions}"
     rescale, preempt = mine.total("rescale_cost"), mine.total("preempt_cost")
     both = rescale + preempt
     if mine.gross_samples and both:
-        text += (
-            f"; jobs were charged {percent(rescale / mine.gross_samples)} of the samples made for rescaling and "
-            f"{percent(preempt / mine.gross_samples)} for preemption"
-        )
+        shares = [percent(cost / mine.gross_samples) for cost in (rescale, preempt)]
+        text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
         cost = mine.by_cause["rescale_cost"] + mine.by_cause["preempt_cost"]
         most = int(cost.argmax())
         text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
         open_share = 1 - (mine.worked_off_rescale + mine.worked_off_preempt) / both
         if open_share > 1e-9:
-            text += (
-                f"; {percent(open_share)} of the charges had not been worked off when the job left or the window ended"
-            )
+            when = "when the job left or the window ended"
+            text += f"; {percent(open_share)} of the charges had not been worked off {when}"
     return f"{named(label, text)}."
 
 

@@ -24,6 +24,7 @@ _AUTO = "auto"
 _TICKS = (100.0, 99.9, 99.5, 99.0, 98.0, 96.0, 94.0, 90.0, 85.0, 80.0, 70.0, 60.0, 50.0, 40.0, 20.0, 0.0)
 _FAR = 2.0
 """``auto`` stands at the right of the longest fixed time, by this factor."""
+_MEASURES = {"samples": "samples", "finish": "speed of doing all work"}
 _PARTS = {"tuning": ("tuned on", "-"), "validation": ("validated on", (0, (4, 2)))}
 
 
@@ -113,7 +114,8 @@ def tuning_figure(record: TuningRecord) -> Drawing:
     left, right = figure.subplots(1, 2, width_ratios=[1.55, 1.0])
     _draw_forward_times(left, record)
     _draw_numbers(right, record)
-    words = _measure(record)
+    measures = {record.parts[part].measure for part in _PARTS}
+    words = " or ".join(_MEASURES[each] for each in sorted(measures, reverse=True))
     dress(left, "T_fwd, s", f"{words}, % of the best T_fwd for as many jobs")
     t_fwd = record.recommended.t_fwd
     below = f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}"
@@ -152,7 +154,8 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     row = record.grid.t_fwd.index(recommended.t_fwd)
     at = auto_at if isinstance(recommended.t_fwd, str) else recommended.t_fwd
     _mark(axes, at, 100 * float(relative_to_best(np.array(record.parts["tuning"].share))[row, column]))
-    _dashes_legend(axes)
+    for words, dashes in _PARTS.values():  # what solid and dashed mean, once for all colours
+        axes.plot([], [], color=_GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
     axes.set_xscale("log")
     ticks = {float(each): f"{each:g}" for each in fixed}
     if lines[0].auto is not None:
@@ -195,18 +198,6 @@ def _stretch(axes: Axes, low: float) -> None:
 def _mark(axes: Axes, x: float, y: float) -> None:
     axes.plot([x], [y], linestyle="none", marker="*", markersize=17, color="black", markerfacecolor="#FFD23F", zorder=2,
               label="recommended")  # fmt: skip
-
-
-def _dashes_legend(axes: Axes) -> None:
-    """What solid and dashed mean, once for all colours."""
-    for words, dashes in _PARTS.values():
-        axes.plot([], [], color=_GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
-
-
-def _measure(record: TuningRecord) -> str:
-    measures = {record.parts[part].measure for part in _PARTS}
-    words = {"samples": "samples", "finish": "speed of doing all work"}
-    return " or ".join(words[each] for each in sorted(measures, reverse=True))
 
 
 TUNING = Figure("tuning", "Forward-looking times and numbers of jobs", as_they_are, tuning_figure)

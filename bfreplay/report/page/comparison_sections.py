@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -11,7 +11,15 @@ from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
 from bfreplay.report.page.sections import PageTable, Section, page_table, section_of
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
-from bfreplay.runs.comparison_words import CAUSE_WORDS, HOUR_WORDS, TOTALS, but_rounding, unpaired_jobs
+from bfreplay.runs.comparison_words import (
+    CAUSE_WORDS,
+    HOUR_WORDS,
+    JOB_WORDS,
+    TOTALS,
+    but_rounding,
+    option_text,
+    unpaired_jobs,
+)
 from bfreplay.wording import count
 
 
@@ -53,41 +61,33 @@ def _options_words(record: ComparisonRecord) -> str:
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:
     told = []
     for pair in pairs:
-        jobs, b, a = pair.jobs, pair.run, pair.baseline
-        text = f"{b} against {a}: {count(jobs.n_jobs, 'pair')} of jobs"
-        text += "".join(f", {n:,} {words}" for n, words in unpaired_jobs(pair))
-        told.append(f"{text}.")
+        unpaired = "".join(f", {n:,} {words}" for n, words in unpaired_jobs(pair))
+        told.append(f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{unpaired}.")
     told.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
     return "\n".join(told)
 
 
-def _job_tables(pairs: Sequence[RunDifference]) -> list[ShownTable]:
-    tables = []
+def _job_tables(pairs: Sequence[RunDifference]) -> Iterator[ShownTable]:
     for pair in pairs:
-        tables.append(job_measure_table(pair))
+        yield job_measure_table(pair)
         if pair.jobs.status_changes:
-            tables.append(status_table(pair))
+            yield status_table(pair)
         if pair.jobs.models:
-            tables.append(model_table(pair))
-    return tables
+            yield model_table(pair)
 
 
-_JOBS = {
-    "finish_s": "finish, h",
-    "start_s": "first start, h",
-    "waiting_s": "waiting, h",
-    "done_samples": "samples done",
-    "useful_node_hours": "useful node-hours",
-}
+_JOBS = {name: f"{words}, h" if name.endswith("_s") else words for name, words in JOB_WORDS.items()}
 
 
 def option_table(record: ComparisonRecord) -> ShownTable:
     """Folder and policy of each run, and the options in which they differ; ``None`` for one that a run has not."""
     runs = record.runs
     columns = (Column("option", "Option"), *(Column(run.run, run.run) for run in runs))
-    rows: list[list[Any]] = [["run", *(run.name or "in memory" for run in runs)]]
-    rows.append(["policy", *(run.policy for run in runs)])
-    rows += [[row.option, *map(_plain, row.values)] for row in record.options if row.option != "policy.name"]
+    names, policies = [run.name or "in memory" for run in runs], [run.policy for run in runs]
+    rows: list[list[Any]] = [["run", *names], ["policy", *policies]]
+    for row in record.options:
+        if row.option != "policy.name":
+            rows.append([row.option, *(None if each is None else option_text(each) for each in row.values)])
     return ShownTable("The runs, and the options in which they differ", columns, rows)
 
 
@@ -132,8 +132,7 @@ def cause_table(record: ComparisonRecord) -> ShownTable:
         row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
         for pair in record.pairs:
             below = pair.samples.baseline
-            size = pair.samples.difference if name is None else pair.causes[name]
-            size = but_rounding(size, below)
+            size = but_rounding(pair.samples.difference if name is None else pair.causes[name], below)
             row += [size, size / below if below else None]
         rows.append(row)
     return ShownTable("What made the differences in samples", tuple(columns), rows)
@@ -183,10 +182,8 @@ def status_table(pair: RunDifference) -> ShownTable:
     """Jobs whose status differs."""
     b, a = pair.run, pair.baseline
     columns = (Column("baseline", f"Status in {a}"), Column("other", f"in {b}"), Column("n_jobs", "jobs", "count"))
-    rows = [
-        [*(change[key].replace("_", " ") for key in ("baseline", "other")), change.n_jobs]
-        for change in pair.jobs.status_changes
-    ]
+    changes = pair.jobs.status_changes
+    rows = [[each.baseline.replace("_", " "), each.other.replace("_", " "), each.n_jobs] for each in changes]
     return ShownTable(f"Jobs that came to another end in {b} than in {a}", columns, rows)
 
 
@@ -197,14 +194,10 @@ def model_table(pair: RunDifference) -> ShownTable:
     measures = [name for name in _JOBS if any(row.n_both for key, row in rows_of.items() if key[1] == name)]
     columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
     columns += [Column(name, f"median of {_JOBS[name]}", "signed") for name in measures]
-    rows = [
-        [
-            model,
-            rows_of[model, "done_samples"].n_both,
-            *(_in_hours(name, rows_of[model, name].median) for name in measures),
-        ]
-        for model in dict.fromkeys(model for model, _ in rows_of)
-    ]
+    rows = []
+    for model in dict.fromkeys(model for model, _ in rows_of):
+        medians = (_in_hours(name, rows_of[model, name].median) for name in measures)
+        rows.append([model, rows_of[model, "done_samples"].n_both, *medians])
     return ShownTable(f"{b} - {a} by model", tuple(columns), rows)
 
 
@@ -230,10 +223,6 @@ def campaign_table(pair: RunDifference) -> ShownTable:
         rows.append([words, *(_in_hours("_s", reached[key]) for key in keys)])
         rows.append(["best score", *(campaign.best_score[key] for key in keys)])
     return ShownTable(f"{b} against {a}, the campaign", columns, rows)
-
-
-def _plain(value: Any) -> str | None:
-    return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)
 
 
 def _in_hours(measure: str, value: float | None) -> float | None:

@@ -177,7 +177,7 @@ def html_of(page: Page) -> str:
         version=__version__,
         window_text=window_text,
         input_files=_input_files,
-        config_text=_config_text,
+        config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
         light=LIGHT,
         dark=DARK,
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
@@ -219,14 +219,10 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> PageTable:
             *(Cell(exact(each[key].value), written(each[key].value, fact.kind)) for each in facts.values()),
         ]
         for key, fact in first.items()
-        if any(_is_told(each[key]) for each in facts.values())
+        # there is a number, and it is not that of a status which no job has
+        if any(each[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for each in facts.values())
     ]
     return PageTable("Key figures", columns, rows, None)
-
-
-def _is_told(fact: KeyFigure) -> bool:
-    """There is a number, and it is not that of a status which no job has."""
-    return fact.value is not None and (fact.value != 0 or not fact.key.startswith("jobs."))
 
 
 def _title(runs: Sequence[RunResult]) -> str:
@@ -274,13 +270,7 @@ def window_text(run: RunResult) -> str:
 def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
     """What each file was for, its name, and its SHA-256."""
     inputs = run.record.inputs
-    files = [("events", each.name, each.sha256) for each in inputs.events.files]
-    files += [("jobs", each.name, each.sha256) for each in inputs.jobs.files]
-    known = {digest for _, _, digest in files}
-    sources = inputs.events.metadata.source_files
-    return files + [("made from", each.name, each.sha256) for each in sources if each.sha256 not in known]
-
-
-def _config_text(run: RunResult) -> str:
-    """Every option that changes the result."""
-    return json.dumps(run.record.config.to_json(), indent=2, sort_keys=True)
+    known = {each.sha256 for each in (*inputs.events.files, *inputs.jobs.files)}
+    sources = [each for each in inputs.events.metadata.source_files if each.sha256 not in known]
+    files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
+    return [(what, each.name, each.sha256) for what, those in files.items() for each in those]

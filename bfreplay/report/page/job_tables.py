@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.replay.job_outcomes import STATUSES
@@ -31,10 +32,9 @@ _WEIGHTS = (
 )
 
 
-def scheduling_tables(run: RunResult) -> list[ShownTable]:
+def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
     """Types where the log tells them apart, and weights where jobs have several."""
     told = run.summary.scheduling
-    tables = []
     by_type = run.record.inputs.events.metadata.node_types
     if by_type:
         prices = run.record.config.prices
@@ -42,7 +42,7 @@ def scheduling_tables(run: RunResult) -> list[ShownTable]:
             [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
             for name, hours in told.node_hours_by_type.items()
         ]
-        tables.append(ShownTable("Node types", _TYPES, rows))
+        yield ShownTable("Node types", _TYPES, rows)
     jobs = run.table("jobs").select(["weight", "finished"])
     measured = slice(*(run.record.config.measured or (None,)))
     weights = jobs["weight"].to_pylist()[measured]
@@ -54,8 +54,7 @@ def scheduling_tables(run: RunResult) -> list[ShownTable]:
             [weight, n, done[weight], told.average_jct_s_by_weight.get(weight)]
             for weight, n in sorted(there.items(), key=lambda each: float(each[0]))
         ]
-        tables.append(ShownTable("Weights of jobs", _WEIGHTS, rows))
-    return tables
+        yield ShownTable("Weights of jobs", _WEIGHTS, rows)
 
 
 _NODE_HOURS = (

@@ -181,9 +181,8 @@ def _sentence(error: InputError) -> str:
 
 def job_sections(run: RunResult) -> Iterator[Section]:
     """Tables of node types and weights, where there are several; of models and of jobs."""
-    if tables := scheduling_tables(run):
-        yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=[*map(page_table, tables)],
-                      folded=False)  # fmt: skip
+    if tables := [page_table(table) for table in scheduling_tables(run)]:
+        yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=tables, folded=False)
     for name, title, table in (
         ("models", "Models", models_table(run)),
         ("job-table", "Jobs", jobs_table(run)),

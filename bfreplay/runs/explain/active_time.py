@@ -36,8 +36,7 @@ class Life:
     def __init__(self, run: RunResult, name: str) -> None:
         self._origin_us = relative_origin_us(run)
         frame = jobs_frame(run)
-        rows = (frame["job"] == name).to_numpy()
-        self.number = int(rows.argmax())
+        self.number = int((frame["job"] == name).to_numpy().argmax())
         row = frame.iloc[self.number]
         self.status = str(row["status"])
         self.submitted_us, self.admitted_us, self.ended_us = (
@@ -47,10 +46,8 @@ class Life:
         reports = reports_frame(run)
         if reports is not None:
             mine = reports[reports["job"] == name]
-            is_pause = (mine["verdict"].astype(str) == "paused").tolist()
-            self._reports = [
-                (int(time.value // 1000), pause) for time, pause in zip(mine["time"], is_pause, strict=True)
-            ]
+            times_us = (int(time.value // 1000) for time in mine["time"])
+            self._reports = [*zip(times_us, (mine["verdict"].astype(str) == "paused").tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
 
     def paused_before(self, time_us: int) -> int | None:
@@ -66,14 +63,11 @@ class Life:
 
     def not_active(self, time_us: int) -> InputError:
         """The error for a time between its admission and its end at which it was not active: it was paused."""
-        paused_us = self.paused_before(time_us)
-        if paused_us is None:
-            return self._refusal(time_us, self._when_active())
-        return self._refusal(
-            time_us,
-            f"it was paused at {self._words(paused_us)}, and not admitted again before {self._words(time_us)} "
-            f"({self._when_active()})",
-        )
+        paused_us, why = self.paused_before(time_us), self._when_active()
+        if paused_us is not None:
+            since, now = self._words(paused_us), self._words(time_us)
+            why = f"it was paused at {since}, and not admitted again before {now} ({why})"
+        return self._refusal(time_us, why)
 
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
@@ -110,6 +104,6 @@ def is_active_after(
     Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
     as ``recorded_decisions``.
     """
-    rerun = Rerun(run, index, **inputs)
-    rerun.run(lambda moment: None, progress)  # it is the end that counts
+    rerun = Rerun(run, index, progress, **inputs)
+    rerun.run(lambda moment: None)  # it is the end that counts
     return rerun.is_active([each.name for each in rerun.jobs].index(job))

@@ -144,11 +144,10 @@ def _budget(
     if source is None or not isinstance(limits, Mapping):
         return {}
     config = run.record.config
-    end_us = config.window_end_us
-    if answers["ended"].notna().all() and len(answers):
-        end_us = int(answers["ended"].max().value // 1000)
+    is_over = answers["ended"].notna().all() and len(answers)
+    end_us = int(answers["ended"].max().value // 1000) if is_over else config.window_end_us
     start_us = config.window_start_us + 1e6 * float(source.get("start_after_s", 0.0))
-    used: dict[str, float | None] = {
+    used = {
         "node_hours": float(answers["held_node_hours"].sum()),
         "samples": float(answers["done_samples"].sum()),
         "hours": max(0.0, (end_us - start_us) / 3.6e9),

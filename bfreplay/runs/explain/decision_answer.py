@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bfreplay.wording import count, duration, samples
+from bfreplay.wording import count, duration, paragraphs, samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +156,9 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
     """Several lines of text, without a newline at the end."""
     if isinstance(answer, EmptyPool):
         return "\n".join(_of_empty_pool(answer))
-    return "\n".join(
-        [
-            f"{answer.job} at {answer.time}: {_headline(answer)}",
-            *(f"  note: {note}" for note in answer.notes),
-            "",
-            *_instant(answer),
-            *_nodes(answer),
-            "",
-            *_value(answer),
-            "",
-            *_whole_decisions(answer),
-        ]
-    )
+    head = f"{answer.job} at {answer.time}: {_headline(answer)}"
+    notes = [f"  note: {note}" for note in answer.notes]
+    return paragraphs([[head, *notes], [*_nodes(answer)], [*_value(answer)], [*_whole_decisions(answer)]])
 
 
 def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
@@ -183,10 +173,9 @@ def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
 def _headline(answer: DecisionAnswer) -> str:
     parts = []
     if answer.reclaimed:
-        parts.append(
-            f"{'all' if answer.reclaimed == answer.held else answer.reclaimed} of its {count(answer.held, 'node')} "
-            f"reclaimed by the batch scheduler (costs {samples(answer.preempt_cost_samples)} samples)"
-        )
+        many = "all" if answer.reclaimed == answer.held else answer.reclaimed
+        cost = f"costs {samples(answer.preempt_cost_samples)} samples"
+        parts.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
     if answer.after == answer.before:
         parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
     elif answer.after > answer.before:
@@ -197,14 +186,9 @@ def _headline(answer: DecisionAnswer) -> str:
     return "; then ".join(parts)
 
 
-def _instant(answer: DecisionAnswer) -> Iterator[str]:
-    yield (
-        f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): "
-        f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
-    )
-
-
 def _nodes(answer: DecisionAnswer) -> Iterator[str]:
+    size = f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
+    yield f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): {size}"
     yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
     for other in answer.others[:_MOST_SHOWN]:
         yield f"  {other.job}  {_change(other)}"

@@ -57,10 +57,8 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {
-            "time": iso_utc(self.time_us),
-            **{name: value for name, value in asdict(self).items() if name != "time_us"},
-        }
+        document = asdict(self)
+        return {"time": iso_utc(document.pop("time_us")), **document}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +106,9 @@ def job_story(
     if is_placed_by_policy(run):
         return job_story_from_tables(run, name)
     life = _Life(run, name)
-    last = life.last_decision()
-    rerun = Rerun(run, last, **inputs)
+    rerun = Rerun(run, life.last_decision(), progress, **inputs)
     follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
-    rerun.run(follower.watch, progress)
+    rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
     return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
@@ -152,14 +149,13 @@ class _Life(Life):
         self._n_preempted, self._n_shrunk = (
             np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_shrunk")
         )
-        self._window_end_us = int(run.record.config.window_end_us)
+        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
 
     def last_decision(self) -> int:
         """The last decision that the job could be part of; the first of all for one that was never admitted."""
-        end_us = self._window_end_us if self.ended_us is None else self.ended_us
         if self.admitted_us is None:
             return 0
-        return max(0, int(np.searchsorted(self.times_us, end_us, side="right")) - 1)
+        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
 
     def decision_of(self, time_us: int) -> int | None:
         """The last decision at exactly this time."""
@@ -183,18 +179,15 @@ class _Life(Life):
         What was to come after the end is left out: a job may be stopped before it was to be submitted.
         """
         told: list[Step] = []
-        end_us = self._window_end_us if self.ended_us is None else self.ended_us
-        if self.submitted_us is not None and self.submitted_us <= end_us:
+        if self.submitted_us is not None and self.submitted_us <= self._end_us:
             told.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             told.append(Step(self.admitted_us, ADMITTED, 0, 0))
-        told += steps
         held = steps[-1].after if steps else 0
+        last = Step(self._end_us, WINDOW_END, held, held)
         if self.ended_us is not None:
-            told.append(Step(self.ended_us, self.status, held, 0, self.decision_of(self.ended_us)))
-        else:
-            told.append(Step(self._window_end_us, WINDOW_END, held, held))
-        return tuple(told)
+            last = Step(self.ended_us, self.status, held, 0, self.decision_of(self.ended_us))
+        return (*told, *steps, last)
 
 
 class _Follower:

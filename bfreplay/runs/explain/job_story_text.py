@@ -49,10 +49,8 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
     held = of_job["held_node_hours"]
     if not held:
         return
-    yield (
-        f"  held {amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}: {amount(held)} "
-        "node-hours"
-    )
+    nodes = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
+    yield f"  held {nodes}: {amount(held)} node-hours"
     for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
         hours = of_job[f"{label}_node_hours"]
         if hours:
@@ -63,16 +61,12 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     done, work = of_job["done_samples"], of_job["work_samples"]
     yield f"  {samples(done)} samples done" + (f" of {samples(work)}" if math.isfinite(work) else "")
     if not math.isnan(of_job["efficiency"]):
-        yield (
-            f"    {of_job['efficiency']:.1%} of what {amount(of_job['mean_nodes'])} dedicated nodes would make in the "
-            f"{duration(of_job['held_s'])} for which it held nodes"
-        )
+        there = f"{amount(of_job['mean_nodes'])} dedicated nodes would make in the {duration(of_job['held_s'])}"
+        yield f"    {of_job['efficiency']:.1%} of what {there} for which it held nodes"
     grown = of_job["n_grown"] - of_job["n_starts"]  # a start counts as growing in the table
-    yield (
-        f"  {count(int(of_job['n_starts']), 'start')}, {count(int(grown), 'time')} grown, "
-        f"{count(int(of_job['n_shrunk']), 'time')} shrunk: "
-        f"{samples(of_job['rescale_cost_samples'])} samples lost"
-    )
+    rescales = f"{count(int(grown), 'time')} grown, {count(int(of_job['n_shrunk']), 'time')} shrunk"
+    lost = samples(of_job["rescale_cost_samples"])
+    yield f"  {count(int(of_job['n_starts']), 'start')}, {rescales}: {lost} samples lost"
     if of_job["n_preempted"]:
         lost = samples(of_job["preempt_cost_samples"])
         yield f"  {count(int(of_job['n_preempted']), 'preemption')}: {lost} samples lost"

@@ -162,17 +162,16 @@ def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     node_hours = [column for column in answers.columns if column.endswith("_node_hours")]
-    rows = []
-    for label, of_model in answers.groupby(answers["model"].map(model_label), sort=False):
-        rows.append(
-            {
-                "model": label,
-                "n_jobs": len(of_model),
-                **{status: int((of_model["status"] == status).sum()) for status in STATUSES},
-                **{name: of_model[column].quantile(share) for name, (column, share) in _TIMES.items()},
-                "samples": of_model["done_samples"].sum(),
-                **{column: of_model[column].sum() for column in node_hours},
-            }
-        )
+    rows = [
+        {
+            "model": label,
+            "n_jobs": len(of_model),
+            **{status: int((of_model["status"] == status).sum()) for status in STATUSES},
+            **{name: of_model[column].quantile(share) for name, (column, share) in _TIMES.items()},
+            "samples": of_model["done_samples"].sum(),
+            **{column: of_model[column].sum() for column in node_hours},
+        }
+        for label, of_model in answers.groupby(answers["model"].map(model_label), sort=False)
+    ]
     columns = ["model", "n_jobs", *STATUSES, *_TIMES, "samples", *node_hours]
     return pd.DataFrame(rows, columns=columns)  # named, as a run may have no job

@@ -96,6 +96,5 @@ def nodes_held(
     at_edge = np.zeros(edge.size, dtype=np.int64)
     np.add.at(at_edge, place, change)
     height = np.cumsum(at_edge)[:-1]
-    is_new = np.ones(height.size, dtype=bool)
-    is_new[1:] = height[1:] != height[:-1]
+    is_new = np.append(True, height[1:] != height[:-1])
     return NodesOverTime(np.append(edge[:-1][is_new], edge[-1]), height[is_new])

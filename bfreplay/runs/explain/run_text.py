@@ -9,11 +9,12 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import aligned, amount, count, duration, maybe_duration
+from bfreplay.wording import aligned, amount, count, duration, labelled, maybe_duration, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_Labelled = tuple[str, str]
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
@@ -21,17 +22,8 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
     """Several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
     window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    return "\n".join(
-        [
-            f"{jobs} {window}",
-            "",
-            *([*_models(models), ""] if len(models) else []),
-            *_finished(campaign),
-            *_scores(campaign),
-            *_early(campaign),
-            *_budget(campaign),
-        ]
-    )
+    of_campaign = labelled((each for tell in _OF_CAMPAIGN for each in tell(campaign)), 13)
+    return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
 
 
 def _models(models: pd.DataFrame) -> Iterator[str]:
@@ -54,53 +46,49 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
-def _finished(campaign: CampaignAnswer) -> Iterator[str]:
+def _finished(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     total = len(campaign.finished_s)
     if not total:
-        yield _line("Finished", "no job")
+        yield "Finished", "no job"
         return
     numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
     told = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
-    yield _line("Finished", f"{told} (from the start of the window)")
+    yield "Finished", f"{told} (from the start of the window)"
 
 
-def _scores(campaign: CampaignAnswer) -> Iterator[str]:
+def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     if campaign.higher_is_better is None:
         return
     if not len(campaign.best_score):
-        yield _line("Best score", "none was reported")
+        yield "Best score", "none was reported"
         return
     better = "higher" if campaign.higher_is_better else "lower"
-    yield _line(
-        "Best score",
-        f"{campaign.best_score[-1]:.6g} ({better} is better) of {campaign.best_job} after "
-        f"{duration(float(campaign.best_s[-1]))}",
-    )
+    after = duration(float(campaign.best_s[-1]))
+    yield "Best score", f"{campaign.best_score[-1]:.6g} ({better} is better) of {campaign.best_job} after {after}"
     total = len(campaign.best_score)
     steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
     if steps:
         told = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
-        yield _line("", f"before: {told}")
+        yield "", f"before: {told}"
 
 
-def _early(campaign: CampaignAnswer) -> Iterator[str]:
+def _early(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     there = [status for status in EARLY if status in campaign.by_status]
     if there:
         held = sum(campaign.node_hours.values())
         told = ", ".join(f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in there)
-        yield _line("Ended early", f"{told}: {_share(campaign.early_node_hours, held)} of the node-hours")
+        yield "Ended early", f"{told}: {_share(campaign.early_node_hours, held)} of the node-hours"
 
 
-def _budget(campaign: CampaignAnswer) -> Iterator[str]:
+def _budget(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     for name, of_limit in campaign.budget.items():
         limit, used = of_limit["limit"], of_limit["used"]
         told = "not known" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
-        yield _line("Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used")
+        yield "Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used"
 
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def _line(label: str, text: str) -> str:
-    return f"{label:<13}{text}"
+_OF_CAMPAIGN = (_finished, _scores, _early, _budget)

@@ -110,10 +110,8 @@ class Allocations:
 
     def where(self, kept: NDArray[np.bool_]) -> Allocations:
         """The intervals that are ``kept (A,)``."""
-        return replace(
-            self, job=self.job[kept], count=self.count[kept], from_us=self.from_us[kept], to_us=self.to_us[kept],
-            node_type=self.node_type[kept], sharing=self.sharing[kept],
-        )  # fmt: skip
+        arrays = ("job", "count", "from_us", "to_us", "node_type", "sharing")
+        return replace(self, **{name: getattr(self, name)[kept] for name in arrays})
 
 
 def relative_origin_us(run: RunResult) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -151,8 +151,6 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     chosen = objective if np.isfinite(objective) else None
     best = best_of_all(problem)
     is_optimal = best is not None and chosen is not None and agrees(chosen, best.objective, magnitude(problem))
-    runner_up = best_without(problem, j, after)
-    as_it_was = None if before == after else best_with(problem, j, before)
     answered = found.about["answer"]
 
     def whole(other: Alternative | None) -> WholeDecision | None:
@@ -186,8 +184,8 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
         chosen_objective=chosen,
         is_optimal=is_optimal,
         optimum=None if is_optimal else whole(best),
-        runner_up=whole(runner_up),
-        as_it_was=whole(as_it_was),
+        runner_up=whole(best_without(problem, j, after)),
+        as_it_was=None if before == after else whole(best_with(problem, j, before)),
         solver=answered["solver"],
         quality=answered["quality"],
         notes=tuple(_notes(run, found, j, is_optimal=is_optimal)),
@@ -208,16 +206,13 @@ def _loss(problem: AllocationProblem, j: int, after: int) -> float:
 
 def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> WholeDecision:
     difference = None if chosen is None else _difference(chosen, other.objective, len(names))
-    percent = None
-    if difference is not None and chosen:
-        ratio = 100 * difference / abs(chosen)
-        percent = ratio if math.isfinite(ratio) else None
+    percent = math.nan if difference is None or not chosen else 100 * difference / abs(chosen)
     return WholeDecision(
         nodes=int(other.counts[j]),
         objective=other.objective,
         counts=dict(zip(names, other.counts.tolist(), strict=True)),
         difference=difference,
-        difference_percent=percent,
+        difference_percent=percent if math.isfinite(percent) else None,
     )
 
 
@@ -265,36 +260,33 @@ def _is_limited(policy: PolicyDescription) -> bool:
 _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 
-def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> list[str]:
+def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> Iterator[str]:
     config, answered = run.record.config, found.about["answer"]
-    policy, notes = config.described, []
+    policy = config.described
     if policy.t_fwd_s is None and policy.forward_time is None:
-        notes.append(
+        yield (
             f"the policy {policy.name!r} does not look for the optimum of an objective: the decision is measured by "
             f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
     elif policy.name in _LOOKING_AHEAD:
-        notes.append(
+        yield (
             f"the policy {policy.name!r} values counts over the pools to come: the decision is measured here by the "
             f"jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
     elif config.semantics == Semantics.PUBLISHED and found.index == 0:
-        notes.append("the first map of the published program is drawn at random, not decided")
+        yield "the first map of the published program is drawn at random, not decided"
     elif answered["process_status"] == "not_needed":
-        notes.append("the policy does not wake on this event: every job kept what it had")
+        yield "the policy does not wake on this event: every job kept what it had"
     elif not is_optimal and answered["quality"] != "proven":
-        notes.append(f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not")
+        yield f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not"
     if answered["fell_back_from"]:
-        notes.append(f"{answered['fell_back_from']!r} gave no answer that could be used: {answered['message']}")
+        yield f"{answered['fell_back_from']!r} gave no answer that could be used: {answered['message']}"
     if _is_limited(policy):
-        notes.append(
-            f"under the published model's limit no job may gain or lose more than "
-            f"{found.problem.held_to_published_limit().change_limit} nodes at once"
-        )
+        most = found.problem.held_to_published_limit().change_limit
+        yield f"under the published model's limit no job may gain or lose more than {most} nodes at once"
     current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])
     if 0 < current < least:
-        notes.append(f"it cannot run on the {count(current, 'node')} left to it (min_nodes {least})")
-    return notes
+        yield f"it cannot run on the {count(current, 'node')} left to it (min_nodes {least})"
 
 
 def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
