@@ -41,9 +41,9 @@ class Relaxed(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """Counts that J jobs may have: those of job j are ``count[offset[j]:offset[j + 1]]``, ascending."""
+    """Counts that J jobs may have: those of job j are ``counts[offset[j]:offset[j + 1]]``, ascending."""
 
-    count: NDArray[np.int64]  # (A,)
+    counts: NDArray[np.int64]  # (A,)
     loss: NDArray[np.float64]  # (A,) of each against the job's best
     offset: NDArray[np.int64]  # (J + 1,)
 
