@@ -115,8 +115,7 @@ class CbcMip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
         stopwatch = Stopwatch()
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         scale = objective_scale(model)
         cbc = _built(model, scale)

@@ -54,12 +54,8 @@ class Highs:
     def available(self) -> str:
         """Empty, or which highspy to install."""
         fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
-        return unmet(
-            "highspy",
-            SOUND,
-            why="1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need",
-            fix=fix,
-        )
+        why = "1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need"
+        return unmet("highspy", SOUND, why=why, fix=fix)
 
     def version(self) -> str:
         """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""
@@ -71,8 +67,7 @@ class Highs:
         stopwatch = Stopwatch()
         refuse_beside("highspy", OR_TOOLS)
         refuse_sets(model, self.name)
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         scale = objective_scale(model)
         start_threads(options.threads)
