@@ -206,19 +206,10 @@ class _Worker:
             self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
             package_root = str(Path(__file__).resolve().parents[2])
             inherited = os.environ.get("PYTHONPATH")
-            by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
-            command = [
-                python,
-                "-P",
-                "-m",
-                "bfreplay.milp.worker",
-                str(theirs.fileno()),
-                str(os.getpid()),
-                by_kernel,
-                scratch,
-            ]
+            by_kernel = int(threading.current_thread() is threading.main_thread())
+            arguments = map(str, (theirs.fileno(), os.getpid(), by_kernel, scratch))
             self.process = subprocess.Popen(
-                command,
+                [python, "-P", "-m", "bfreplay.milp.worker", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self.complaints,
