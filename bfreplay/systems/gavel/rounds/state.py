@@ -356,9 +356,9 @@ def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
     # one place more, for the nobody of those that run alone
     stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
     stays[place] = False
-    entry_stays: NDArray[np.bool_] = stays[entries.member_row].all(axis=1)
+    row = entries.member_row
     _keep(jobs, stays[:-1])
-    _keep(entries, entry_stays)
+    _keep(entries, stays[row[:, 0]] & stays[row[:, 1]])
     entries.member_row = _rows(jobs.number, entries.member)
     state.changed = True
 
