@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -139,9 +140,7 @@ def text_lines(stream: IO[str], file: Path) -> Iterator[str]:
     InputError
         A line is longer than 16 Mi characters.
     """
-    number = 0
-    while line := stream.readline(LONGEST_LINE):
-        number += 1
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), ""), start=1):
         if len(line) == LONGEST_LINE and not line.endswith("\n"):
             raise endless_line(file, line, number)
         yield line

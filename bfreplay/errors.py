@@ -51,21 +51,12 @@ class InputError(BfreplayError):
         self.value = None if value is _ABSENT else value
         self.expected = expected
         self.fix = fix
-        lines = [problem]
-        if file is not None:
-            lines.append(f"  file:     {file}")
-        if row is not None:
-            lines.append(f"  row:      {row}")
-        if column is not None:
-            lines.append(f"  column:   {column}")
-        if value is not _ABSENT:
-            shown = repr(value)
-            lines.append(f"  value:    {shown if len(shown) <= 200 else shown[:197] + '...'}")
-        if expected is not None:
-            lines.append(f"  expected: {expected}")
-        if fix is not None:
-            lines.append(f"  fix:      {fix}")
-        super().__init__(printable("\n".join(lines)))
+        shown = None if value is _ABSENT else repr(value)
+        if shown is not None and len(shown) > 200:
+            shown = shown[:197] + "..."
+        parts = {"file": file, "row": row, "column": column, "value": shown, "expected": expected, "fix": fix}
+        lines = [f"  {name + ':':<10}{part}" for name, part in parts.items() if part is not None]
+        super().__init__(printable("\n".join([problem, *lines])))
 
     def changed(self, **changes: Any) -> InputError:
         """Return the same error with other parts, such as ``file`` and ``row``; a value of ``None`` is not shown."""

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from bfreplay.errors import InputError, OutputExistsError
@@ -199,7 +200,7 @@ def make_folder(folder: Path) -> list[Path]:
     OSError
         It cannot be made; nothing is left of it.
     """
-    fresh = list(_missing(folder))
+    fresh = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -213,13 +214,6 @@ def remove_empty(folders: Iterable[Path]) -> None:
     with suppress(OSError):
         for each in folders:
             each.rmdir()
-
-
-def _missing(folder: Path) -> Iterator[Path]:
-    for each in (folder, *folder.parents):
-        if each.exists():
-            return
-        yield each
 
 
 def _is_folder(path: Path) -> bool:

@@ -131,16 +131,18 @@ class IsolatedBackend:
             worker.send((model, options))
             kind, content = worker.receive(options.time_limit_s + self._grace_s)
         except _WorkerError as failure:
-            self._drop()
+            self.close()
             return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - started)
         except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
-            self._drop()
+            self.close()
             raise
         return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
 
     def close(self) -> None:
         """End the worker; harmless when called twice. A later ``solve`` starts a new one."""
-        self._drop()
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
 
     def __enter__(self) -> IsolatedBackend:
         return self
@@ -150,14 +152,9 @@ class IsolatedBackend:
     ) -> None:
         self.close()
 
-    def _drop(self) -> None:
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-
     def _ready_worker(self) -> _Worker:
         if self._worker is not None and not self._worker.usable():
-            self._drop()
+            self.close()
         if self._worker is None:
             try:
                 worker = _Worker(self._python)
@@ -209,18 +206,10 @@ class _Worker:
             self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
             package_root = str(Path(__file__).resolve().parents[2])
             inherited = os.environ.get("PYTHONPATH")
-            by_kernel = "1" if threading.current_thread() is threading.main_thread() else "0"
+            by_kernel = int(threading.current_thread() is threading.main_thread())
+            arguments = map(str, (theirs.fileno(), os.getpid(), by_kernel, scratch))
             self.process = subprocess.Popen(
-                [
-                    python,
-                    "-P",
-                    "-m",
-                    "bfreplay.milp.worker",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                    by_kernel,
-                    scratch,
-                ],
+                [python, "-P", "-m", "bfreplay.milp.worker", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self.complaints,
@@ -241,9 +230,10 @@ class _Worker:
             ours.close()
             theirs.close()
         self.owner = os.getpid()
-        self._finish = weakref.finalize(
+        self.end = weakref.finalize(
             self, _end, self.process, self.connection, self.complaints, Path(scratch), self.owner
         )
+        """Stop, reap and release; harmless when called twice."""
 
     def usable(self) -> bool:
         """Whether this process started it and it still lives."""
@@ -260,10 +250,8 @@ class _Worker:
     def receive(self, timeout_s: float) -> Any:
         try:
             if not self.connection.poll(timeout_s):
-                raise _WorkerError(
-                    ProcessStatus.TIMED_OUT,
-                    f"no answer after {timeout_s:.6g} s with grace; the worker was killed",
-                )
+                why = f"no answer after {timeout_s:.6g} s with grace; the worker was killed"
+                raise _WorkerError(ProcessStatus.TIMED_OUT, why)
         except OSError as error:
             raise self._crash() from error
         try:
@@ -273,13 +261,8 @@ class _Worker:
         except (EOFError, OSError) as error:
             raise self._crash() from error
         except Exception as error:  # a stranger's answer may not even unpickle here
-            raise _WorkerError(
-                ProcessStatus.CRASHED, f"the worker's answer cannot be read: {type(error).__name__}: {error}"
-            ) from error
-
-    def end(self) -> None:
-        """Stop, reap and release; harmless when called twice."""
-        self._finish()
+            why = f"the worker's answer cannot be read: {type(error).__name__}: {error}"
+            raise _WorkerError(ProcessStatus.CRASHED, why) from error
 
     def _crash(self) -> _WorkerError:
         """Describe the end of the dead process."""

@@ -119,7 +119,8 @@ class MilpSolver:
         refusal = refused(self._formulation, made, reformulate_sets=reformulate_sets)
         if refusal:
             raise SolverUnavailableError(refusal)
-        self._name = f"{self._formulation.name} on {made.name}"
+        self.name = f"{self._formulation.name} on {made.name}"
+        """``"choices on cbc"``."""
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
         self._fallback: Fallback = fallback
         self._referee = referee
@@ -141,24 +142,13 @@ class MilpSolver:
         else:
             self._runner = _InProcess(made)
 
-    @property
-    def name(self) -> str:
-        """``"choices on cbc"``."""
-        return self._name
-
     def solve(self, problem: AllocationProblem) -> Solution:
         """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
         if problem.n_jobs == 0 or problem.capacity == 0:
             objective = float(problem.gain[:, 0].sum()) if problem.n_jobs else 0.0
-            return Solution(
-                counts=np.zeros(problem.n_jobs, dtype=np.int64),
-                objective=objective,
-                bound=objective,
-                process_status=ProcessStatus.NOT_NEEDED,
-                solver_status=SolverStatus.OPTIMAL,
-                quality=Quality.PROVEN,
-                solver=self._name,
-            )
+            counts, process_status = np.zeros(problem.n_jobs, dtype=np.int64), ProcessStatus.NOT_NEEDED
+            optimal = SolverStatus.OPTIMAL, Quality.PROVEN
+            return Solution(counts, objective, objective, process_status, *optimal, self.name)
         posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
         try:
@@ -166,7 +156,7 @@ class MilpSolver:
             solved = self._adapted(model)
         except FormulationError as error:
             build_s = time.perf_counter() - started
-            failed = Solution.without_answer(self._name, SolverStatus.ERROR, str(error), build_s)
+            failed = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)
             self._keep(problem, None, failed)
             return self._instead(problem, posed, failed, None)
         built_s = time.perf_counter() - started
@@ -176,7 +166,7 @@ class MilpSolver:
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
-        solution = _solution(self._name, ran, verdict, built_s, solved.size)
+        solution = _solution(self.name, ran, verdict, built_s, solved.size)
         within_gap = verdict.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
         used = verdict.quality is Quality.FEASIBLE and self._fallback != "keep"
         if verdict.quality is Quality.PROVEN or within_gap or used:
@@ -188,7 +178,7 @@ class MilpSolver:
     def describe(self) -> dict[str, object]:
         """Formulation, back end, and every option that may change an answer."""
         return {
-            "name": self._name,
+            "name": self.name,
             **picked(self._options, "time_limit_s", "relative_gap", "threads", "seed"),
             "warm_start": self._warm_start,
             "reformulate_sets": self._reformulates,
@@ -242,16 +232,8 @@ class MilpSolver:
             return replace(answer, rejected=failed, message=message)
         if self._fallback == "keep":
             return _kept(problem, failed, why)
-        return replace(
-            failed,
-            counts=None,
-            nodes=None,
-            objective=math.nan,
-            bound=math.inf,
-            quality=Quality.NONE,
-            message=why,
-            rejected=failed,
-        )
+        nothing = replace(failed, counts=None, nodes=None, objective=math.nan, bound=math.inf)
+        return replace(nothing, quality=Quality.NONE, message=why, rejected=failed)
 
     def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
         """Save what failed, where the user asked for it."""
@@ -263,7 +245,7 @@ class MilpSolver:
                 "message": failed.message,
                 "claimed_counts": None if failed.counts is None else failed.counts.tolist(),
             }
-            self._failures.keep(self._name, problem, model, {"options": self.describe(), **statuses})
+            self._failures.keep(self.name, problem, model, {"options": self.describe(), **statuses})
 
 
 def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
@@ -283,17 +265,10 @@ def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
     width = problem.gain.shape[1]
     worth = problem.value[np.arange(problem.n_jobs), np.minimum(counts, width - 1)]
     worth = np.where((counts < width) & np.isfinite(worth), worth, problem.gain[:, 0])
-    return Solution(
-        counts=counts,
-        objective=float(worth.sum()),
-        bound=math.inf,
-        process_status=ProcessStatus.OK,
-        solver_status=SolverStatus.FEASIBLE if not fault else SolverStatus.INFEASIBLE,
-        quality=Quality.FEASIBLE if not fault else Quality.WRONG,
-        solver="keep",
-        message=f"the current counts are kept{': ' + fault if fault else ''}; {why}",
-        rejected=failed,
-    )
+    verdict = (SolverStatus.INFEASIBLE, Quality.WRONG) if fault else (SolverStatus.FEASIBLE, Quality.FEASIBLE)
+    message = f"the current counts are kept{': ' + fault if fault else ''}; {why}"
+    objective = float(worth.sum())
+    return Solution(counts, objective, math.inf, ProcessStatus.OK, *verdict, "keep", message=message, rejected=failed)
 
 
 def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:

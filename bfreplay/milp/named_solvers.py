@@ -69,14 +69,8 @@ def solver_of(
             expected=f"for {name}: one of {', '.join(FORMULATIONS.names())}; or package.module:Class",
             fix=f"--solver {EXACT}, or leave --formulation out",
         )
-    return MilpSolver(
-        formulation or defaults.MILP_FORMULATION,
-        name,
-        time_limit_s=time_limit_s,
-        fallback=fallback,
-        referee=ExactSolver(),
-        **options,
-    )
+    posed = formulation or defaults.MILP_FORMULATION
+    return MilpSolver(posed, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
 
 
 def _not_for_exact(formulation: str) -> InputError:

@@ -37,15 +37,10 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
     width = problem.gain.shape[1]
     for j, count in enumerate(counts.tolist()):
         if not 0 <= count < width or problem.value[j, count] == -np.inf:
-            return (
-                f"job {j} gets {count} nodes, allowed are 0 or {int(problem.min_nodes[j])} to "
-                f"{int(problem.max_nodes[j])}"
-                + (
-                    ""
-                    if problem.change_limit is None
-                    else f", at most {problem.change_limit} from {int(problem.current[j])}"
-                )
-            )
+            allowed = f"0 or {int(problem.min_nodes[j])} to {int(problem.max_nodes[j])}"
+            if problem.change_limit is not None:
+                allowed += f", at most {problem.change_limit} from {int(problem.current[j])}"
+            return f"job {j} gets {count} nodes, allowed are {allowed}"
     return ""
 
 

@@ -198,12 +198,9 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US
-    record["min_nodes"] = job.min_nodes
+    for name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
+        record[name] = getattr(job, name)
     record["max_nodes"] = max_nodes
-    record["scale_up_cost_s"] = job.scale_up_cost_s
-    record["scale_down_cost_s"] = job.scale_down_cost_s
-    record["weight"] = job.weight
-    record["submit_us"] = job.submit_us
     record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
     record["model"] = model
     record["admitted_us"] = now_us

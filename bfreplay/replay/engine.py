@@ -65,12 +65,8 @@ class Engine:
         self.pool = NodePool(len(events.nodes), self.active, events.window_start_us, events.node_types.of_node)
         self._seen = PoolView(self.pool)
         source = self.feed.source
-        self.outcomes = JobOutcomes(
-            self.feed.jobs,
-            run_tables.jobs,
-            None if source is None else bool(source.higher_is_better),
-            settings.measured,
-        )
+        higher_is_better = None if source is None else bool(source.higher_is_better)
+        self.outcomes = JobOutcomes(self.feed.jobs, run_tables.jobs, higher_is_better, settings.measured)
         self.log = DecisionLog(run_tables.decisions, run_tables.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         self.n_pool_events = 0

@@ -245,14 +245,10 @@ def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence
     for job in jobs:
         if any(job.throughput_on(name) is not None for name in type_names):
             continue
-        is_told_apart = tuple(type_names) != (ANY_TYPE,)
-        raise InputError(
-            f"job {job.name!r} runs on certain node types only, "
-            + ("and there are no such nodes" if is_told_apart else "and the log does not tell types apart"),
-            column="node_types",
-            value=";".join(job.node_types),
-            expected=f"one of {', '.join(type_names)}, or none" if is_told_apart else "no node types",
-            fix=f"add nodes of type {job.node_types[0]}, or leave the job out"
-            if is_told_apart
-            else f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty",
-        )
+        why, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
+        fix = f"add nodes of type {job.node_types[0]}, or leave the job out"
+        if tuple(type_names) == (ANY_TYPE,):
+            why, expected = "the log does not tell types apart", "no node types"
+            fix = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
+        problem = f"job {job.name!r} runs on certain node types only, and {why}"
+        raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=fix)

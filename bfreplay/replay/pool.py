@@ -236,12 +236,7 @@ class NodePool:
         """Realise ``counts`` by the placement rule."""
         _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
-    def assign(
-        self,
-        assigned: Sequence[NDArray[np.int64]],
-        partner: NDArray[np.int64] | None,
-        now_us: int,
-    ) -> None:
+    def assign(self, assigned: Sequence[NDArray[np.int64]], partner: NDArray[np.int64] | None, now_us: int) -> None:
         """Give every job exactly the nodes that a policy chose for it."""
         active = self.active
         records = active.records[: active.n]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
-from bfreplay.replay.tables import CHUNK_ROWS, TIME, Column, RowTable, TableSink, schema_from
+from bfreplay.replay.tables import TIME, Column, RowTable, TableSink, schema_from
 
 HOLE_BIN = np.dtype(
     [
@@ -108,12 +108,7 @@ class PoolTable(RowTable):
         if n_idle == self._last:
             return
         self._last = n_idle
-        time, number = self._columns
-        time.append(now_us)
-        number.append(n_idle)
-        self.n_rows += 1
-        if len(time) >= CHUNK_ROWS:
-            self.flush()
+        self.append((now_us, n_idle))
 
 
 def write_holes(bins: NDArray[np.void], table: RowTable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,11 +73,7 @@ class RunTables:
 
     @classmethod
     def _with(
-        cls,
-        sink: Callable[[str, pa.Schema], TableSink],
-        type_names: Sequence[str] = (ANY_TYPE,),
-        *,
-        shared: bool = False,
+        cls, sink: Callable[[str, pa.Schema], TableSink], type_names: Sequence[str], *, shared: bool = False
     ) -> RunTables:
         job_names: list[str] = []
         return cls(
@@ -91,11 +87,8 @@ class RunTables:
         )
 
     def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
-        tables: dict[str, RowTable | AllocationTable | NodeTable | None] = {
-            "decisions": self.decisions, "jobs": self.jobs, "timings": self.timings, "allocations": self.allocations,
-            "pool": self.pool, "holes": self.holes, "reports": self.reports, "nodes": self.nodes,
-        }  # fmt: skip
-        return {name: table for name, table in tables.items() if table is not None}
+        names = [field.name for field in fields(self) if field.name != "job_names"]
+        return {name: table for name in names if (table := getattr(self, name)) is not None}
 
     @property
     def write_s(self) -> float:

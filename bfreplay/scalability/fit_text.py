@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from bfreplay.scalability.law import Scaling, name_of
 from bfreplay.wording import aligned, count, digits
 
 WIDTH = 100
+_wrapped = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
 _LARGE_SCATTER = 0.10
 _HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
 _MEANING = {
@@ -41,16 +43,13 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
         How it was measured, where that is known.
     """
     blocks = [_warning(f"{name}: {each}") for each in of_outliers(choice)]
-    blocks.append(textwrap.wrap(f"{name}: {headline(choice)}", WIDTH, break_on_hyphens=False))
+    blocks.append(_wrapped(f"{name}: {headline(choice)}"))
     if choice.fits:
         blocks.append(_table(choice))
     if choice.best is not None:
         means = scaling if choice.best.curve.scaling is Scaling.EITHER else choice.best.curve.scaling
-        blocks.append(textwrap.wrap(_MEANING[means], WIDTH, break_on_hyphens=False))
-    blocks += [
-        textwrap.wrap(f"{each.law} is left out: {each.reason}.", WIDTH, break_on_hyphens=False)
-        for each in choice.left_out
-    ]
+        blocks.append(_wrapped(_MEANING[means]))
+    blocks += [_wrapped(f"{each.law} is left out: {each.reason}.") for each in choice.left_out]
     blocks += [_warning(each) for each in warnings(choice)]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
@@ -58,10 +57,8 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
 def headline(choice: Choice) -> str:
     """What was measured, and what to use, in a sentence."""
     counts = choice.measurements.counts
-    measured = (
-        f"{count(len(choice.measurements.nodes), 'measurement')} at {count(len(counts), 'node count')} "
-        f"from {counts[0]:,} to {counts[-1]:,}"
-    )
+    number = count(len(choice.measurements.nodes), "measurement")
+    measured = f"{number} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
     if choice.best is None:
         why = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
         return f"{measured}; {why}: the means as points are used"
@@ -137,11 +134,9 @@ def _of_no_law(choice: Choice) -> str:
             f"{count(len(measured.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, 8, ... "
             "nodes, each at least twice"
         )
-    ends = (
-        f" They end at {count(last, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
-        if choice.max_nodes > last
-        else ""
-    )
+    ends = ""
+    if choice.max_nodes > last:
+        ends = f" They end at {count(last, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
     return f"{why}. The curve is the mean at each measured count, with straight lines between.{ends}"
 
 
@@ -198,11 +193,9 @@ def _of_tie(choice: Choice) -> list[str]:
     if tie is None or best is None:
         return []
     names = f"{', '.join(tie.laws[:-1])} and {tie.laws[-1]}"
-    why = (
-        "these are too few measurements to choose a law by AICc"
-        if math.isinf(best.aicc)
-        else f"their AICc lie within {TIED_WITHIN:g}"
-    )
+    why = f"their AICc lie within {TIED_WITHIN:g}"
+    if math.isinf(best.aicc):
+        why = "these are too few measurements to choose a law by AICc"
     there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {tie.apart_there:.1%}"
     first = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [
@@ -216,21 +209,11 @@ def _table(choice: Choice) -> list[str]:
     for fitted in choice.fits:
         law = fitted.curve
         first = (name_of(type(law)), law.scaling.value)
-        last = (
-            f"{100 * fitted.scatter:.2g} %",
-            "-" if math.isinf(fitted.aicc) else f"{fitted.aicc:.1f}",
-            _verdict(choice, fitted),
-        )
+        aicc = "-" if math.isinf(fitted.aicc) else f"{fitted.aicc:.1f}"
+        last = (f"{100 * fitted.scatter:.2g} %", aicc, _verdict(choice, fitted))
         for i, (each, value, (low, high)) in enumerate(zip(law.parameters, law.values, fitted.intervals, strict=True)):
-            rows.append(
-                (
-                    *(first if i == 0 else ("", "")),
-                    each.name,
-                    digits(value),
-                    f"{digits(low)} to {digits(high)}",
-                    *(last if i == 0 else ("", "", "")),
-                )
-            )
+            middle = (each.name, digits(value), f"{digits(low)} to {digits(high)}")
+            rows.append((*first, *middle, *last) if i == 0 else ("", "", *middle, "", "", ""))
     return aligned(rows, left=(0, 1, 2, 4, 7))
 
 
@@ -257,4 +240,4 @@ def _off(rate: float, middle: float) -> str:
 
 
 def _warning(text: str) -> list[str]:
-    return textwrap.wrap(f"Warning: {text}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return _wrapped(f"Warning: {text}", subsequent_indent="  ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,59 +40,42 @@ class TabulatedCurve:
     name: str = ""
 
     def __init__(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> None:
-        what = f"curve {name!r}" if name else "curve"
+
+        def refused(problem: str, expected: str, **more: Any) -> InputError:
+            return InputError(f"{f'curve {name!r}' if name else 'curve'} {problem}", expected=expected, **more)
+
         if len(nodes) != len(values):
-            raise InputError(
-                f"{what} has {len(nodes)} node counts but {len(values)} values",
-                value=(list(nodes), list(values)),
-                expected="one value for each node count",
-            )
+            problem, given = f"has {len(nodes)} node counts but {len(values)} values", (list(nodes), list(values))
+            raise refused(problem, "one value for each node count", value=given)
         if len(nodes) == 0:
-            raise InputError(f"{what} has no points", expected="at least the point (0, 0)", fix=_FIX_START)
+            raise refused("has no points", "at least the point (0, 0)", fix=_FIX_START)
         counts = np.asarray(nodes, dtype=np.float64)
         rates = np.asarray(values, dtype=np.float64)
         for column, array in (("nodes", counts), ("values", rates)):
             bad = np.flatnonzero(~np.isfinite(array) | (array < 0))
             if bad.size:
-                raise InputError(
-                    f"{what} has a point that is not a finite number of at least 0",
-                    column=column,
-                    value=float(array[bad[0]]),
-                    expected="finite numbers >= 0",
-                )
+                problem = "has a point that is not a finite number of at least 0"
+                raise refused(problem, "finite numbers >= 0", column=column, value=float(array[bad[0]]))
         fractional = np.flatnonzero(counts != np.floor(counts))
         if fractional.size:
-            raise InputError(
-                f"{what} has a point at a fraction of a node",
-                column="nodes",
-                value=float(counts[fractional[0]]),
-                expected="whole numbers of nodes",
-            )
+            problem, value = "has a point at a fraction of a node", float(counts[fractional[0]])
+            raise refused(problem, "whole numbers of nodes", column="nodes", value=value)
         if counts[0] != 0 or rates[0] != 0:
-            raise InputError(
-                f"{what} does not start at zero",
-                value=(float(counts[0]), float(rates[0])),
-                expected="first point (0 nodes, 0)",
-                fix=_FIX_START,
-            )
+            first = (float(counts[0]), float(rates[0]))
+            raise refused("does not start at zero", "first point (0 nodes, 0)", value=first, fix=_FIX_START)
         distinct, times = np.unique(counts, return_counts=True)
         if len(distinct) < len(counts):
             twice = int(distinct[times > 1][0])
-            raise InputError(
-                f"{what} has two points at {twice} nodes",
+            raise refused(
+                f"has two points at {twice} nodes",
+                "one point for each node count",
                 column="nodes",
                 value=[float(rate) for rate in rates[counts == twice]],
-                expected="one point for each node count",
                 fix="keep one of them; repeated measurements are for `bfreplay jobs fit`, which makes a curve of them",
             )
         if np.any(np.diff(counts) <= 0):
-            raise InputError(
-                f"{what} is not sorted by nodes",
-                column="nodes",
-                value=[int(n) for n in counts],
-                expected="strictly increasing node counts",
-                fix="sort the points",
-            )
+            unsorted = {"column": "nodes", "value": [int(n) for n in counts], "fix": "sort the points"}
+            raise refused("is not sorted by nodes", "strictly increasing node counts", **unsorted)
         object.__setattr__(self, "nodes", tuple(int(n) for n in counts))
         object.__setattr__(self, "values", tuple(float(v) for v in rates))
         object.__setattr__(self, "name", name)

@@ -13,15 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bfreplay.milp.backends import (
-    Backend,
-    BackendAnswer,
-    Capabilities,
-    SolveOptions,
-    backend_of,
-    version_of,
-    why_not,
-)
+from bfreplay.milp.backends import Backend, BackendAnswer, Capabilities, SolveOptions, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend

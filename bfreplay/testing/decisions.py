@@ -27,17 +27,9 @@ def _decision(
     down: float = 0.5,
     change_limit: int | None = None,
 ) -> AllocationProblem:
-    n_jobs = len(current)
-    return AllocationProblem(
-        np.array(current),
-        np.array(min_nodes),
-        np.array(max_nodes),
-        np.array(gain, dtype=np.float64),
-        np.full(n_jobs, up),
-        np.full(n_jobs, down),
-        capacity,
-        change_limit,
-    )
+    counts = np.array([current, min_nodes, max_nodes])
+    losses = np.full(len(current), up), np.full(len(current), down)
+    return AllocationProblem(*counts, np.array(gain, dtype=np.float64), *losses, capacity, change_limit)
 
 
 def corner_decisions() -> dict[str, AllocationProblem]:

@@ -274,9 +274,7 @@ class JobSourceContract:
 
 def _plain(driven: Drive) -> list[Any]:
     """All that a source said, as something that can be compared and shown."""
-    asked = [(time_us, _orders(orders)) for time_us, orders in driven.orders]
-    told = [(told.report, told.verdict) for told in driven.told]
-    return [asked, told]
+    return [[(time_us, _orders(orders)) for time_us, orders in driven.orders], driven.told]
 
 
 def _orders(orders: Orders) -> list[Any]:

@@ -252,26 +252,21 @@ class PolicyContract:
             with pytest.raises(InputError, match="decides in rounds"):
                 replay_log(events, jobs, self.make(), settings)
             return
-        summaries = []
-        for _ in range(2):
-            run = replay_log(events, jobs, self.make(), settings)
-            summaries.append(run.summary)  # a ledger that does not close has raised
-        assert summaries[0] == summaries[1]
-        assert summaries[0]["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
+        # a ledger that does not close raises
+        one, other = (replay_log(events, jobs, self.make(), settings).summary for _ in range(2))
+        assert one == other
+        assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def _asked(self) -> Iterator[tuple[Policy, PolicyState]]:
         """States, and who is asked: one for all; of those that place jobs, who may know the nodes, a new one each."""
         made = self.make()
-        if not _places(made):
-            for state in _states():
-                yield made, state
-            made.close()
-            return
-        made.close()
-        for state in placed_states(_N_PLACED, seed=3, widest=self.widest):
-            made = self.make()
+        places = _places(made)
+        for state in placed_states(_N_PLACED, seed=3, widest=self.widest) if places else _states():
+            if places:
+                made.close()
+                made = self.make()
             yield made, state
-            made.close()
+        made.close()
 
 
 _N_PLACED = 9

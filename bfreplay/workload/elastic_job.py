@@ -85,12 +85,8 @@ class ElasticJob:
             checks.name("model", self.model, "model")
         for node_type in (*self.node_types, *self.throughput_by_type):
             checks.name("node type", node_type, "node_types")
-        for column in (
-            "submit_us",
-            "min_nodes",
-            "max_nodes",
-            *(["deadline_us"] if self.deadline_us is not None else []),
-        ):
+        whole = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]
+        for column in whole:
             value = getattr(self, column)
             try:
                 object.__setattr__(self, column, operator.index(value))
@@ -106,10 +102,8 @@ class ElasticJob:
                 f"1 <= min_nodes <= max_nodes (here {self.max_nodes})",
                 "lower min_nodes or raise max_nodes",
             )
-        for column, cost in (
-            ("scale_up_cost_s", self.scale_up_cost_s),
-            ("scale_down_cost_s", self.scale_down_cost_s),
-        ):
+        for column in ("scale_up_cost_s", "scale_down_cost_s"):
+            cost = getattr(self, column)
             if not (math.isfinite(cost) and cost >= 0):
                 self._refuse("a rescale cost is negative or no number", column, cost, "seconds, finite and >= 0")
         if not self.work_samples > 0:

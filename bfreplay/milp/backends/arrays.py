@@ -78,12 +78,9 @@ def settled(model: LinearModel) -> BackendAnswer | None:
     ``None`` where there is something to solve.
     """
     empty = np.bincount(model.entry_row, minlength=model.n_rows) == 0
+    excludes_0 = (model.row_lower > 0) | (model.row_upper < 0)
     contradictions = (
-        (
-            empty & ((model.row_lower > 0) | (model.row_upper < 0)),
-            model.row_names,
-            "row {} has no entries and cannot hold",
-        ),
+        (empty & excludes_0, model.row_names, "row {} has no entries and cannot hold"),
         (_impossible(model.row_lower, model.row_upper), model.row_names, "the sides of row {} exclude each other"),
         (_impossible(model.column_lower, model.column_upper), model.column_names, "column {} has no value"),
     )

@@ -115,8 +115,7 @@ class CbcMip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
         stopwatch = Stopwatch()
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         scale = objective_scale(model)
         cbc = _built(model, scale)
@@ -160,19 +159,10 @@ def _built(model: LinearModel, scale: float) -> Any:
     cbc_module.cbc_set_parameter(cbc.solver, "cgraph", CONFLICT_GRAPH)
     pointer = cbc.solver._model
     matrix = by_column(model)
-    library.Cbc_loadProblem(
-        pointer,
-        model.n_columns,
-        model.n_rows,
-        ints(matrix.start),
-        ints(matrix.index),
-        doubles(matrix.value),
-        doubles(model.column_lower),
-        doubles(model.column_upper),
-        doubles(model.objective / scale),
-        doubles(model.row_lower),
-        doubles(model.row_upper),
-    )
+    entries = ints(matrix.start), ints(matrix.index), doubles(matrix.value)
+    columns = model.column_lower, model.column_upper, model.objective / scale
+    rows = model.row_lower, model.row_upper
+    library.Cbc_loadProblem(pointer, model.n_columns, model.n_rows, *entries, *map(doubles, (*columns, *rows)))
     library.Cbc_setObjSense(pointer, -1.0)
     set_integer = library.Cbc_setInteger
     for column in np.flatnonzero(model.is_integer).tolist():

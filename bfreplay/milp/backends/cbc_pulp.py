@@ -49,9 +49,7 @@ class CbcPulp:
 
     def available(self) -> str:
         """Empty, or what is missing: PuLP, or a CBC for this machine."""
-        fix = "pip install 'pulp>=3.3,<4'"
-        wrong = unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix=fix)
-        if wrong:
+        if wrong := unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix="pip install 'pulp>=3.3,<4'"):
             return wrong
         if platform.machine().lower() not in MACHINES:
             return f"PuLP brings no CBC command for {platform.machine()}; take highs or the exact solver"
@@ -65,18 +63,16 @@ class CbcPulp:
         """Write the model, have CBC maximise it, read the answer."""
         stopwatch = Stopwatch()
         refuse_sets(model, self.name)
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         posed = _posed(model)
         command = _command(options)
         stopwatch.start_solving()
-        with tempfile.TemporaryDirectory(
-            prefix=scratch_prefix("pulp")
-        ) as folder:  # PuLP leaves its files after a failure
+        # PuLP leaves its files after a failure
+        with tempfile.TemporaryDirectory(prefix=scratch_prefix("pulp")) as folder:
             command.tmpDir = folder
             command.actualSolve(posed)
-        status = posed.solver_status()
+        status = STATUSES.get(posed.said, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             x = posed.column_values()
@@ -145,15 +141,8 @@ class _Posed:
         """Take both statuses, as PuLP names them."""
         import pulp
 
-        self.said = (
-            pulp.LpStatus.get(status, str(status)),
-            pulp.LpSolution.get(sol_status, str(sol_status)),
-        )
+        self.said = pulp.LpStatus.get(status, str(status)), pulp.LpSolution.get(sol_status, str(sol_status))
         return True
-
-    def solver_status(self) -> SolverStatus:
-        """Return what both statuses say together."""
-        return STATUSES.get(self.said, SolverStatus.UNKNOWN)
 
     def column_values(self) -> NDArray[np.float64]:
         """Values by column.

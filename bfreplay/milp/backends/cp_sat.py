@@ -52,8 +52,7 @@ class CpSat:
 
     def available(self) -> str:
         """Empty, or which OR-Tools to install."""
-        fix = "pip install 'bfreplay[cp-sat]'"
-        return unmet("ortools", ">=9.12.4544,<10", why="others are untried", fix=fix)
+        return unmet("ortools", ">=9.12.4544,<10", why="others are untried", fix="pip install 'bfreplay[cp-sat]'")
 
     def version(self) -> str:
         """As ``"CP-SAT (ortools 9.15.6755)"``."""
@@ -64,8 +63,7 @@ class CpSat:
         stopwatch = Stopwatch()
         refuse_beside("OR-Tools", ("mip.cbc", "highspy"))
         refuse_sets(model, self.name)
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         _refuse_what_is_not_whole(model)
         lower, upper = _whole_sides(model.column_lower, model.column_upper)

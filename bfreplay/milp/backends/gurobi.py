@@ -53,8 +53,7 @@ class Gurobi:
     def available(self) -> str:
         """Empty, or what is missing: gurobipy, one whose licence has not run out, or a licence that works."""
         why = "the licence that comes with older ones has expired, newer ones are untried"
-        wrong = unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'")
-        if wrong:
+        if wrong := unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'"):
             return wrong
         try:
             if os.getpid() not in _environments:
@@ -71,8 +70,7 @@ class Gurobi:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
         stopwatch = Stopwatch()
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         import gurobipy
 

@@ -54,12 +54,8 @@ class Highs:
     def available(self) -> str:
         """Empty, or which highspy to install."""
         fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
-        return unmet(
-            "highspy",
-            SOUND,
-            why="1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need",
-            fix=fix,
-        )
+        why = "1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need"
+        return unmet("highspy", SOUND, why=why, fix=fix)
 
     def version(self) -> str:
         """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""
@@ -71,8 +67,7 @@ class Highs:
         stopwatch = Stopwatch()
         refuse_beside("highspy", OR_TOOLS)
         refuse_sets(model, self.name)
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         scale = objective_scale(model)
         start_threads(options.threads)
@@ -131,23 +126,13 @@ def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
         if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise ValueError(f"HiGHS does not take {option} = {value!r}")
     matrix = by_column(model)
-    passed = highs.passModel(
-        model.n_columns,
-        model.n_rows,
-        matrix.value.shape[0],
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMaximize),
-        0.0,
-        model.objective / scale,
-        model.column_lower,
-        model.column_upper,
-        model.row_lower,
-        model.row_upper,
-        matrix.start,
-        matrix.index,
-        matrix.value,
-        model.is_integer.astype(np.int32),
-    )
+    sizes = model.n_columns, model.n_rows, matrix.value.shape[0]
+    meaning = int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMaximize)
+    objective = 0.0, model.objective / scale
+    bounds = model.column_lower, model.column_upper, model.row_lower, model.row_upper
+    entries = matrix.start, matrix.index, matrix.value
+    is_integer = model.is_integer.astype(np.int32)
+    passed = highs.passModel(*sizes, *meaning, *objective, *bounds, *entries, is_integer)
     if passed == highspy.HighsStatus.kError:
         raise ValueError("HiGHS does not take the model")
     if model.start is not None:

@@ -42,8 +42,7 @@ class Scip:
 
     def available(self) -> str:
         """Empty, or which PySCIPOpt to install."""
-        fix = "pip install 'bfreplay[scip]'"
-        return unmet("pyscipopt", ">=5.4,<7", why="others are untried", fix=fix)
+        return unmet("pyscipopt", ">=5.4,<7", why="others are untried", fix="pip install 'bfreplay[scip]'")
 
     def version(self) -> str:
         """As ``"SCIP 10.0 (PySCIPOpt 6.3.0)"``."""
@@ -54,8 +53,7 @@ class Scip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in SCIP and maximise."""
         stopwatch = Stopwatch()
-        known = settled(model)
-        if known is not None:
+        if (known := settled(model)) is not None:
             return known
         scale = objective_scale(model)
         scip, variables = _built(model, scale, options)

@@ -146,14 +146,8 @@ class ChoicesReduced:
         left = _left(problem)
         fixed = left.fixed
         worth = float(problem.value[np.flatnonzero(fixed >= 0), fixed[fixed >= 0]].sum())
-        return choice_model(
-            problem,
-            left.offered,
-            np.flatnonzero(fixed < 0),
-            left.incumbent,
-            capacity=problem.capacity - int(fixed[fixed >= 0].sum()),
-            constant=worth,
-        )
+        room, is_open = problem.capacity - int(fixed[fixed >= 0].sum()), np.flatnonzero(fixed < 0)
+        return choice_model(problem, left.offered, is_open, left.incumbent, capacity=room, constant=worth)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts, and the fixed ones. A job with two choices gets their sum, which is judged."""

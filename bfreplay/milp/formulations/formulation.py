@@ -67,14 +67,11 @@ def built(formulation: Formulation, problem: AllocationProblem) -> LinearModel:
         model: Any = formulation.build(problem)
     except Exception as error:  # a defect of the formulation costs this decision, not the replay
         raise _failed(formulation, "build", one_line(error)) from error
-    fault = (
-        model_fault(model)
-        if isinstance(model, LinearModel)
-        else f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel"
-    )
-    if fault:
+    if not isinstance(model, LinearModel):
+        raise _failed(formulation, "build", f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel")
+    if fault := model_fault(model):
         raise _failed(formulation, "build", fault)
-    return model  # type: ignore[no-any-return]  # checked above
+    return model
 
 
 def read(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,17 +54,10 @@ class Term:
         InputError
             It raises, or returns something else than finite numbers for every job and count.
         """
-        set_here = {T_FWD_S: t_fwd_s} if self.wants_t_fwd else {}
-        try:
-            said = self.function(state, counts, **self.settings, **set_here)
-        except BfreplayError:
-            raise  # said on purpose, for a person to read
-        except Exception as error:  # a stranger's code may raise anything
-            raise InputError(
-                f"the objective {self.part.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
-                value=str(self.part),
-                expected=f"values per second for {state.n_jobs} jobs on 0 to {counts[-1]} nodes",
-            ) from error
+        settings = {**self.settings, T_FWD_S: t_fwd_s} if self.wants_t_fwd else self.settings
+        expected = f"values per second for {state.n_jobs} jobs on 0 to {counts[-1]} nodes"
+        with _blamed(self.part, state, expected):
+            said = self.function(state, counts, **settings)
         if not isinstance(said, Rates):
             value = self._checked(said, state, counts)
             return Rates(value, value)
@@ -95,6 +89,21 @@ class Term:
                 "max_nodes",
             )
         return table
+
+
+@contextmanager
+def _blamed(part: TermSpec, state: PolicyState, expected: str) -> Iterator[None]:
+    """Let what a stranger's code raises inside name the objective and the time."""
+    try:
+        yield
+    except BfreplayError:
+        raise  # said on purpose, for a person to read
+    except Exception as error:  # it may raise anything
+        raise InputError(
+            f"the objective {part.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
+            value=str(part),
+            expected=expected,
+        ) from error
 
 
 class SeparableObjective:
@@ -152,28 +161,22 @@ class WholeObjective:
 
     def __init__(self, part: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
         self.spec = str(part)
+        self._part = part
         self._name = part.name
         self._joint = joint
         self._settings = settings
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """The decision as the class poses it."""
-        try:
+        expected = f"an AllocationProblem of {state.n_jobs} jobs"
+        with _blamed(self._part, state, expected):
             posed: object = self._joint.problem(state, t_fwd_s)
-        except BfreplayError:
-            raise  # said on purpose, for a person to read
-        except Exception as error:  # a stranger's code may raise anything
-            raise InputError(
-                f"the objective {self._name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
-                value=self.spec,
-                expected=f"an AllocationProblem of {state.n_jobs} jobs",
-            ) from error
         if not isinstance(posed, AllocationProblem) or posed.n_jobs != state.n_jobs:
             is_one = isinstance(posed, AllocationProblem)
             raise InputError(
                 f"the objective {self._name!r} posed another decision at {iso_utc(state.time_us)}",
                 value=f"{posed.n_jobs} jobs" if isinstance(posed, AllocationProblem) else type(posed).__name__,
-                expected=f"an AllocationProblem of {state.n_jobs} jobs",
+                expected=expected,
                 fix=None if is_one else "is a return missing?",
             )
         try:

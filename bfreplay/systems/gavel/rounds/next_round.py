@@ -139,19 +139,9 @@ def _chosen(
     """Entries that start, their types, and the priorities of all entries."""
     entries = state.entries
     priority = priorities(entries.share, entries.can_run, entries.time_s, state.total_s)
-    entry, kind = chosen_entries(
-        priority,
-        entries.deficit_s,
-        entries.share,
-        entries.can_run,
-        entries.member_row,
-        entries.gang,
-        n_free,
-        is_busy.copy(),
-        state.types,
-        rules.global_queue,
-        rules.runs_only_its_own,
-    )
+    of_entries = priority, entries.deficit_s, entries.share, entries.can_run, entries.member_row, entries.gang
+    order = state.types, rules.global_queue, rules.runs_only_its_own
+    entry, kind = chosen_entries(*of_entries, n_free, is_busy.copy(), *order)
     if rules.quirks.shareless_jobs_take_nodes:
         starts = entries.has_share[entry]
         entry, kind = entry[starts], kind[starts]
@@ -202,13 +192,9 @@ def _begun(
     )
     k = entry.shape[0]
     member = entries.member[entry]
-    if rules.quirks.few_steps_fail:
-        # steps are dealt out in whole ones, the same number to each node but the last
-        gang = entries.gang[entry]
-        too_few = (steps < gang[:, None]) & (member >= 0)
-        fails = (gang > 1) & too_few.any(axis=1)
-    else:
-        fails = np.zeros(k, np.bool_)
+    # steps are dealt out in whole ones, the same number to each node but the last
+    gang = entries.gang[entry]
+    too_few = (steps < gang[:, None]) & (member >= 0)
     return Assignment(
         member=member,
         node_type=kind,
@@ -219,5 +205,5 @@ def _begun(
         finish_s=finish_s,
         counted_from_s=np.full(k, state.round_end_s if rules.quirks.stale_round_start else now_s),
         restarts=restarts,
-        fails=fails,
+        fails=(gang > 1) & too_few.any(axis=1) & rules.quirks.few_steps_fail,
     )

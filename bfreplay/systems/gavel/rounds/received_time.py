@@ -109,9 +109,8 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
         member, asked = entries.member[paired], problem.job[problem.pair]
         # one number a pair, in the order of its two
         width = max(int(member.max(initial=0)), int(asked.max())) + 1
-        _take(
-            entries, paired, member[:, 0] * width + member[:, 1], asked[:, 0] * width + asked[:, 1], shares.pair_share
-        )
+        key, asked_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, asked))
+        _take(entries, paired, key, asked_key, shares.pair_share)
     state.last_reset_s = now_s
     state.changed = False
 

@@ -255,23 +255,9 @@ class RoundState:
 def first_state(n_types: int, rules: RoundRules) -> RoundState:
     """State before any job."""
     none = np.zeros(0, np.int64)
-    return RoundState(
-        jobs=Jobs(number=none, gang=none, task=none, n_failed=none),
-        entries=Entries(
-            member=np.zeros((0, 2), np.int64),
-            member_row=np.zeros((0, 2), np.int64),
-            gang=none,
-            rate=np.zeros((0, n_types, 2)),
-            can_run=np.zeros((0, n_types), np.bool_),
-            share=np.zeros((0, n_types)),
-            has_share=np.zeros(0, np.bool_),
-            time_s=np.zeros((0, n_types)),
-            deficit_s=np.zeros((0, n_types)),
-            task=none,
-        ),
-        total_s=np.zeros(n_types),
-        rng=random.Random(rules.seed + _SEED_OFFSET),
-    )
+    jobs = Jobs(number=none, gang=none, task=none, n_failed=none)
+    entries = _new_entries(rules, jobs, np.zeros((0, 2), np.int64), np.zeros((0, n_types, 2)))
+    return RoundState(jobs, entries, total_s=np.zeros(n_types), rng=random.Random(rules.seed + _SEED_OFFSET))
 
 
 def add_jobs(
@@ -301,7 +287,7 @@ def add_jobs(
     ValueError
         Numbers are not in order of arrival, or a pair has no new member.
     """
-    jobs, old = state.jobs, state.entries
+    jobs = state.jobs
     number = np.concatenate([jobs.number, job])
     if (number[1:] <= number[:-1]).any():
         raise ValueError(f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}")
@@ -316,29 +302,43 @@ def add_jobs(
         member_rate = np.concatenate([member_rate, pair_rate])
         arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
         member, member_rate = member[arrival], member_rate[arrival]
+    new_jobs = Jobs(number=job, gang=gang, task=np.full(a, -1), n_failed=np.zeros(a, np.int64))
+    _extend(jobs, new_jobs)
+    _extend(state.entries, _new_entries(rules, jobs, member, member_rate))
+    state.changed = True
+
+
+def _new_entries(rules: RoundRules, jobs: Jobs, member: NDArray[np.int64], member_rate: NDArray[np.float64]) -> Entries:
+    """Rows of ``member (e, 2)``, all of them among ``jobs``, which make ``member_rate (e, n, 2)``; none has run yet."""
+    e, n, _ = member_rate.shape
     is_pair = member[:, 1] != NOBODY
-    can_run = (member_rate[:, :, 0] > 0.0) & ((member_rate[:, :, 1] > 0.0) | ~is_pair[:, None])
-    jobs.number = number
-    jobs.gang = np.concatenate([jobs.gang, gang])
-    jobs.task = np.concatenate([jobs.task, np.full(a, -1)])
-    jobs.n_failed = np.concatenate([jobs.n_failed, np.zeros(a, np.int64)])
-    row = _rows(number, member)
-    e = member.shape[0]
+    row = _rows(jobs.number, member)
     # pairs start at 0 in the published program, jobs at half a round; shares wait for the recomputation that evens it
     started = np.where(is_pair, 0.0, rules.round_s / 2)
-    state.entries = Entries(
-        member=np.concatenate([old.member, member]),
-        member_row=np.concatenate([old.member_row, row]),
-        gang=np.concatenate([old.gang, jobs.gang[row[:, 0]]]),
-        rate=np.concatenate([old.rate, member_rate]),
-        can_run=np.concatenate([old.can_run, can_run]),
-        share=np.concatenate([old.share, np.zeros((e, n))]),
-        has_share=np.concatenate([old.has_share, np.zeros(e, np.bool_)]),
-        time_s=np.concatenate([old.time_s, np.repeat(started[:, None], n, axis=1)]),
-        deficit_s=np.concatenate([old.deficit_s, np.zeros((e, n))]),
-        task=np.concatenate([old.task, np.full(e, -1)]),
+    return Entries(
+        member=member,
+        member_row=row,
+        gang=jobs.gang[row[:, 0]],
+        rate=member_rate,
+        can_run=(member_rate[:, :, 0] > 0.0) & ((member_rate[:, :, 1] > 0.0) | ~is_pair[:, None]),
+        share=np.zeros((e, n)),
+        has_share=np.zeros(e, np.bool_),
+        time_s=np.repeat(started[:, None], n, axis=1),
+        deficit_s=np.zeros((e, n)),
+        task=np.full(e, -1),
     )
-    state.changed = True
+
+
+def _extend(rows: Jobs | Entries, more: Jobs | Entries) -> None:
+    """Append the rows of ``more``, which are of the same kind."""
+    for column in fields(rows):
+        setattr(rows, column.name, np.concatenate([getattr(rows, column.name), getattr(more, column.name)]))
+
+
+def _keep(rows: Jobs | Entries, stays: NDArray[np.bool_]) -> None:
+    """Drop the rows that do not stay."""
+    for column in fields(rows):
+        setattr(rows, column.name, getattr(rows, column.name)[stays])
 
 
 def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
@@ -356,12 +356,9 @@ def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
     # one place more, for the nobody of those that run alone
     stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
     stays[place] = False
-    entry_stays = stays[entries.member_row].all(axis=1)
-    stays = stays[:-1]
-    for column in fields(jobs):
-        setattr(jobs, column.name, getattr(jobs, column.name)[stays])
-    for column in fields(entries):
-        setattr(entries, column.name, getattr(entries, column.name)[entry_stays])
+    row = entries.member_row
+    _keep(jobs, stays[:-1])
+    _keep(entries, stays[row[:, 0]] & stays[row[:, 1]])
     entries.member_row = _rows(jobs.number, entries.member)
     state.changed = True
 

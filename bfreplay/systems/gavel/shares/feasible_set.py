@@ -76,14 +76,8 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
     taken = problem.gang if n_of_kind is None else problem.gang * n_of_kind
     entry_gang = np.concatenate([taken, taken[pair[:, 0]]]).astype(np.float64)
     n_entries = m + p
-    capacity = csr_array(
-        (
-            np.tile(entry_gang, n),
-            (np.arange(n)[:, None] + n * np.arange(n_entries)).ravel(),
-            n_entries * np.arange(n + 1),
-        ),
-        shape=(n, n_entries * n),
-    )
+    column, start = (np.arange(n)[:, None] + n * np.arange(n_entries)).ravel(), n_entries * np.arange(n + 1)
+    capacity = csr_array((np.tile(entry_gang, n), column, start), shape=(n, n_entries * n))
     time = _by_job(problem, np.ones((m, n)), np.ones((p, n, 2)))
     throughput = _by_job(problem, problem.rate, problem.pair_rate[:p])
     upper = np.tile((problem.n_nodes > 0).astype(np.float64), (n_entries, 1))

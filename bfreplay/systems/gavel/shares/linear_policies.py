@@ -106,14 +106,8 @@ def _raised(feasible: FeasibleSet, unit: NDArray[np.float64], optimum: Optimum) 
     need = unit[counts] / best[counts]
     most = need.max()
     relative = csr_array(diags_array(1 / best[counts]) @ throughput[counts])
-    program = LinearProgram(
-        feasible.n_columns + 1,
-        np.append(np.zeros(feasible.n_columns), 1.0),
-        0.0,
-        np.append(feasible.upper, np.inf),
-        maximise=True,
-        optimum=optimum,
-    )
+    cost, upper = np.append(np.zeros(feasible.n_columns), 1.0), np.append(feasible.upper, np.inf)
+    program = LinearProgram(feasible.n_columns + 1, cost, 0.0, upper, maximise=True, optimum=optimum)
     feasible.add_to(program)
     program.add_rows(hstack([relative, csr_array(-need[:, None] / most)], format="csr"), 0.0, np.inf)
     answer = program.solve().x

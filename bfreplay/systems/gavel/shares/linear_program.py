@@ -99,19 +99,9 @@ class LinearProgram:
         self._upper = _spread(upper, n_columns)
         self._method = METHODS[optimum]
         self._highs = _new_highs(maximise)
-        no_entry, no_start = np.zeros(0, dtype=np.int32), np.zeros(n_columns, dtype=np.int32)
-        self._accepted(
-            self._highs.addCols(
-                n_columns,
-                _spread(cost, n_columns),
-                self._lower,
-                self._upper,
-                0,
-                no_start,
-                no_entry,
-                np.zeros(0),
-            )
-        )
+        bounds = self._lower, self._upper
+        no_entries = np.zeros(n_columns, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0)
+        self._accepted(self._highs.addCols(n_columns, _spread(cost, n_columns), *bounds, 0, *no_entries))
 
     def add_rows(self, matrix: csr_array, lower: ArrayLike, upper: ArrayLike) -> int:
         """Add rows and return the number of the first.
@@ -124,31 +114,19 @@ class LinearProgram:
             (k,) each, or one number for all of them; infinities for no bound.
         """
         n_new, first = int(matrix.shape[0]), self._n_rows
-        self._accepted(
-            self._highs.addRows(
-                n_new,
-                _spread(lower, n_new),
-                _spread(upper, n_new),
-                int(matrix.nnz),
-                matrix.indptr[:-1].astype(np.int32),
-                matrix.indices.astype(np.int32),
-                matrix.data.astype(np.float64),
-            )
-        )
+        bounds = _spread(lower, n_new), _spread(upper, n_new)
+        start, index = matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32)
+        entries = int(matrix.nnz), start, index, matrix.data.astype(np.float64)
+        self._accepted(self._highs.addRows(n_new, *bounds, *entries))
         self._n_rows += n_new
         return first
 
     def change_rows(self, first: int, lower: ArrayLike, upper: ArrayLike) -> None:
         """Give k rows from ``first`` on other bounds: (k,) each, of which one may be a single number for all."""
         n_changed = max(np.size(lower), np.size(upper))
-        self._accepted(
-            self._highs.changeRowsBounds(
-                n_changed,
-                np.arange(first, first + n_changed, dtype=np.int32),
-                _spread(lower, n_changed),
-                _spread(upper, n_changed),
-            )
-        )
+        rows = np.arange(first, first + n_changed, dtype=np.int32)
+        bounds = _spread(lower, n_changed), _spread(upper, n_changed)
+        self._accepted(self._highs.changeRowsBounds(n_changed, rows, *bounds))
 
     def change_bounds(self, lower: ArrayLike, upper: ArrayLike) -> None:
         """Give all columns other bounds: (n,) each, or one number for all."""
