@@ -146,9 +146,15 @@ class MilpSolver:
         """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
         if problem.n_jobs == 0 or problem.capacity == 0:
             objective = float(problem.gain[:, 0].sum()) if problem.n_jobs else 0.0
-            counts, process_status = np.zeros(problem.n_jobs, dtype=np.int64), ProcessStatus.NOT_NEEDED
-            optimal = SolverStatus.OPTIMAL, Quality.PROVEN
-            return Solution(counts, objective, objective, process_status, *optimal, self.name)
+            return Solution(
+                counts=np.zeros(problem.n_jobs, dtype=np.int64),
+                objective=objective,
+                bound=objective,
+                process_status=ProcessStatus.NOT_NEEDED,
+                solver_status=SolverStatus.OPTIMAL,
+                quality=Quality.PROVEN,
+                solver=self.name,
+            )
         posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
         try:
@@ -232,8 +238,16 @@ class MilpSolver:
             return replace(answer, rejected=failed, message=message)
         if self._fallback == "keep":
             return _kept(problem, failed, why)
-        nothing = replace(failed, counts=None, nodes=None, objective=math.nan, bound=math.inf)
-        return replace(nothing, quality=Quality.NONE, message=why, rejected=failed)
+        return replace(
+            failed,
+            counts=None,
+            nodes=None,
+            objective=math.nan,
+            bound=math.inf,
+            quality=Quality.NONE,
+            message=why,
+            rejected=failed,
+        )
 
     def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
         """Save what failed, where the user asked for it."""
@@ -265,10 +279,17 @@ def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
     width = problem.gain.shape[1]
     worth = problem.value[np.arange(problem.n_jobs), np.minimum(counts, width - 1)]
     worth = np.where((counts < width) & np.isfinite(worth), worth, problem.gain[:, 0])
-    verdict = (SolverStatus.INFEASIBLE, Quality.WRONG) if fault else (SolverStatus.FEASIBLE, Quality.FEASIBLE)
-    message = f"the current counts are kept{': ' + fault if fault else ''}; {why}"
-    objective = float(worth.sum())
-    return Solution(counts, objective, math.inf, ProcessStatus.OK, *verdict, "keep", message=message, rejected=failed)
+    return Solution(
+        counts=counts,
+        objective=float(worth.sum()),
+        bound=math.inf,
+        process_status=ProcessStatus.OK,
+        solver_status=SolverStatus.FEASIBLE if not fault else SolverStatus.INFEASIBLE,
+        quality=Quality.FEASIBLE if not fault else Quality.WRONG,
+        solver="keep",
+        message=f"the current counts are kept{': ' + fault if fault else ''}; {why}",
+        rejected=failed,
+    )
 
 
 def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:

@@ -27,9 +27,16 @@ def _decision(
     down: float = 0.5,
     change_limit: int | None = None,
 ) -> AllocationProblem:
-    counts = np.array([current, min_nodes, max_nodes])
-    losses = np.full(len(current), up), np.full(len(current), down)
-    return AllocationProblem(*counts, np.array(gain, dtype=np.float64), *losses, capacity, change_limit)
+    return AllocationProblem(
+        current=np.array(current),
+        min_nodes=np.array(min_nodes),
+        max_nodes=np.array(max_nodes),
+        gain=np.array(gain, dtype=np.float64),
+        scale_up_loss=np.full(len(current), up),
+        scale_down_loss=np.full(len(current), down),
+        capacity=capacity,
+        change_limit=change_limit,
+    )
 
 
 def corner_decisions() -> dict[str, AllocationProblem]:
