@@ -27,7 +27,7 @@ def _decision(
     down: float = 0.5,
     change_limit: int | None = None,
 ) -> AllocationProblem:
-    counts = np.array([current, min_nodes, max_nodes])
+    counts = np.array(current), np.array(min_nodes), np.array(max_nodes)
     losses = np.full(len(current), up), np.full(len(current), down)
     return AllocationProblem(*counts, np.array(gain, dtype=np.float64), *losses, capacity, change_limit)
 
