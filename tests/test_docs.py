@@ -55,7 +55,7 @@ IN_PROCESSES = (ROOT / "README.md",)
 # Gavel's policies on a cluster on that about policies, contracts, `regret` and `plot` in tests of their own
 THOROUGH = (
     "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md", "pictures.md",
-    "forward-time.md-1",
+    "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -113,6 +113,7 @@ def test_the_record_has_every_option_the_inputs_and_the_solvers(lab):
     assert sum(stratum["available"] for stratum in sampling["strata"]) == sampling["available"] > 1000
 
 
+@pytest.mark.thorough
 def test_decisions_and_pairs_are_the_same_for_the_same_seed(lab, tmp_path):
     again = compare_formulations(
         bfreplay.sample_events_path(), bfreplay.sample_jobs_path(), LabSettings(sample=6),
@@ -170,6 +171,7 @@ def test_every_failure_lands_in_its_own_column_and_costs_the_others_nothing(tmp_
     assert not (tmp_path / "lab" / "failures" / "choices-on-cbc").exists()
 
 
+@pytest.mark.thorough
 def test_a_hanging_solver_is_killed_and_counted():
     settings = LabSettings(sample=2, time_limit_s=0.2, grace_s=0.2)
     result = _tiny(settings=settings, backends=["cbc", FAULTY + "Hangs"])

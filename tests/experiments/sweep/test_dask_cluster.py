@@ -181,6 +181,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
     wait_until(lambda: not any(map(is_alive, nannys)), "the workers of the nanny are gone with it")
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_goes_away_is_said_and_what_is_finished_stays(files, cluster):
     cluster.add_worker("one")
     (files / "hold-30").touch()

@@ -107,6 +107,7 @@ def test_the_curve_is_that_of_the_recommended_number_unless_another_is_asked_for
         found.curve(1, "other")
 
 
+@pytest.mark.thorough
 def test_a_second_time_nothing_runs_again_and_more_values_run_alone(files, monkeypatch):
     (files / "noting.py").write_text(NOTING)
     monkeypatch.syspath_prepend(str(files))

@@ -160,7 +160,7 @@ def test_nothing_is_learnt_from_shorter_runs():
         assert sum(table != [[0.0, 1.0, 2.0, 3.0, 4.0]] for table in seen) == n_known
 
 
-@pytest.mark.parametrize("share", ["job", "model"])
+@pytest.mark.parametrize("share", ["job", pytest.param("model", marks=pytest.mark.thorough)])
 def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
     events, jobs = bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path())
     beliefs, counts = [], []
