@@ -36,16 +36,16 @@ def python() -> Path:
 
 def _decisions():
     rng = np.random.default_rng(0)
-    solvable = [problem for problem in random_decisions(30) if ExactSolver().solve(problem).counts is not None]
-    return [realistic(10, 50, 64, 120.0, rng) for _ in range(20)] + solvable
+    solvable = [problem for problem in random_decisions(16) if ExactSolver().solve(problem).counts is not None]
+    return [realistic(10, 50, 64, 120.0, rng) for _ in range(12)] + solvable
 
 
-def _outcomes(formulation: str, backend: str, python: Path | None, decisions, **options):
+def _outcomes(formulation: str, backend: str, python: Path | None, decisions, limit_s: float = 1.5, **options):
     """Count (process status, solver status, quality), and check whatever was believed."""
     outcomes = Counter()
     with IsolatedBackend(backend, python=python, grace_s=0.5) as worker:
         solver = MilpSolver(
-            formulation, backend, worker=worker, referee=ExactSolver(), fallback="exact", time_limit_s=1.5, **options
+            formulation, backend, worker=worker, referee=ExactSolver(), fallback="exact", time_limit_s=limit_s, **options
         )
         for problem in decisions:
             solution = solver.solve(problem)
@@ -60,7 +60,7 @@ def _outcomes(formulation: str, backend: str, python: Path | None, decisions, **
 
 
 def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_path):
-    outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), save_failures=tmp_path)
+    outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), 0.5, save_failures=tmp_path)
     crashed = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.CRASHED)
     hung = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.TIMED_OUT)
     wrong = outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG]
@@ -73,8 +73,8 @@ def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_p
 
 
 def test_without_sets_the_same_build_is_right(python):
-    outcomes, starts = _outcomes("choices", NAIVE, python, _decisions()[:12])
-    assert outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN] == 12
+    outcomes, starts = _outcomes("choices", NAIVE, python, _decisions()[:6])
+    assert outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN] == 6
     assert starts == 1
 
 
@@ -82,7 +82,7 @@ def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(
     log = bfreplay.load_events(bfreplay.sample_events_path()).between(1_719_813_600_000_000, 1_719_820_800_000_000)
     jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
     with IsolatedBackend(NAIVE, python=python, grace_s=0.5) as worker:
-        solver = MilpSolver("counts_sos2", NAIVE, worker=worker, referee=ExactSolver(), time_limit_s=1.0)
+        solver = MilpSolver("counts_sos2", NAIVE, worker=worker, referee=ExactSolver(), time_limit_s=0.5)
         run = bfreplay.replay_log(log, jobs, BFTrainerPolicy(120.0, solver), with_efficiency=False, with_bound=False)
     exact = bfreplay.replay_log(log, jobs, with_efficiency=False, with_bound=False)
     assert run.summary["n_decisions"] == exact.summary["n_decisions"]
