@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -83,5 +84,10 @@ def zero_records(kind: type[T], n: int) -> Sequence[T]:
 
     What the array holds can be read and written as ``records[i].field``, in compiled functions too.
     """
+    return np.zeros(n, _record_of(kind))  # type: ignore[return-value]  # an array is no Sequence
+
+
+@cache  # reading type hints takes longer than making a short array
+def _record_of(kind: type[Any]) -> np.dtype[Any]:
     fields = [(name, np.dtype(of)) for name, of in get_type_hints(kind).items()]
-    return np.zeros(n, np.dtype((np.record, fields)))  # type: ignore[return-value]  # an array is no Sequence
+    return np.dtype((np.record, fields))

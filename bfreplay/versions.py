@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib import metadata
 
 _PACKAGES = (
@@ -13,13 +14,15 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Name -> version of Python, bfreplay and its dependencies; ``"not installed"`` for those that are missing."""
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+@cache  # which takes a millisecond to read, and every run of a sweep has all of them
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def show_versions() -> None:

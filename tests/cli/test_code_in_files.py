@@ -17,7 +17,9 @@ from click.testing import CliRunner
 import bfreplay
 from bfreplay.cli import main
 from bfreplay.errors import InputError
+from bfreplay.experiments.sweep import run_sweep
 from bfreplay.runs import RunResult
+from tests.experiments.sweep.small_sweeps import Inline
 
 WINDOW = ("--window", "2024-07-01T06:00", "2024-07-01T07:00")
 REPOSITORY = Path(bfreplay.__file__).resolve().parents[1]
@@ -93,7 +95,9 @@ def folders(tmp_path_factory):
     lab = ("--sample", 1, "--formulations", "choices", "--backends", "cbc", "--no-pictures", "--quiet")
     made("compare", "formulations", "sample", "--jobs", "sample", *WINDOW, *lab, "--out", home / "lab")
     grid = ("--t-fwd", "60", "--max-parallel", "5", "--processes", 1, "--quiet")
-    made("tune", "sample", "--jobs", "sample", *WINDOW, *grid, "--out", home / "tuning")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_sweep, "ProcessExecutor", Inline)
+        made("tune", "sample", "--jobs", "sample", *WINDOW, *grid, "--out", home / "tuning")
     return home
 
 
@@ -185,14 +189,14 @@ def test_the_hostile_modules_would_be_imported_if_the_user_said_so(folders, host
     assert (hostile / "mark").read_text().split() == ["stranger", "stranger.inside"]
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (1, 2, 3))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(1, 8))])
 def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostile, first):
-    """Every fourth text of a document, and in `make test-all` those between them too."""
+    """Every eighth text of a document, and in `make test-all` those between them too."""
     run = folders / "run"
     commands = []
     for document in ("run.json", "session.json"):
         found = leaves(json.loads((run / document).read_text()))
-        for number, path in enumerate([path for path in found if path[0] not in ("versions", "tables")][first::4]):
+        for number, path in enumerate([path for path in found if path[0] not in ("versions", "tables")][first::8]):
             copy = copytree(run, hostile / f"{document}-{number}")
             edited(copy, document, lambda found, path=path: put(found, path, STRANGER))
             commands += [[copy if word == run else word for word in each] for each in of_a_run(run, hostile)]
@@ -296,9 +300,9 @@ def test_a_text_of_a_policy_in_a_sweep_does_not_import_the_package_that_it_looks
     assert code == 0, output
 
 
-@pytest.mark.parametrize("drawn", [6, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("drawn", [18, pytest.param(1, marks=pytest.mark.thorough)])
 def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, hostile, drawn):
-    """Whatever text of a document is changed, it is read; every sixth such folder, or each, is drawn too."""
+    """Whatever text of a document is changed, it is read; every eighteenth such folder, or each, is drawn too."""
     script = hostile / "opens.py"
     script.write_text(
         "import sys\n"
@@ -346,7 +350,7 @@ def test_a_foreign_working_directory_is_searched_for_nothing_but_what_the_user_n
         ("plot", "all", ".", "-o", hostile / "pictures"),
         ("solvers",),
         ("replay", "sample", "--jobs", "sample", *WINDOW, "--solver", "cbc", "--quiet"),
-        ("sweep", "sweep.toml", "--out", hostile / "sweep", "--processes", 2, "--quiet"),
+        ("sweep", "sweep.toml", "--out", hostile / "sweep", "--processes", 1, "--quiet"),
     ]
     report = invoked(commands, hostile, cwd=here)
     assert [(outside, code) for outside, code, _ in report] == [([], 0)] * len(commands), report

@@ -79,7 +79,7 @@ def test_every_option_reaches_the_comparison(files):
 def test_failures_are_told_in_plain_words_and_kept(files):
     result = _compare(
         files, "--backend", FAULTY + "CallsSuboptimalOptimal", "--backend", FAULTY + "Aborts",
-        "--out", str(files / "lab"), "--no-pictures",
+        "--out", str(files / "lab"), "--no-pictures", "--sample", "2",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "answers wrong" in result.stdout
@@ -89,7 +89,8 @@ def test_failures_are_told_in_plain_words_and_kept(files):
 
 
 def test_failures_go_where_the_user_says(files):
-    assert _compare(files, "--backend", FAULTY + "Raises", "--save-failures", str(files / "kept")).exit_code == 0
+    kept = ("--sample", "1", "--save-failures", str(files / "kept"))
+    assert _compare(files, "--backend", FAULTY + "Raises", *kept).exit_code == 0
     assert list((files / "kept" / "choices-on-faulty").glob("*.json"))
 
 
@@ -216,7 +217,7 @@ def test_failures_that_cannot_be_saved_are_known_before_anything_is_solved(files
 
 
 def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
-    assert _compare(files, "--out", str(files / "lab"), "--quiet").exit_code == 0
+    assert _compare(files, "--out", str(files / "lab"), "--quiet", "--no-pictures", "--sample", "1").exit_code == 0
     (files / "lab" / "mine").mkdir()
     refused = _compare(files, "--out", str(files / "lab"), "--force")
     assert refused.exit_code == 2
@@ -224,7 +225,7 @@ def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
     assert (files / "lab" / "mine").is_dir()
 
 
-@pytest.mark.parametrize(("strict", "exit_code"), [(["--strict"], 1), ([], 0)])
+@pytest.mark.parametrize(("strict", "exit_code"), [(["--strict"], 1), pytest.param([], 0, marks=pytest.mark.thorough)])
 def test_a_wrong_answer_fails_the_command_where_it_is_to_after_everything_is_written(files, strict, exit_code):
     options = ["--backend", f"{FAULTY}CallsSuboptimalOptimal", "--no-pictures", "--out", str(files / "lab"), *strict]
     result = _compare(files, *options)

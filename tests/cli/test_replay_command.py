@@ -184,7 +184,7 @@ def test_the_same_inputs_give_the_same_bytes_under_two_hash_seeds(files):
         subprocess.run(
             [
                 sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--record-nodes",
-                "--semantics", "published", "--window", "2024-07-01T06:00", "2024-07-02", "--out", str(out),
+                "--semantics", "published", "--window", "2024-07-01T06:00", "2024-07-01T09:00", "--out", str(out),
             ],
             check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed},
         )  # fmt: skip
@@ -200,40 +200,42 @@ def test_no_bar_is_drawn_when_nobody_looks(files):
 
 
 def test_without_compiled_code_a_run_is_the_same(files):
+    command = [
+        "replay", "sample", "--jobs", "sample", "--record-nodes", "--window", "2024-07-01T06:00", "2024-07-01T09:00",
+    ]  # fmt: skip
+    assert CliRunner().invoke(main, [*command, "--out", str(files / "compiled")]).exit_code == 0
+    subprocess.run(
+        [sys.executable, "-m", "bfreplay.cli", *command, "--out", str(files / "plain")],
+        check=True, capture_output=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
     records = []
-    for name, environment in (("compiled", {}), ("plain", {"NUMBA_DISABLE_JIT": "1"})):
-        out = files / name
-        subprocess.run(
-            [
-                sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--record-nodes",
-                "--window", "2024-07-01T06:00", "2024-07-01T09:00", "--out", str(out),
-            ],
-            check=True, capture_output=True, env={**os.environ, **environment},
-        )  # fmt: skip
-        same = [path for path in sorted(out.iterdir()) if path.name not in ("session.json", "timings.parquet")]
+    for name in ("compiled", "plain"):
+        same = [p for p in sorted((files / name).iterdir()) if p.name not in ("session.json", "timings.parquet")]
         records.append([(path.name, path.read_bytes()) for path in same])
     assert records[0] == records[1]
 
 
-def test_a_strangers_policy_and_formulation_may_lie_where_the_user_stands(files):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--policy", "mine:Fair"], "fair"),
+        pytest.param(["--solver", "cbc", "--formulation", "mine:Mine"], "mine on", marks=pytest.mark.thorough),
+    ],
+    ids=["policy", "formulation"],
+)
+def test_a_strangers_policy_and_formulation_may_lie_where_the_user_stands(files, options, says):
     (files / "mine.py").write_text(
         "from bfreplay.milp.formulations.choices import Choices\n"
         "from bfreplay.policies import EqualSharePolicy\n"
         "class Fair(EqualSharePolicy):\n    name = 'fair'\n"
         "class Mine(Choices):\n    name = 'mine'\n"
     )
-    for options, says in (
-        (["--policy", "mine:Fair"], "fair"),
-        (["--solver", "cbc", "--formulation", "mine:Mine"], "mine on"),
-    ):
-        done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
-            [
-                sys.executable, "-P", "-m", "bfreplay.cli", "replay", "events.csv", "--jobs", "jobs.csv", *options,
-            ],
-            check=True, capture_output=True, text=True, cwd=files,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        )  # fmt: skip
-        assert says in done.stdout
+    done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
+        [sys.executable, "-P", "-m", "bfreplay.cli", "replay", "events.csv", "--jobs", "jobs.csv", *options],
+        check=True, capture_output=True, text=True, cwd=files,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    assert says in done.stdout
 
 
 def test_options_without_effect_are_named(files):

@@ -334,7 +334,7 @@ def test_the_golden_event_files_are_read(shared):
         assert len(rows_of(events, 100)) > 700
 
 
-@pytest.mark.parametrize("column", ["time", "node", "state"])
+@pytest.mark.parametrize("column", ["node", *(pytest.param(c, marks=pytest.mark.thorough) for c in ("time", "state"))])
 def test_a_long_text_in_many_rows_of_a_small_file_takes_no_memory(tmp_path, column):
     path = tmp_path / "log.parquet"
     index = pa.array(np.zeros(100_000, np.int32))

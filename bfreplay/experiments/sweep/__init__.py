@@ -1,6 +1,6 @@
 """Many runs that differ in some options: each once, resumable, on as many processors as there are."""
 
-from bfreplay.experiments.sweep.result import SweepResult
-from bfreplay.experiments.sweep.run_sweep import SweepProgress, sweep
+import lazy_loader
 
-__all__ = ["SweepProgress", "SweepResult", "sweep"]
+# the names stand in __init__.pyi; each is imported when first used, so that a worker that dies is soon replaced
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

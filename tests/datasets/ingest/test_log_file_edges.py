@@ -76,10 +76,12 @@ def test_the_earlier_meaning_comes_first_in_every_zone():
         assert early < late
 
 
-def test_a_list_of_the_greatest_length_is_expanded():
-    assert len(expand_nodes(f"n[1-{MOST_NODES}]")) == MOST_NODES
+@pytest.mark.parametrize("most", [1_000, pytest.param(MOST_NODES, marks=pytest.mark.thorough)])
+def test_a_list_of_the_greatest_length_is_expanded(monkeypatch, most):
+    monkeypatch.setattr("bfreplay.datasets.ingest.hostlists.MOST_NODES", most)
+    assert len(expand_nodes(f"n[1-{most}]")) == most
     with pytest.raises(ValueError, match="more than"):
-        expand_nodes(f"n[0-{MOST_NODES}]")
+        expand_nodes(f"n[0-{most}]")
     expand_nodes.cache_clear()
 
 

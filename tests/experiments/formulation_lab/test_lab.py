@@ -135,6 +135,7 @@ def test_the_text_says_who_wins_and_that_nothing_was_wrong(lab):
 
 def test_every_failure_lands_in_its_own_column_and_costs_the_others_nothing(tmp_path):
     result = _tiny(
+        settings=LabSettings(sample=2, time_limit_s=2.0, grace_s=2.0),
         backends=["cbc"],
         more_backends=[
             FAULTY + name for name in ("Aborts", "CallsSuboptimalOptimal", "Raises", "Refuses", "KnowsNothing")
@@ -155,17 +156,17 @@ def test_every_failure_lands_in_its_own_column_and_costs_the_others_nothing(tmp_
         "RaisesInBuild on faulty": "error",
     }
     for pair, outcome in expected.items():
-        assert rows[pair][outcome] == 4, pair
-        assert _outcomes(result, pair) == [outcome] * 4
-    assert rows["choices on faulty"]["workers_lost"] == 4
+        assert rows[pair][outcome] == 2, pair
+        assert _outcomes(result, pair) == [outcome] * 2
+    assert rows["choices on faulty"]["workers_lost"] == 2
     assert rows["choices on cbc"]["workers_lost"] == 0
     assert result.record["session"]["worker_starts"]["cbc"] == 1
     text = render(result)
-    assert "4 answers wrong" in text
-    assert "4 of choices on CallsSuboptimalOptimal" in text
-    assert "4 answers crashed: 4 of choices on faulty" in text
+    assert "2 answers wrong" in text
+    assert "2 of choices on CallsSuboptimalOptimal" in text
+    assert "2 answers crashed: 2 of choices on faulty" in text
     wrong = tmp_path / "lab" / "failures" / "choices-on-CallsSuboptimalOptimal"
-    assert len(list(wrong.glob("*.mps"))) == len(list(wrong.glob("*.json"))) == 4
+    assert len(list(wrong.glob("*.mps"))) == len(list(wrong.glob("*.json"))) == 2
     kept = read_decision(sorted(wrong.glob("*.json"))[0])
     assert ExactSolver().solve(kept).objective == result.decisions["optimum"][0]
     assert not (tmp_path / "lab" / "failures" / "choices-on-cbc").exists()
@@ -192,9 +193,10 @@ def test_a_claim_that_a_decision_is_infeasible_is_wrong():
 
 
 def test_a_worker_that_crashed_is_warm_again_before_the_next_pair_is_measured():
-    starts = _tiny(backends=[FAULTY + "CrashesEverySecondTime"]).record["session"]["worker_starts"]["cbc"]
-    # the tiny decision is the first solve of every worker, so each of the four measured ones is a second: it crashes
-    assert starts == 5
+    settings = LabSettings(sample=2, time_limit_s=2.0, grace_s=2.0)
+    result = _tiny(settings=settings, backends=[FAULTY + "CrashesEverySecondTime"])
+    # the tiny decision is the first solve of every worker, so each of the two measured ones is a second: it crashes
+    assert result.record["session"]["worker_starts"]["cbc"] == 3
 
 
 def test_only_so_many_failures_of_a_kind_are_kept_unless_a_folder_is_named(tmp_path, monkeypatch):
@@ -243,7 +245,7 @@ def test_a_folder_that_exists_is_replaced_only_when_asked_and_only_if_it_is_a_la
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lab", "mine"]
 
 
-@pytest.mark.parametrize("stage", ["count", "warm-up", "solve"])
+@pytest.mark.parametrize("stage", ["count", pytest.param("warm-up", marks=pytest.mark.thorough), "solve"])
 def test_ctrl_c_leaves_no_folder_and_no_worker(tmp_path, monkeypatch, stage):
     workers = []
 

@@ -8,9 +8,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner, Result
+
+from bfreplay.cli import main
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.local_processes import Done
 
@@ -99,6 +104,14 @@ def sweep_to_the_end(folder: Path, out: str, *options: str) -> subprocess.Comple
     process = start_sweep(folder, out, *options)
     said, complained = process.communicate(timeout=180)
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def sweep_here(folder: Path, out: str, *options: str) -> Result:
+    """The same in this process, whose workers are others all the same."""
+    with chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])  # the command puts the folder there
+        patch.delitem(sys.modules, "noting", raising=False)  # the one of another test
+        return CliRunner().invoke(main, ["sweep", "sweep.toml", "--allow-code", "--out", out, *options])
 
 
 def table_of(folder: Path, out: str) -> bytes:

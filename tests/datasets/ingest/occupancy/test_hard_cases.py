@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bfreplay.datasets.ingest import hostlists
 from bfreplay.datasets.ingest.clock import LocalClock, named_zone, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
@@ -238,9 +239,11 @@ def test_first_lines_are_those_of_the_file(tmp_path):
     assert LogFile(path).head_lines() == [line for _, line in LogFile(path).lines()]
 
 
-def test_a_list_of_many_parts_is_bounded_too():
+@pytest.mark.parametrize("most", [1_000, pytest.param(hostlists.MOST_NODES, marks=pytest.mark.thorough)])
+def test_a_list_of_many_parts_is_bounded_too(monkeypatch, most):
+    monkeypatch.setattr(hostlists, "MOST_NODES", most)
     with pytest.raises(ValueError, match="more than"):
-        expand_nodes(",".join(f"{letter}[1-400000]" for letter in "abc"))
+        expand_nodes(",".join(f"{letter}[1-{most * 2 // 5}]" for letter in "abc"))
 
 
 def test_a_range_with_steps_is_as_long_as_its_names():
