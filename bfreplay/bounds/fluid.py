@@ -209,13 +209,14 @@ def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizo
     return possible
 
 
-def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> int | None:
+def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, most: float) -> int | None:
     """A time before which nobody can have done all work; ``None`` where it cannot be done within ``horizon``.
 
-    Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well.
+    Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is what
+    ``most_samples`` says of the same.
     """
     work = sum(float(each.work_samples.sum()) for each in classes)
-    if not math.isfinite(work) or most_samples(classes, max_parallel, horizon) < work * _ALL:
+    if not math.isfinite(work) or most < work * _ALL:
         return None
     start_us, end_us = int(horizon.start_us[0]), horizon.end_us
     with np.errstate(over="ignore"):  # longer than any time

@@ -150,11 +150,11 @@ def upper_bound(
             return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
     admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
+    can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
+    finish_us = earliest_end_us(classes, max_parallel, horizon, samples) if with_finish and can_all_end else None
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING
-    can_all_end = sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
-    finish_us = earliest_end_us(classes, max_parallel, horizon) if with_finish and can_all_end else None
     return UpperBound(_raised(samples), kind, None if free is None else _raised(free), finish_us)
 
 

@@ -131,7 +131,8 @@ def test_all_work_can_be_done_by_the_earliest_end_in_no_less_time(drawn, max_par
     jobs = _made(drawn)
     classes = job_classes(jobs, _HORIZON.most_idle)
     work = sum(each.work_samples for each in jobs)
-    earliest_us = earliest_end_us(classes, max_parallel, _HORIZON)
+    most = most_samples(classes, max_parallel, _HORIZON)
+    earliest_us = earliest_end_us(classes, max_parallel, _HORIZON, most)
     if not math.isfinite(work):
         assert earliest_us is None
     elif _most_by_program(jobs, max_parallel, _HORIZON) >= work * (1 - 1e-9):
