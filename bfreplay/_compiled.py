@@ -84,7 +84,7 @@ def zero_records(kind: type[T], n: int) -> Sequence[T]:
 
     What the array holds can be read and written as ``records[i].field``, in compiled functions too.
     """
-    return np.zeros(n, _record_of(kind))  # type: ignore[return-value]  # an array is no Sequence
+    return np.zeros(n, _record_of(kind))  # type: ignore[return-value, arg-type]  # an array is no Sequence
 
 
 @cache  # reading type hints takes longer than making a short array

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from bfreplay.cli import main
 from bfreplay.runs import RunResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,10 +50,11 @@ def trials_on_log(request) -> tuple[int, str]:
 )
 def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(trials_on_log, tmp_path, made_by):
     trials, log = trials_on_log
-    bfreplay(
-        tmp_path, 0, "jobs", "make", "hpo", "-o", "campaign.toml", "--trials", str(trials), "--max-nodes", "64",
+    command = [
+        "jobs", "make", "hpo", "-o", str(tmp_path / "campaign.toml"), "--trials", str(trials), "--max-nodes", "64",
         "--samples-per-epoch", "1281167", "--curve", SHUFFLENET, *made_by,
-    )  # fmt: skip
+    ]  # fmt: skip
+    assert CliRunner().invoke(main, command).exit_code == 0
     for hash_seed in (1, 2):
         bfreplay(
             tmp_path, hash_seed, "replay", log, "--jobs", "campaign.toml", "--max-parallel", "20",

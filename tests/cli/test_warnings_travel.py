@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from bfreplay.cli import main
+from bfreplay.experiments.sweep import run_sweep
+from tests.experiments.sweep.small_sweeps import Inline
 
 # from 600 s to 3600 s job 2 lacks 3 nodes, which is 2.5 node-hours; 1 node is idle for 600 s, then 4 for an hour
 SWF = """; MaxNodes: 4
@@ -46,6 +48,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("doubted")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(run_sweep, "ProcessExecutor", Inline)
         for name, text in (("log.swf", SWF), ("jobs.csv", JOBS), ("sweep.toml", SWEEP)):
             (folder / name).write_text(text)
         run("ingest", "swf", "log.swf", "--full-window", "--empty-machine", "idle", "-o", "events.parquet")

@@ -38,7 +38,7 @@ def _solver(backend: str, **options) -> MilpSolver:
     ],
 )
 def test_every_decision_of_a_bad_solver_falls_back_to_the_exact_one(backend, reason, quality):
-    options = {"time_limit_s": 0.2, "grace_s": 0.2} if backend == "Hangs" else {}
+    options = {"time_limit_s": 0.05, "grace_s": 0.05} if backend == "Hangs" else {}
     result = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0, _solver(FAULTY + backend, **options)))
     reference = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0))
     assert result.summary["fallbacks"] == {reason: result.summary["n_decisions"]}

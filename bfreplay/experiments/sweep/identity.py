@@ -33,6 +33,7 @@ from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settin
 from bfreplay.policies.objectives.catalogue import OBJECTIVES
 from bfreplay.registry import Registry
 from bfreplay.result_folders.records import RUN
+from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 
 ID_DIGITS = 16
@@ -74,8 +75,8 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
-        "highspy": metadata.version("highspy") if policy.linear_programs else None,
-        "scipy": metadata.version("scipy") if options.bound and not options.ends_with_its_jobs else None,
+        "highspy": versions()["highspy"] if policy.linear_programs else None,
+        "scipy": versions()["scipy"] if options.bound and not options.ends_with_its_jobs else None,
         "optuna": _optuna_version(options, jobs),
     }
 

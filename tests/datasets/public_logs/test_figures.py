@@ -48,7 +48,13 @@ def row_of(log, folder):
     return f"| {' | '.join(cells)} |"
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(log, id=log.name, marks=[pytest.mark.thorough] if log.name == "cea-curie-2011" else [])
+        for log in LOGS
+    ],
+)
 def test_the_table_shows_what_the_command_gives(shared, log):
     assert row_of(log, shared / "data" / "logs") in PAGE.read_text().splitlines()
 

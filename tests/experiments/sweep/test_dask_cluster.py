@@ -220,7 +220,7 @@ def _ask_without_the_folder(address: str, store: Store, files: Path) -> None:
 
 
 def test_nobody_at_the_address_is_an_error_with_what_to_do(files, monkeypatch):
-    monkeypatch.setattr("bfreplay.experiments.sweep.dask_cluster._CONNECT_S", 1)
+    monkeypatch.setattr("bfreplay.experiments.sweep.dask_cluster._CONNECT_S", 0.2)
     for address in ("tcp://127.0.0.1:9", "nonsense"):
         with pytest.raises(InputError, match="no Dask scheduler answers") as caught:
             sweep([options(files)], files / "out", scheduler=address)
