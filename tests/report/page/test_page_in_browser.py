@@ -55,7 +55,7 @@ def dark(kept_dark):
 
 @pytest.fixture(scope="module")
 def many_jobs(browser, many_jobs_run, tmp_path_factory):
-    """The page about three thousand jobs, opened; one test uses its table, the other its pictures."""
+    """The page about many jobs, opened; one test uses its table, the other its pictures."""
     opened = OpenPage(browser, write_report(many_jobs_run, tmp_path_factory.mktemp("pages") / "many.html"))
     yield opened
     opened.context.close()
@@ -277,7 +277,9 @@ def test_rules_of_accessibility_hold(page, request):
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
 
 
-@pytest.mark.parametrize("run", ["no_jobs_run", "never_idle_run", pytest.param("all_idle_run", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "run", ["no_jobs_run", "never_idle_run", pytest.param("all_idle_run", marks=pytest.mark.thorough)]
+)
 def test_odd_runs_have_a_page_too(run, request, tmp_path, open_page):
     opened = open_page(write_report(request.getfixturevalue(run), tmp_path / "odd.html"))
     text = opened.page.locator("body").inner_text()
