@@ -246,6 +246,7 @@ def test_the_theme_is_the_systems_and_the_button_changes_it(opened, dark):
 def test_paper_is_light_and_nothing_is_cut_at_its_edge(dark):
     dark.page.emulate_media(media="print", color_scheme="dark")
     assert dark.run("document.documentElement.scrollWidth") == 718
+    assert dark.wide_plots() == []
     dark.run("dispatchEvent(new Event('beforeprint'))")
     assert dark.run("theme") == "light"
     dark.run("dispatchEvent(new Event('afterprint'))")
@@ -254,15 +255,12 @@ def test_paper_is_light_and_nothing_is_cut_at_its_edge(dark):
     dark.page.emulate_media(media="screen")
 
 
-@pytest.mark.parametrize("width", [360, *(pytest.param(width, marks=pytest.mark.thorough) for width in (768, 1600))])
+@pytest.mark.thorough  # on paper and on the page about several runs in `make test`
+@pytest.mark.parametrize("width", [360, 768, 1600])
 def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, width):
     opened = open_page(sample_page, viewport={"width": width, "height": 800}, has_touch=width < 500)
     assert opened.run("document.documentElement.scrollWidth") == width
-    wide = opened.run(
-        """[...document.querySelectorAll('.plot')]
-            .filter((plot) => plot.scrollWidth > plot.clientWidth + 1).map((plot) => plot.id)"""
-    )
-    assert wide == []
+    assert opened.wide_plots() == []
 
 
 @pytest.mark.parametrize("page", ["opened", pytest.param("dark", marks=pytest.mark.thorough)])
@@ -278,7 +276,8 @@ def test_rules_of_accessibility_hold(page, request):
 
 
 @pytest.mark.parametrize(
-    "run", ["no_jobs_run", "never_idle_run", pytest.param("all_idle_run", marks=pytest.mark.thorough)]
+    "run",
+    ["no_jobs_run", *(pytest.param(run, marks=pytest.mark.thorough) for run in ("never_idle_run", "all_idle_run"))],
 )
 def test_odd_runs_have_a_page_too(run, request, tmp_path, open_page):
     opened = open_page(write_report(request.getfixturevalue(run), tmp_path / "odd.html"))
