@@ -17,7 +17,7 @@ test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-all test-lowest replay-lowest docs lint compiled unsafe-cbc clean
+.PHONY: demo help test test-all test-lowest replay-lowest docs lint compiled compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -35,7 +35,7 @@ help:
 
 # style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
 test: $(VENV)/.installed-dev unsafe-cbc
-	$(MAKE) --no-print-directory --output-sync -j2 lint compiled
+	$(MAKE) --no-print-directory --output-sync -j2 lint compiled compiled-ingest
 	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough"
 
 test-all: lint unsafe-cbc replay-lowest
@@ -62,6 +62,11 @@ compiled: $(VENV)/.installed-dev
 	$(BIN)/bfreplay replay sample --jobs sample --policy look-ahead --window 2024-07-01 2024-07-02 --quiet > /dev/null
 	for policy in gavel.fifo_perf bftrainer; do $(BIN)/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" \
 	  --curves sample --policy $$policy --quiet > /dev/null || exit 1; done
+
+compiled-ingest: $(VENV)/.installed-dev
+	printf '%s\n' 'JobIDRaw|State|Start|End|ElapsedRaw|TimelimitRaw|NNodes|NodeList' \
+	  '1|COMPLETED|2024-01-01T00:00:00|2024-01-01T01:00:00|3600|60|1|n1' > $(VENV)/jobs.psv
+	$(BIN)/bfreplay ingest slurm $(VENV)/jobs.psv --tz UTC > /dev/null
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -48,14 +48,16 @@ TO_FOLLOW = {
 }
 # pages whose output is held to the digit; elsewhere decimals may differ
 TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page.name.startswith("how-to-")]
-# python and `bfreplay` in processes of their own, as a user starts them; on the other pages in this one, which has
-# imported everything
-IN_PROCESSES = (ROOT / "README.md",)
-# long, for `make test-all`; what they show is tried elsewhere too, on less: `bfreplay tune` on the admins' page,
-# Gavel's policies on a cluster on that about policies, contracts, `regret` and `plot` in tests of their own
+# `bfreplay` in processes of its own, as a user starts it; on the other pages in this one, which has imported everything
+IN_PROCESSES = "README.md-"
+# long, for `make test-all`; what they show is tried elsewhere too, on less: `bfreplay tune` on the admins' page, the
+# lab and comparisons on that of developers, an objective of one's own on the page about objectives, Gavel's
+# policies on a cluster on that about policies, plain replays of the sample in README.md and the tutorial; contracts,
+# `regret`, `plot`, policies that look ahead and all that `explain` says in tests of their own
 THOROUGH = (
     "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md", "pictures.md",
-    "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md",
+    "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md", "python.md-0", "comparing-runs.md-2",
+    "formulation-lab.md-0", "runs.md-0", "runs.md-4", "policies.md-0", "own_objective.py", "explain.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -76,20 +78,14 @@ def _param(value, name: str) -> object:
     return pytest.param(value, id=name, marks=[pytest.mark.thorough] if name in THOROUGH else [])
 
 
-def _of_pages(request, pages) -> bool:
-    """Whether the block that is tried is on one of ``pages``."""
-    return any(request.node.callspec.id.startswith(f"{page.name}-") for page in pages)
-
-
 @pytest.mark.parametrize("text", _blocks("python"))
-def test_python_snippets_run(text, tmp_path, request):
-    run = _run if _of_pages(request, IN_PROCESSES) else _run_here
-    run(shlex.join(["python", "-c", text]), tmp_path)
+def test_python_snippets_run(text, tmp_path):
+    _run_here(shlex.join(["python", "-c", text]), tmp_path)
 
 
 @pytest.mark.parametrize("text", _blocks("sh"))
 def test_commands_run(text, tmp_path, request):
-    run = _run if _of_pages(request, IN_PROCESSES) else _run_here
+    run = _run if request.node.callspec.id.startswith(IN_PROCESSES) else _run_here
     for line in text.splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["bfreplay"]:
@@ -102,22 +98,21 @@ def test_commands_run(text, tmp_path, request):
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
     ran = []
-    run = _run if page in IN_PROCESSES else _run_here
     for file, kind, text in _STEP.findall(page.read_text()):
         if file:
             (tmp_path / file).write_text(text)
         elif kind == "console":
             for command, shown in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", text, re.MULTILINE):
                 read = str.strip if page in TO_THE_DIGIT else _without_times
-                said = [read(line) for line in run(command, tmp_path).splitlines()]
+                said = [read(line) for line in _run_here(command, tmp_path).splitlines()]
                 assert [line for line in shown.splitlines() if read(line) not in said] == [], said
                 ran.append(command)
         elif kind == "sh":
             for command in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
-                run(command, tmp_path)
+                _run_here(command, tmp_path)
                 ran.append(command)
         elif kind == "python":
-            run(shlex.join(["python", "-c", text]), tmp_path)
+            _run_here(shlex.join(["python", "-c", text]), tmp_path)
             ran.append("python")
         else:
             assert kind == "text", f"nobody runs this block:\n{text}"
@@ -201,8 +196,9 @@ def test_links_to_files_lead_somewhere(page):
 
 
 def test_the_example_of_the_package_docstring_runs():
-    assert doctest.testmod(bfreplay).failed == 0
-    assert doctest.testmod(bfreplay).attempted > 0
+    done = doctest.testmod(bfreplay)
+    assert done.failed == 0
+    assert done.attempted > 0
 
 
 @pytest.mark.parametrize("text", _blocks("toml"))
@@ -211,7 +207,7 @@ def test_job_files_in_the_docs_can_be_loaded(text, tmp_path):
     assert len(bfreplay.load_jobs(tmp_path / "jobs.toml")) == 20
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("script", [_param(path, path.name) for path in sorted((ROOT / "examples").glob("*.py"))])
 def test_examples_run(script, tmp_path, capsys):
     with chdir(tmp_path), _modules_forgotten(script.parent):
         sys.path.insert(0, str(script.parent))
@@ -224,6 +220,7 @@ def test_every_column_and_summary_key_is_documented(tmp_path):
     assert re.findall(r"<!-- columns of (\w+) -->", page) == ["decisions", "jobs", "reports", "pool", "holes"]
     names = {name for schema in (TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
-    summary = bfreplay.replay_log(log, jobs).summary.to_json()
+    hour = log.between(log.window_start_us, log.window_start_us + 3_600_000_000)
+    summary = bfreplay.replay_log(hour, jobs).summary.to_json()
     names |= set(summary) | set(summary["efficiency"]) | {k for k in summary["ledger"] if not k.endswith("_node_us")}
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []

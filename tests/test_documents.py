@@ -125,6 +125,11 @@ def test_a_short_key_of_many_parts_takes_no_memory(tmp_path):
     assert "more than 16 parts" in refusal_of("bfreplay.datasets:load_jobs", path).problem
 
 
+def pack(path, start, byte):
+    """Write ``start`` and 600 MiB of one byte, packed: the same MiB again and again."""
+    path.write_bytes(gzip.compress(start) + 600 * gzip.compress(byte * (1 << 20), 1))
+
+
 def test_a_table_in_one_endless_line_takes_no_memory(tmp_path):
     jobs = tmp_path / "jobs.csv"
     with jobs.open("wb") as stream:
@@ -134,10 +139,7 @@ def test_a_table_in_one_endless_line_takes_no_memory(tmp_path):
     assert (found.problem, found.row) == ("a line does not end", "line 2")
     events = tmp_path / "events.csv.gz"
     for start, row in ((b"", "line 1"), (b"time,node,idle\n", "line 2")):
-        with gzip.open(events, "wb", compresslevel=1) as stream:
-            stream.write(start)
-            for _ in range(600):
-                stream.write(b"x" * (1 << 20))
+        pack(events, start, b"x")
         found = refusal_of("bfreplay.datasets:load_events", events)
         assert (found.problem, found.file, found.row) == ("a line does not end", str(events), row)
         assert found.expected == f"lines of text of at most {16 if row == 'line 1' else 1} MiB"
@@ -153,9 +155,7 @@ def test_the_longest_line_of_a_table_is_read(tmp_path):
 
 def test_packed_throughputs_that_unpack_to_far_more_take_no_memory(tmp_path):
     path = tmp_path / "throughputs.json.gz"
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        for _ in range(600):
-            stream.write(b" " * (1 << 20))
+    pack(path, b"", b" ")
     found = refusal_of("bfreplay.systems.gavel.throughputs:read_throughputs", path)
     assert (found.problem, found.expected) == ("the throughput file is too large", "at most 67,108,864 bytes, unpacked")
 

@@ -27,7 +27,7 @@ def _cases():
             elif backend != "cbc" or refused(formulation_of(formulation), backend_of(backend)):
                 some, all_ = 32, 8
             else:
-                some, all_ = 8, 1
+                some, all_ = 16, 1
             # PuLP starts a process for each decision: one formulation stands for the others
             again = backend == "pulp-cbc" and formulation != "choices"
             marks = [pytest.mark.thorough] if again else []
@@ -49,7 +49,7 @@ def workers():
 
 @pytest.mark.parametrize(("formulation", "backend", "step"), list(_cases()))
 def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, step):
-    """CBC gets every eighth record, the others fewer, each its own; of the published rows, which are hard, few.
+    """CBC gets every sixteenth record, the others fewer, each its own; of the published rows, which are hard, few.
 
     In `make test-all` CBC gets all records, the others every eighth.
     """

@@ -21,7 +21,7 @@ from tests.replay.tiny import SECOND, job, log
 from tests.runs.explain.little_source import Scripted
 
 SAMPLE_DAYS = 1
-MANY = 3_000
+MANY = 1_500
 _HOUR_S = 3_600
 
 
@@ -64,10 +64,10 @@ def never_idle_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 @pytest.fixture(scope="session")
 def many_jobs_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    """Three thousand short jobs, one every 15 s, most of which finish."""
+    """Fifteen hundred short jobs, one every 30 s, most of which finish."""
     jobs = [
         replace(
-            job(f"trial-{k:04}", submit_s=15 * k, work=300.0 + 100.0 * (k % 5), up_s=1.0, down_s=1.0),
+            job(f"trial-{k:04}", submit_s=30 * k, work=600.0 + 200.0 * (k % 5), up_s=1.0, down_s=1.0),
             model=("resnet", "vgg", None)[k % 3],
         )
         for k in range(MANY)

@@ -63,7 +63,10 @@ def test_an_outlier_does_not_make_an_interval_of_no_width():
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(11, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("law", ["usl", "communication-weak", "communication-strong", "power"])
+@pytest.mark.parametrize(
+    "law",
+    ["usl", "power", *(pytest.param(f"communication-{way}", marks=pytest.mark.thorough) for way in ("weak", "strong"))],
+)
 def test_an_interval_holds_its_value_and_ends_where_the_profile_leaves_the_region(law, step):
     """The profile anew: one parameter fixed at the end and beyond it, the others fitted."""
     ends = 0

@@ -21,6 +21,11 @@ ODD = ("never_idle_run", "no_jobs_run", "all_idle_run")
 THE_PAGES_OWN = ("steps", "rows", "time")
 
 
+def some(*names, thorough):
+    """Names to try, and those of figures that take long, for `make test-all`."""
+    return [*names, *(pytest.param(name, marks=pytest.mark.thorough) for name in thorough)]
+
+
 @pytest.fixture(params=list(FIGURES.built_in))
 def figure(request) -> RunFigure[Any]:
     return figure_named(request.param)
@@ -102,6 +107,11 @@ def test_runs_stand_side_by_side(figure, found_in):
     assert [label for label in found if not re.search(rf"\b{label}\b", words)] == []
 
 
+@pytest.mark.parametrize(
+    "figure",
+    some("node-hours", "jobs", "holes", "widths", "decision-times", "efficiency", thorough=("timeline", "rescales")),
+    indirect=True,
+)
 def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, found_in, tmp_path):
     found = {"A (a$\\foo$b)": found_in("sample_run"), "B ($x_1$^_{)": found_in("other_run")}
     for k in range(2):
@@ -113,7 +123,7 @@ def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, 
 
 
 @pytest.mark.parametrize(
-    "name", ["timeline", "node-hours", "holes", "widths", "rescales", "decision-times", "efficiency"]
+    "name", some("timeline", "node-hours", "holes", "widths", "decision-times", "efficiency", thorough=("rescales",))
 )
 def test_there_is_room_for_many_runs(name, request):
     """All but the jobs, which are a panel a run."""

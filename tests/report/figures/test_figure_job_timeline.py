@@ -21,6 +21,7 @@ from bfreplay.runs import replay_log
 from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
+from tests.report.conftest import MANY
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +203,7 @@ def test_thousands_of_jobs_stay_small_on_the_page(many_jobs_run):
     packed = json.dumps({name: packed_steps(series, start_us) for name, series in page.series.items()})
     assert len(packed) + len(json.dumps(page.traces)) < 200_000
     of_rows = page.traces[0]["meta"]["row_jobs"]
-    assert sum(len(row["job"]) for row in of_rows) == 3_000
+    assert sum(len(row["job"]) for row in of_rows) == MANY
     assert "a row shows one job after another" in JOBS.words({"": job_timeline(many_jobs_run)})
     assert of_rows[0]["job"][0] == "trial-0000"
     assert of_rows[0]["since_s"][0] == 3_600

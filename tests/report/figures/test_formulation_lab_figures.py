@@ -196,6 +196,7 @@ def test_a_record_without_an_entry_is_refused_with_the_command_that_makes_it_aga
         LabResult.load(worked)
 
 
+@pytest.mark.thorough
 def test_drawing_leaves_pyplot_alone_and_matplotlib_is_loaded_only_to_draw(worked):
     code = (
         "import sys, pathlib, bfreplay.report as report\n"

@@ -72,6 +72,13 @@ class OpenPage:
             [table, key],
         )
 
+    def wide_plots(self):
+        """Pictures that are wider than their place."""
+        return self.run(
+            """[...document.querySelectorAll('.plot')]
+                .filter((plot) => plot.scrollWidth > plot.clientWidth + 1).map((plot) => plot.id)"""
+        )
+
     def header(self, table, key):
         """The button that sorts by this column."""
         return self.page.locator(f'#{table} th[data-column="{key}"] button')

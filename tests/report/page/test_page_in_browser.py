@@ -25,7 +25,7 @@ def sample_page(sample_run, tmp_path_factory):
 @pytest.fixture(scope="session")
 def kept_open(browser, sample_page):
     """That page, opened once for the tests that leave it as they found it, but for the order of a table."""
-    kept = OpenPage(browser, sample_page)
+    kept = OpenPage(browser, sample_page, color_scheme="light")
     yield kept
     kept.context.close()
 
@@ -39,9 +39,27 @@ def opened(kept_open):
 
 
 @pytest.fixture(scope="session")
-def many_jobs_page(many_jobs_run, tmp_path_factory):
-    """The page about five thousand jobs."""
-    return write_report(many_jobs_run, tmp_path_factory.mktemp("pages") / "many.html")
+def kept_dark(browser, sample_page):
+    """The same in a dark system, as wide as A4."""
+    kept = OpenPage(browser, sample_page, color_scheme="dark", viewport={"width": 718, "height": 1000})
+    yield kept
+    kept.context.close()
+
+
+@pytest.fixture
+def dark(kept_dark):
+    """That page for a test that leaves it dark; fails the test if the page fetched or said anything."""
+    yield kept_dark
+    kept_dark.did_nothing_beside()
+
+
+@pytest.fixture(scope="module")
+def many_jobs(browser, many_jobs_run, tmp_path_factory):
+    """The page about many jobs, opened; one test uses its table, the other its pictures."""
+    opened = OpenPage(browser, write_report(many_jobs_run, tmp_path_factory.mktemp("pages") / "many.html"))
+    yield opened
+    opened.context.close()
+    opened.did_nothing_beside()
 
 
 def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(opened):
@@ -175,8 +193,8 @@ def test_what_is_missing_is_sorted_last_both_ways(opened):
         assert all(value != "" for value in values[:missing])
 
 
-def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs_page, many_jobs_run, open_page):
-    opened = open_page(many_jobs_page)
+def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs, many_jobs_run):
+    opened = many_jobs
     jobs = many_jobs_run.jobs
     table = "job-table-table-1"
     assert opened.column(table, "job") == jobs["job"].tolist()[:50]
@@ -193,8 +211,8 @@ def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs_page, ma
     assert opened.page.locator(".table-controls [role=status]").inner_text() == "no such row"
 
 
-def test_where_jobs_share_a_row_the_picture_names_the_one_of_the_time(many_jobs_page, many_jobs_run, open_page):
-    opened = open_page(many_jobs_page)
+def test_where_jobs_share_a_row_the_picture_names_the_one_of_the_time(many_jobs, many_jobs_run):
+    opened = many_jobs
     begin, end = 40_000.0, 40_300.0
     opened.run("([a, b]) => setView(a, b)", [begin, end])
     edges, names, nodes = opened.run(
@@ -212,53 +230,55 @@ def test_where_jobs_share_a_row_the_picture_names_the_one_of_the_time(many_jobs_
     assert sorted(row[column] for row in shown) == sorted(there["job"].astype(str))
 
 
-def test_the_theme_is_the_systems_and_the_button_changes_it(sample_page, open_page):
-    opened = open_page(sample_page, color_scheme="dark")
-    dark = _colours(opened)
-    opened.page.get_by_role("button", name="Light theme").click()
-    light = _colours(opened)
-    opened.page.emulate_media(color_scheme="light")
-    opened.page.emulate_media(color_scheme="dark")  # the reader has chosen: the system has no say
+def test_the_theme_is_the_systems_and_the_button_changes_it(opened, dark):
     assert opened.run("theme") == "light"
-    assert open_page(sample_page, color_scheme="light").run("theme") == "light"
-    assert all(a != b for a, b in zip(dark, light, strict=True))
-    assert opened.page.get_by_role("button", name="Dark theme").is_visible()
+    before = _colours(dark)
+    dark.page.get_by_role("button", name="Light theme").click()
+    light = _colours(dark)
+    dark.page.emulate_media(color_scheme="light")
+    dark.page.emulate_media(color_scheme="dark")  # the reader has chosen: the system has no say
+    assert dark.run("theme") == "light"
+    assert all(a != b for a, b in zip(before, light, strict=True))
+    dark.page.get_by_role("button", name="Dark theme").click()
+    assert _colours(dark) == before
 
 
-def test_paper_is_light_and_nothing_is_cut_at_its_edge(sample_page, open_page):
-    opened = open_page(sample_page, color_scheme="dark", viewport={"width": 718, "height": 1000})  # A4
-    opened.page.emulate_media(media="print", color_scheme="dark")
-    assert opened.run("document.documentElement.scrollWidth") == 718
-    opened.run("dispatchEvent(new Event('beforeprint'))")
-    assert opened.run("theme") == "light"
-    opened.run("dispatchEvent(new Event('afterprint'))")
-    assert opened.run("theme") == "dark"
-    assert len(opened.page.pdf()) > 50_000
+def test_paper_is_light_and_nothing_is_cut_at_its_edge(dark):
+    dark.page.emulate_media(media="print", color_scheme="dark")
+    assert dark.run("document.documentElement.scrollWidth") == 718
+    assert dark.wide_plots() == []
+    dark.run("dispatchEvent(new Event('beforeprint'))")
+    assert dark.run("theme") == "light"
+    dark.run("dispatchEvent(new Event('afterprint'))")
+    assert dark.run("theme") == "dark"
+    assert len(dark.page.pdf()) > 50_000
+    dark.page.emulate_media(media="screen")
 
 
-@pytest.mark.parametrize("width", [360, *(pytest.param(width, marks=pytest.mark.thorough) for width in (768, 1600))])
+@pytest.mark.thorough  # on paper and on the page about several runs in `make test`
+@pytest.mark.parametrize("width", [360, 768, 1600])
 def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, width):
     opened = open_page(sample_page, viewport={"width": width, "height": 800}, has_touch=width < 500)
     assert opened.run("document.documentElement.scrollWidth") == width
-    wide = opened.run(
-        """[...document.querySelectorAll('.plot')]
-            .filter((plot) => plot.scrollWidth > plot.clientWidth + 1).map((plot) => plot.id)"""
-    )
-    assert wide == []
+    assert opened.wide_plots() == []
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_rules_of_accessibility_hold(sample_page, open_page, scheme):
+@pytest.mark.parametrize("page", ["opened", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_rules_of_accessibility_hold(page, request):
     from axe_playwright_python.sync_playwright import Axe
 
-    opened = open_page(sample_page, color_scheme=scheme)
-    opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    opened.run("document.querySelectorAll('.modebar-container').forEach((each) => each.remove())")
-    found = Axe().run(opened.page).response["violations"]
+    opened = request.getfixturevalue(page)
+    folded = "document.querySelectorAll('details:not([open])')"
+    opened.run(f"window.unfolded = [...{folded}]; unfolded.forEach((each) => {{ each.open = true; }})")
+    found = Axe().run(opened.page, context={"exclude": [".modebar-container"]}).response["violations"]
+    opened.run("unfolded.forEach((each) => { each.open = false; })")
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
 
 
-@pytest.mark.parametrize("run", ["no_jobs_run", "all_idle_run", "never_idle_run"])
+@pytest.mark.parametrize(
+    "run",
+    ["no_jobs_run", *(pytest.param(run, marks=pytest.mark.thorough) for run in ("never_idle_run", "all_idle_run"))],
+)
 def test_odd_runs_have_a_page_too(run, request, tmp_path, open_page):
     opened = open_page(write_report(request.getfixturevalue(run), tmp_path / "odd.html"))
     text = opened.page.locator("body").inner_text()

@@ -20,6 +20,7 @@ from bfreplay import (
 from bfreplay.experiments import compare_runs
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.result_folders.comparison import RunComparison
+from tests.report.page.conftest import OpenPage
 from tests.report.page.read_page import ReadPage
 
 _MOST_BYTES = 8_000_000
@@ -84,13 +85,29 @@ def page(run, comparison, tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def opened(page, browser):
+    """Opens such a page when first asked for it; fails if a page fetched or said anything."""
+    kept = {}
+
+    def opens(name):
+        if name not in kept:
+            kept[name] = OpenPage(browser, page(name))
+        kept[name].run("setView(0, timeAxis.duration_s)")
+        return kept[name]
+
+    yield opens
+    for each in kept.values():
+        each.context.close()
+        each.did_nothing_beside()
+
+
 @pytest.mark.parametrize(
     "name", ["exact", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("70 at once", "three"))]
 )
-def test_the_page_is_small_and_can_be_used(page, open_page, name):
-    file = page(name)
-    assert file.stat().st_size < _MOST_BYTES
-    opened = open_page(file)
+def test_the_page_is_small_and_can_be_used(page, opened, name):
+    assert page(name).stat().st_size < _MOST_BYTES
+    opened = opened(name)
     whole = opened.view()
     plot = opened.page.locator("#plot-timeline .nsewdrag")
     plot.scroll_into_view_if_needed()
@@ -107,9 +124,9 @@ def test_the_page_is_small_and_can_be_used(page, open_page, name):
     assert opened.run("getComputedStyle(document.body).backgroundColor") != before
 
 
-def test_closest_up_every_event_of_the_log_is_there(page, run, open_page):
+def test_closest_up_every_event_of_the_log_is_there(run, opened):
     """23,518 changes of the number of idle nodes: the picture of an hour has each of them, at its second."""
-    opened = open_page(page("exact"))
+    opened = opened("exact")
     pool = load_pool(run("exact"))
     begin, end = 500_000.0, 503_600.0
     opened.run("([a, b]) => setView(a, b)", [begin, end])
@@ -128,8 +145,8 @@ def test_closest_up_every_event_of_the_log_is_there(page, run, open_page):
 
 
 @pytest.mark.thorough
-def test_jobs_are_sorted_among_seventy(page, open_page):
-    opened = open_page(page("70 at once"))
+def test_jobs_are_sorted_among_seventy(page, opened):
+    opened = opened("70 at once")
     rows = ReadPage(page("70 at once").read_text()).all_rows("job-table-table-1")
     assert len(rows) == 70
     opened.header("job-table-table-1", "held_node_hours").click()
