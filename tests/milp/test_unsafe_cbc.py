@@ -44,9 +44,8 @@ def _outcomes(formulation: str, backend: str, python: Path | None, decisions, li
     """Count (process status, solver status, quality), and check whatever was believed."""
     outcomes = Counter()
     with IsolatedBackend(backend, python=python, grace_s=0.5) as worker:
-        solver = MilpSolver(
-            formulation, backend, worker=worker, referee=ExactSolver(), fallback="exact", time_limit_s=limit_s, **options
-        )
+        options |= {"referee": ExactSolver(), "fallback": "exact", "time_limit_s": limit_s}
+        solver = MilpSolver(formulation, backend, worker=worker, **options)
         for problem in decisions:
             solution = solver.solve(problem)
             best = ExactSolver().solve(problem)

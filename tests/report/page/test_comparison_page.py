@@ -102,7 +102,6 @@ def test_it_opens_in_a_narrow_browser(page_file, open_page):
     assert opened.run("pageFigures.length") == len(FIGURES.names()) + 2
 
 
-@pytest.mark.thorough
 def test_it_keeps_the_rules_of_accessibility(page_file, open_page):
     from axe_playwright_python.sync_playwright import Axe
 
