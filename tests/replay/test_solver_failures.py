@@ -74,7 +74,10 @@ def test_a_worker_that_is_killed_from_outside_costs_one_decision_a_fallback():
     n_fell_back = result.summary["fallbacks"].get("crashed", 0)
     kinds = {"proven": result.summary["n_decisions"] - n_fell_back, "proven_by_fallback": n_fell_back}
     assert result.summary["decisions"] == {kind: n for kind, n in kinds.items() if n}
-    assert result.summary["ledger"]["samples"] == replay_log(EVENTS, JOBS).summary["ledger"]["samples"]
+    # the third decision has two optima: the exact solver takes one of them, and CBC the other
+    policy = BFTrainerPolicy(60.0) if n_fell_back else BFTrainerPolicy(60.0, _solver("cbc"))
+    reference = replay_log(EVENTS, JOBS, policy)
+    assert result.summary["ledger"]["samples"] == reference.summary["ledger"]["samples"]
     assert solver._runner.worker_pid is None  # closed with the policy
 
 
