@@ -116,10 +116,10 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
             JobClass(
                 rate=rate,
                 min_nodes=min_nodes,
-                scale_up_s=min(job.scale_up_cost_s for job in members),
-                scale_down_s=min(job.scale_down_cost_s for job in members),
+                scale_up_s=float(min(job.scale_up_cost_s for job in members)),  # of one kind: loops compile once
+                scale_down_s=float(min(job.scale_down_cost_s for job in members)),
                 submit_us=np.array([job.submit_us for job in members], np.int64),
-                work_samples=np.array([job.work_samples for job in members]),
+                work_samples=np.array([job.work_samples for job in members], np.float64),
             )
         )
     return tuple(classes)

@@ -89,6 +89,13 @@ class AlwaysHasAnAnswer(Choices):
         return replace(model, row_lower=np.full(model.n_rows, -np.inf))
 
 
+@pytest.fixture(scope="module")
+def worker():
+    """One process for all: it keeps nothing of a model when the next one comes."""
+    with IsolatedBackend("cbc") as started:
+        yield started
+
+
 def test_a_formulation_without_a_name_fails():
     with pytest.raises(AssertionError):
         contract(Nameless).test_it_is_made_without_arguments_and_says_what_it_is()
@@ -125,8 +132,8 @@ def test_a_broken_model_fails(formulation, test, corner, why):
         (AlwaysHasAnAnswer, "no answer within the limit", "there is no answer"),
     ],
 )
-def test_a_wrong_optimum_fails(formulation, corner, why):
-    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError, match=why):
+def test_a_wrong_optimum_fails(formulation, corner, why, worker):
+    with pytest.raises(AssertionError, match=why):
         contract(formulation).test_it_has_the_optimum_of_the_decision(corner, worker)
 
 
@@ -171,21 +178,20 @@ def _wrong_above(limit, fault, parent):
         (_short_of_nodes, Choices), (_forgotten_nodes, Choices), (_free_rescaling, Choices),
     ],
 )  # fmt: skip
-def test_a_fault_that_bites_on_many_nodes_only_fails(fault, parent, limit):
-    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError):
+def test_a_fault_that_bites_on_many_nodes_only_fails(fault, parent, limit, worker):
+    with pytest.raises(AssertionError):
         contract(_wrong_above(limit, fault, parent)).test_it_has_the_optimum_of_wide_decisions(worker)
 
 
-def test_a_fault_that_bites_on_many_nodes_only_fails_on_the_decisions_of_a_replay():
-    with IsolatedBackend("cbc") as worker, pytest.raises(AssertionError):
+def test_a_fault_that_bites_on_many_nodes_only_fails_on_the_decisions_of_a_replay(worker):
+    with pytest.raises(AssertionError):
         contract(_wrong_above(8, _free_rescaling, Choices)).test_it_has_the_optimum_of_the_decisions_of_a_replay(worker)
 
 
 @pytest.mark.parametrize("fault", [_flat_curve, _short_of_nodes, _forgotten_nodes, _free_rescaling])
-def test_faults_of_many_nodes_pass_what_is_small(fault):
+def test_faults_of_many_nodes_pass_what_is_small(fault, worker):
     """So that it is the wide decisions that find them."""
-    with IsolatedBackend("cbc") as worker:
-        contract(_wrong_above(32, fault, Choices)).test_it_has_the_optimum_of_random_decisions(worker)
+    contract(_wrong_above(32, fault, Choices)).test_it_has_the_optimum_of_random_decisions(worker)
 
 
 def contract(formulation) -> FormulationContract:

@@ -95,17 +95,13 @@ def test_no_number_stands_outside_what_is_tested_and_no_link_leads_away(page):
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_it_opens_in_a_narrow_browser(page_file, open_page):
+def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_file, open_page):
+    from axe_playwright_python.sync_playwright import Axe
+
     opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
     assert opened.run("document.documentElement.scrollWidth") == 390
     assert opened.wide_plots() == []
     assert opened.run("pageFigures.length") == len(FIGURES.names()) + 2
-
-
-def test_it_keeps_the_rules_of_accessibility(page_file, open_page):
-    from axe_playwright_python.sync_playwright import Axe
-
-    opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
     opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = Axe().run(opened.page).response["violations"]
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
