@@ -84,10 +84,11 @@ def zero_records(kind: type[T], n: int) -> Sequence[T]:
 
     What the array holds can be read and written as ``records[i].field``, in compiled functions too.
     """
-    return np.zeros(n, _record_of(kind))  # type: ignore[return-value, arg-type]  # an array is no Sequence
+    record = _record_of(kind)  # type: ignore[arg-type]  # mypy does not know that all types are hashable
+    return np.zeros(n, record)  # type: ignore[return-value]  # an array is no Sequence
 
 
-@cache  # reading type hints takes longer than making a short array
+@cache  # to read type hints takes longer than to make a short array
 def _record_of(kind: type[Any]) -> np.dtype[Any]:
     fields = [(name, np.dtype(of)) for name, of in get_type_hints(kind).items()]
     return np.dtype((np.record, fields))

@@ -17,7 +17,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
 
 
-@cache  # which takes a millisecond to read, and every run of a sweep has all of them
+@cache  # reading one takes a millisecond, and every run of a sweep records all of them
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

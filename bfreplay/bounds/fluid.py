@@ -212,8 +212,8 @@ def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizo
 def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, most: float) -> int | None:
     """A time before which nobody can have done all work; ``None`` where it cannot be done within ``horizon``.
 
-    Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is what
-    ``most_samples`` says of the same.
+    Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is
+    ``most_samples`` of the same arguments.
     """
     work = sum(float(each.work_samples.sum()) for each in classes)
     if not math.isfinite(work) or most < work * _ALL:

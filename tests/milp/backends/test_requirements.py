@@ -79,14 +79,17 @@ def test_a_pulp_that_brings_no_cbc_is_refused_with_the_reason(monkeypatch):
     assert "PuLP 4 brings no CBC" in backend_of("pulp-cbc").available()
 
 
-def test_every_back_end_is_listed_without_loading_libraries_that_exclude_each_other():
-    """OR-Tools beside python-mip's CBC, or beside HiGHS, in one process: the second to come cannot be loaded."""
+def test_every_back_end_is_listed_without_loading_libraries_that_exclude_each_other_or_take_long():
+    """OR-Tools beside python-mip's CBC, or beside HiGHS, in one process: the second to come cannot be loaded.
+
+    Nor is numba loaded, which would treble the time that the process of a back end takes to start.
+    """
     script = """
 import sys
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 for name in BACKENDS.built_in:
     print(name, "|", why_not(backend_of(name)), "|", version_of(backend_of(name)))
-assert not {"mip.cbc", "highspy", "ortools"} & set(sys.modules)
+assert not {"mip.cbc", "highspy", "ortools", "numba"} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
