@@ -104,7 +104,7 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
     for job in jobs:
         if job.min_nodes > most_nodes:
             continue
-        rate = job.throughput.table(min(job.max_nodes, most_nodes))
+        rate = job.fastest.table(min(job.max_nodes, most_nodes))
         if not rate[job.min_nodes :].any():
             continue
         groups.setdefault((job.min_nodes, rate.tobytes()), []).append(job)

@@ -72,8 +72,11 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         return "jobs may share nodes: two on one node can process more than either alone"
     there = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
     # many jobs have the same few curves
-    for job in {(id(job.throughput), job.max_nodes, job.work_samples < _SMALLEST): job for job in there}.values():
-        rate = job.throughput.table(job.max_nodes)
+    by_curve = {
+        (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job for job in there
+    }
+    for job in by_curve.values():
+        rate = job.fastest.table(job.max_nodes)
         if min(rate[rate > 0].min(initial=math.inf), job.work_samples) < _SMALLEST:
             return f"the job {job.name!r} has a rate or work below {_SMALLEST:g}, too small to calculate with"
     return None
@@ -165,7 +168,7 @@ def _raised(samples: float) -> float:
 def _never_change(jobs: JobSet, horizon: Horizon) -> bool:
     """Whether all jobs are there from the start and never end: then decisions fall on pool events alone.
 
-    A job that can never run counts as well: its arrival is a decision, too.
+    A job that can never run counts as well: its arrival is a decision, too. So is a change of the batch size.
     """
     start_us = int(horizon.start_us[0])
-    return all(job.submit_us <= start_us and math.isinf(job.work_samples) for job in jobs)
+    return all(job.submit_us <= start_us and math.isinf(job.work_samples) and job.adaptation is None for job in jobs)

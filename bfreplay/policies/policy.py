@@ -30,9 +30,10 @@ class Trigger(IntFlag):
     ARRIVAL = 2  # a job was admitted
     COMPLETION = 4  # a job finished, was ended, or paused
     ROUND = 8  # the time has come that the last decision named: ``Round.until_us``
+    BATCH_SIZE = 16  # a job trains with another batch size, hence along another curve
 
 
-ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION
+ANY_TRIGGER = Trigger.POOL | Trigger.ARRIVAL | Trigger.COMPLETION | Trigger.BATCH_SIZE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +73,20 @@ class Round:
         ``None``: none waits.
     failed : (J,) bool
         Jobs that leave now, with a count of 0: the policy has given them up. ``None``: none.
+    batch_size : (J,) int64
+        What each job trains with from now on; 0: as before. Only from a policy with ``sets_batch_sizes``. ``None``: all
+        as before.
+    credit : (J,) float64
+        Samples that count as done from now on although nobody processed them; negative: samples that are to be done
+        again. Rounding a started epoch up does that, for one. ``None``: none.
     """
 
     until_us: int | None = None
     samples: NDArray[np.float64] | None = None
     not_before_us: NDArray[np.int64] | None = None
     failed: NDArray[np.bool_] | None = None
+    batch_size: NDArray[np.int64] | None = None
+    credit: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +151,9 @@ class Policy(ABC):
         ``Trigger.ROUND`` is asked at every event as long as it has named no time (``Round.until_us``).
     capabilities
         What it can do and what it needs.
+    sets_batch_sizes
+        It decides itself when a job changes its batch size (``Round.batch_size``); otherwise jobs do so on their own,
+        at the progress that ``ElasticJob.adaptation`` names.
     objective
         What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
         the same objective.
@@ -150,6 +162,7 @@ class Policy(ABC):
     name: str
     wakes_on: Trigger = ANY_TRIGGER
     capabilities: PolicyCapabilities = PolicyCapabilities()
+    sets_batch_sizes: bool = False
     objective: Objective | str | None = None
 
     @classmethod

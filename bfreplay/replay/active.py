@@ -40,6 +40,7 @@ ACTIVE_JOB = np.dtype(
         ("weight", np.float64),
         ("submit_us", np.int64),
         ("deadline_us", np.int64),
+        ("batch_size", np.int64),  # samples a step, 1 for a job without an adaptation
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at this instant
         ("node_type", np.int64),  # of its nodes, or of those that it held last
@@ -110,14 +111,23 @@ class ActiveJobs:
         T node types.
     may_share
         Two jobs may share nodes.
+    keeps_batch_sizes
+        Jobs do not change their batch sizes on their own: the policy does that.
     """
 
     def __init__(
-        self, limit: int, n_nodes: int, type_names: tuple[str, ...] = (ANY_TYPE,), *, may_share: bool = False
+        self,
+        limit: int,
+        n_nodes: int,
+        type_names: tuple[str, ...] = (ANY_TYPE,),
+        *,
+        may_share: bool = False,
+        keeps_batch_sizes: bool = False,
     ) -> None:
         self.limit = limit
         self.type_names = type_names
         self.is_placed = may_share or self.has_types  # what a job makes depends on where it is
+        self._keeps_batch_sizes = keeps_batch_sizes
         self.n = 0
         self._n_nodes = n_nodes
         rows = min(limit, _FIRST_ROWS)
@@ -144,11 +154,25 @@ class ActiveJobs:
         max_nodes = max(job.min_nodes, min(job.max_nodes, self._n_nodes))
         row = self.n
         self._reserve(row + 1, max_nodes + 1, index + 1)
-        self.records[row] = _new_record(index, job, max_nodes, model, now_us) if paused is None else paused
+        if paused is None:
+            self.records[row] = _new_record(index, job, max_nodes, model, now_us)
+            self.records[row]["target"] = self.next_target(job, 0.0)
+        else:
+            self.records[row] = paused
         self.records[row]["open_since_us"] = now_us
         if paused is not None:
             self.records[row]["paused_us"] += now_us - paused["paused_at_us"]
+        self._write_curves(row, job)
+        self.row_of_job[index] = row
+        self.n += 1
+
+    def _write_curves(self, row: int, job: ElasticJob) -> None:
+        """Tabulate what the job makes with the batch size of its record."""
+        max_nodes = int(self.records[row]["max_nodes"])
         curves = [job.throughput_on(name) for name in self.type_names]
+        if job.adaptation is not None:
+            now = job.adaptation.throughput[int(self.records[row]["batch_size"])]
+            curves = [None if curve is None else now for curve in curves]
         for table, curve, weight in (
             (self.throughput[row], curves[0], 1.0),
             (self.objective[row], job.objective or curves[0], job.weight),
@@ -157,8 +181,25 @@ class ActiveJobs:
             table[:] = 0.0
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
-        self.row_of_job[index] = row
-        self.n += 1
+
+    def set_batch_size(self, row: int, job: ElasticJob, batch_size: int) -> bool:
+        """Let the job in ``row`` train with another batch size from now on; returns whether it is another one."""
+        if batch_size == self.records[row]["batch_size"]:
+            return False
+        self.records[row]["batch_size"] = batch_size
+        self._write_curves(row, job)
+        return True
+
+    def next_target(self, job: ElasticJob, after_samples: float) -> float:
+        """Progress above ``after_samples`` at which something is due: a report, a batch size, or the end of the work.
+
+        It is the whole work where nothing else comes first.
+        """
+        position = bisect_right(job.report_at_samples, after_samples)
+        due = job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
+        if job.adaptation is None or self._keeps_batch_sizes:
+            return due
+        return min(due, job.adaptation.next_change(after_samples))
 
     def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
         """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""
@@ -184,17 +225,11 @@ class ActiveJobs:
         self.row_of_job[self.records[row : self.n]["job"]] -= 1
 
 
-def next_target(job: ElasticJob, after_samples: float) -> float:
-    """Progress of the job's next report above ``after_samples``, or its whole work."""
-    position = bisect_right(job.report_at_samples, after_samples)
-    return job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
-
-
 def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us: int) -> np.void:
     record: np.void = np.zeros(1, dtype=ACTIVE_JOB)[0]
     record["job"] = index
     record["work"] = job.work_samples
-    record["target"] = next_target(job, 0.0)
+    record["batch_size"] = 1 if job.adaptation is None else job.adaptation.changes[0][1]
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US

@@ -91,6 +91,13 @@ def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicySt
     failed = until.failed
     if failed is not None and (failed.shape != shape or failed.dtype != np.bool_ or np.asarray(counts)[failed].any()):
         return "jobs up that hold nodes, or not one truth for each job"
+    sizes, credit = until.batch_size, until.credit
+    if sizes is not None and (sizes.shape != shape or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any()):
+        return "batch sizes that are not one whole number >= 0 for each job"
+    if credit is not None and (credit.shape != shape or not np.isfinite(credit).all()):
+        return "credit that is not one finite number for each job"
+    if credit is not None and not (state.progress + credit >= 0).all():
+        return "credit that leaves a job with progress below 0"
     if until.until_us is not None and until.until_us <= state.time_us:
         return f"a time to be asked again that is not later: {iso_utc(until.until_us)}"
     return ""

@@ -15,7 +15,8 @@ from bfreplay.replay.tables import RowTable
 from bfreplay.result_folders.records import Amount, Count, Part, TimeUs
 
 _TRIGGER_WORDS = [
-    "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin" for mask in range(16)
+    "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin"
+    for mask in range(2 * max(Trigger))
 ]
 
 

@@ -13,7 +13,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate, next_target
+from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
@@ -60,7 +60,7 @@ class Engine:
         self.timeline = Timeline(events)
         self.active = ActiveJobs(
             settings.max_parallel, len(events.nodes), events.node_types.names,
-            may_share=self.feed.colocation is not None,
+            may_share=self.feed.colocation is not None, keeps_batch_sizes=policy.sets_batch_sizes,
         )  # fmt: skip
         self.pool = NodePool(len(events.nodes), self.active, events.window_start_us, events.node_types.of_node)
         self._seen = PoolView(self.pool)
@@ -79,7 +79,7 @@ class Engine:
         self._now_us = events.window_start_us
         self._is_first = True
         self._free_node_us = 0
-        self._gross = self._samples = self._trimmed = 0.0
+        self._gross = self._samples = self._trimmed = self._credited = 0.0
         self._samples_logged = 0.0  # up to the last row of the decision table
         self._last_rate = 0.0
 
@@ -196,37 +196,57 @@ class Engine:
     def _complete(self, now_us: int) -> Trigger:
         """Let jobs that have reached their target report and, when they are to, leave."""
         records = self.active.records[: self.active.n]
+        changed = Trigger.NONE
         if self.is_published:
+            for row in np.flatnonzero(records["progress"] >= records["target"]).tolist():
+                changed |= self._reach_batch_sizes(row)
             done = np.flatnonzero(records["progress"] >= records["work"])
         elif now_us < self._next_finish_us - 1:
-            return Trigger.NONE
+            return changed
         else:
             # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
             # completions of an instant
             is_done = records["finish_us"] <= now_us
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
             done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
+            for row in done.tolist():
+                changed |= self._reach_batch_sizes(row)
         leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)
         if done.size and not leaving:  # no decision follows that would look ahead again
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-        return Trigger.COMPLETION if leaving else Trigger.NONE
+        return changed | (Trigger.COMPLETION if leaving else Trigger.NONE)
+
+    def _reach_batch_sizes(self, row: int) -> Trigger:
+        """Let a job that has reached a change of its batch size train with the new one."""
+        record = self.active.records[row]
+        job = self.feed.jobs[int(record["job"])]
+        reached = float(record["target"])
+        if job.adaptation is None or reached >= job.work_samples or self.policy.sets_batch_sizes:
+            return Trigger.NONE
+        if self.is_published:  # it looks at progress seldom: several changes may lie behind
+            reached = float(record["progress"])
+            record["target"] = self.active.next_target(job, reached)
+        is_changed = self.active.set_batch_size(row, job, job.adaptation.batch_size_at(reached))
+        return Trigger.BATCH_SIZE if is_changed else Trigger.NONE
 
     def _report(self, row: int, now_us: int) -> str:
         """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""
-        if self.feed.source is None:
-            return _FINISHED  # a plain job has one target, its work
         record = self.active.records[row]
         index, samples = int(record["job"]), float(record["target"])
         job = self.feed.jobs[index]
         is_finished = samples >= job.work_samples
+        if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
+            if not is_finished:  # it has only changed its batch size
+                record["target"] = self.active.next_target(job, samples)
+            return _FINISHED if is_finished else _GO_ON
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
         self.outcomes.reported(index, verdict.score, now_us)
         how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _GO_ON)
         if not is_finished:
-            record["target"] = next_target(job, samples)
+            record["target"] = self.active.next_target(job, samples)
         self._record_report(now_us, job.name, samples, verdict.score, how)
         return how
 
@@ -364,6 +384,7 @@ class Engine:
             colocation=self.feed.colocation,
             owed=owed,
             window_start_us=self.events.window_start_us,
+            batch_size=records["batch_size"],
             jobs_to_come=self.feed.may_go_on,
         )
 
@@ -383,6 +404,15 @@ class Engine:
             if self.active.is_placed:
                 locate(self.active, self.feed.model_names, self.feed.colocation)
         records = self.active.records[: self.active.n]
+        if until.batch_size is not None:
+            for row in np.flatnonzero(until.batch_size > 0).tolist():
+                job = self.feed.jobs[int(records[row]["job"])]
+                self.active.set_batch_size(row, job, int(until.batch_size[row]))
+        if until.credit is not None:
+            records["progress"] += until.credit
+            credited = float(until.credit.sum())
+            self._credited += credited
+            self._samples += credited
         records["halt"] = np.inf
         if until.samples is not None:
             left = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
@@ -431,6 +461,7 @@ class Engine:
             rescale_samples=self.outcomes.rescale_samples,
             preempt_samples=self.outcomes.preempt_samples,
             trimmed_samples=self._trimmed,
+            credited_samples=self._credited,
         )
         ledger.close()
         ledger.close_holes(*(sum(node_us) for node_us in idle_and_held_us(holes)))

@@ -54,6 +54,7 @@ class Ledger(Part, frozen=True, kw_only=True):
     rescale_samples: float  # worked off (continuous) or charged (published)
     preempt_samples: float
     trimmed_samples: float  # made after a job's work was done
+    credited_samples: float = 0.0  # counted as done without being made, less those that were to be made again
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class Ledger(Part, frozen=True, kw_only=True):
             raise LedgerError(
                 f"jobs were credited with {-self.trimmed_samples!r} samples that they did not make; {self}"
             )
-        spent = self.samples + costs + self.trimmed_samples
+        spent = self.samples + costs + self.trimmed_samples - self.credited_samples
         for name, one, other in (
             ("samples made", self.gross_samples, spent),
             ("progress", self.samples, self.samples_by_job),

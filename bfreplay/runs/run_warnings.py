@@ -95,7 +95,8 @@ def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
     """
     found: dict[tuple[int, int, int], tuple[Curve, list[str]]] = {}
     for job in jobs:
-        for curve in job.throughput_by_type.values() or [job.throughput]:
+        by_batch_size = {} if job.adaptation is None else job.adaptation.throughput
+        for curve in job.throughput_by_type.values() or by_batch_size.values() or [job.throughput]:
             least, most = measured_counts(curve) or (job.min_nodes, job.max_nodes)
             below = (job.min_nodes, min(least - 1, job.max_nodes))
             above = (max(most + 1, job.min_nodes), job.max_nodes)

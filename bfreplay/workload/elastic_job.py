@@ -13,6 +13,7 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 from bfreplay.scalability.law import LARGEST_RATE
+from bfreplay.workload.adaptation import Adaptation
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,9 @@ class ElasticJob:
         Curves in samples/s on node types that are told apart; a type that is not there is one it cannot run on.
         Empty: ``throughput`` on every type. Such a job needs nodes whose type is known; ``throughput`` is then only
         what is shown of it.
+    adaptation
+        How its batch size changes while it trains; ``None`` for a job that stays as it is. ``throughput`` is then the
+        curve of its first batch size. Such a job has no ``throughput_by_type``.
     params
         What sets it apart from others, for the run's record: the hyper-parameters of a trial, JSON-ready.
 
@@ -76,6 +80,7 @@ class ElasticJob:
     report_at_samples: tuple[float, ...] = ()
     params: Mapping[str, Json] = field(default_factory=dict, hash=False)
     throughput_by_type: Mapping[str, Curve] = field(default_factory=dict, hash=False)
+    adaptation: Adaptation | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -132,10 +137,13 @@ class ElasticJob:
                     f"{sorted(self.throughput_by_type)}, or nothing",
                 )  # fmt: skip
             object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
+        if self.adaptation is not None:
+            self._check_adaptation(self.adaptation)
         curves = (
             ("throughput", self.throughput, 1.0),
             ("objective", self.objective_curve, self.weight),
             *((f"throughput on {node_type}", each, 1.0) for node_type, each in self.throughput_by_type.items()),
+            *((f"throughput at batch size {size}", each, 1.0) for size, each in self._curves_by_batch_size.items()),
         )
         for column, curve, _ in curves:
             if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
@@ -161,6 +169,22 @@ class ElasticJob:
                     f"the {column} is too large to calculate with", column, largest, f"at most {LARGEST_RATE:g}"
                 )
 
+    def _check_adaptation(self, adaptation: Adaptation) -> None:
+        if self.throughput_by_type:
+            self._refuse(
+                "a job whose batch size changes has curves by node type", "throughput_by_type",
+                sorted(self.throughput_by_type), "one curve for each batch size, on nodes of one type",
+            )  # fmt: skip
+        if self.throughput != adaptation.throughput[adaptation.changes[0][1]]:
+            self._refuse(
+                "its throughput is not that of its first batch size", "throughput", self.throughput,
+                f"the curve of batch size {adaptation.changes[0][1]}",
+            )  # fmt: skip
+
+    @property
+    def _curves_by_batch_size(self) -> Mapping[int, Curve]:
+        return {} if self.adaptation is None else self.adaptation.throughput
+
     def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
         raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
 
@@ -169,6 +193,28 @@ class ElasticJob:
         if self.throughput_by_type:
             return self.throughput_by_type.get(node_type)
         return self.throughput if not self.node_types or node_type in self.node_types else None
+
+    def seconds_alone(self, n_nodes: int) -> float:
+        """Seconds from start to finish on ``n_nodes`` nodes of its own, changes of its batch size included.
+
+        inf where it makes nothing there.
+        """
+        if self.adaptation is not None:
+            return self.adaptation.seconds_alone(n_nodes, self.work_samples)
+        rate = float(self.throughput.table(n_nodes)[n_nodes])
+        return self.work_samples / rate if rate > 0 else math.inf
+
+    def average_throughput_on(self, node_type: str) -> Curve | None:
+        """The curve on nodes of this type, on average over the job's batch sizes; ``None`` where it cannot run."""
+        curve = self.throughput_on(node_type)
+        if curve is None or self.adaptation is None:
+            return curve
+        return self.adaptation.average(self.max_nodes, self.work_samples)
+
+    @property
+    def fastest(self) -> Curve:
+        """The most that it makes at each count, whatever its batch size then is."""
+        return self.throughput if self.adaptation is None else self.adaptation.fastest(self.max_nodes)
 
     @property
     def objective_curve(self) -> Curve:

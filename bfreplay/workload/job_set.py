@@ -148,6 +148,8 @@ class JobSet(Sequence[ElasticJob]):
         """The jobs that run on nodes of one type, as jobs that know no types."""
         there = (
             replace(job, throughput=curve, throughput_by_type={}, node_types=())
+            if job.throughput_by_type or job.node_types
+            else job
             for job in self.jobs
             if (curve := job.throughput_on(node_type)) is not None
         )

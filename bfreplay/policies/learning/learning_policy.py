@@ -104,7 +104,14 @@ class LearningPolicy(Policy):
         return decision
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse the jobs that the inner policy refuses."""
+        """Refuse the jobs that the inner policy refuses, and those whose curves change while they are learnt."""
+        for job in jobs:
+            if job.adaptation is not None:
+                raise InputError(
+                    f"the job {job.name!r} changes its batch size while it trains: its curve cannot be learnt",
+                    column="adaptation", value=job.adaptation.rule, expected="jobs that stay as they are",
+                    fix="leave --learn-curves out",
+                )  # fmt: skip
         self.inner.check_jobs(jobs, most_nodes)
 
     def foresee(self, events: NodeEvents) -> None:

@@ -201,6 +201,7 @@ class _Follower:
         self._held = 0
         self._seen = -1  # the last decision that the job was part of
         self._started = False
+        self._table: NDArray[np.float64] | None = None
 
     def watch(self, moment: Moment) -> None:
         """One decision with jobs and idle nodes."""
@@ -213,6 +214,8 @@ class _Follower:
         self._seen = moment.index
         self._before_the_decision(moment, j)
         self._decided(moment, j)
+        if self._job.adaptation is not None:  # what it makes until the next decision
+            self._table = moment.state.throughput[j].copy()
 
     def close(self) -> None:
         """There are no more decisions with idle nodes."""
@@ -263,5 +266,5 @@ class _Follower:
 
     def _rate(self, count: int, *, is_published: bool = False) -> float:
         job = self._job
-        table: NDArray[np.float64] = job.throughput.table(job.max_nodes)
+        table: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
         return charged_rate(float(table[count]), count, job.min_nodes, is_published)

@@ -116,7 +116,7 @@ def _efficiency(job: ElasticJob | None, done_samples: float, held: Mapping[str, 
         return math.nan
     could = 0.0
     for name, (seconds, mean_nodes) in held.items():
-        curve = job.throughput_on(name)
+        curve = job.average_throughput_on(name)
         if seconds > 0 and curve is not None:
             nodes = min(mean_nodes, job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
             could += seconds * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
@@ -126,7 +126,7 @@ def _efficiency(job: ElasticJob | None, done_samples: float, held: Mapping[str, 
 def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str]) -> float:
     if job is None or math.isnan(completion_s):
         return math.nan
-    curves = [curve for name in types if (curve := job.throughput_on(name)) is not None]
+    curves = [curve for name in types if (curve := job.average_throughput_on(name)) is not None]
     best = max(float(curve.table(job.max_nodes)[job.min_nodes :].max()) for curve in curves)
     return completion_s * best / job.work_samples
 
