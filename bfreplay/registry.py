@@ -18,7 +18,7 @@ from bfreplay.errors import BfreplayError, InputError
 
 _HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
 _HOUSE = Path(__file__).parent
-_SYSTEMS = ("bfreplay.systems.gavel",)
+_SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave")
 _Made = TypeVar("_Made")
 
 

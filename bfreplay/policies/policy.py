@@ -78,7 +78,8 @@ class Round:
         as before.
     credit : (J,) float64
         Samples that count as done from now on although nobody processed them; negative: samples that are to be done
-        again. Rounding a started epoch up does that, for one. ``None``: none.
+        again, of which there may be more than were done, as where the work becomes whole steps of another batch size.
+        ``None``: none.
     """
 
     until_us: int | None = None

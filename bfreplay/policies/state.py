@@ -75,6 +75,7 @@ class PolicyState:
     owed: NDArray[np.float64] | None = None  # (J,) samples to make up for rescales and reclaims before progress goes on
     window_start_us: int = 0
     batch_size: NDArray[np.int64] | None = None  # (J,) samples a step now, 1 where a step is a sample; None: all 1
+    first_batch_size: NDArray[np.int64] | None = None  # (J,) the same at the start of each job
     jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
 
     @property

@@ -41,6 +41,7 @@ ACTIVE_JOB = np.dtype(
         ("submit_us", np.int64),
         ("deadline_us", np.int64),
         ("batch_size", np.int64),  # samples a step, 1 for a job without an adaptation
+        ("first_batch_size", np.int64),
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at this instant
         ("node_type", np.int64),  # of its nodes, or of those that it held last
@@ -229,7 +230,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     record: np.void = np.zeros(1, dtype=ACTIVE_JOB)[0]
     record["job"] = index
     record["work"] = job.work_samples
-    record["batch_size"] = 1 if job.adaptation is None else job.adaptation.changes[0][1]
+    record["first_batch_size"] = record["batch_size"] = 1 if job.adaptation is None else job.adaptation.changes[0][1]
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US

@@ -96,8 +96,6 @@ def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicySt
         return "batch sizes that are not one whole number >= 0 for each job"
     if credit is not None and (credit.shape != shape or not np.isfinite(credit).all()):
         return "credit that is not one finite number for each job"
-    if credit is not None and not (state.progress + credit >= 0).all():
-        return "credit that leaves a job with progress below 0"
     if until.until_us is not None and until.until_us <= state.time_us:
         return f"a time to be asked again that is not later: {iso_utc(until.until_us)}"
     return ""

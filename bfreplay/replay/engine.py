@@ -385,6 +385,7 @@ class Engine:
             owed=owed,
             window_start_us=self.events.window_start_us,
             batch_size=records["batch_size"],
+            first_batch_size=records["first_batch_size"],
             jobs_to_come=self.feed.may_go_on,
         )
 

@@ -97,7 +97,7 @@ def test_a_policy_may_set_batch_sizes_itself_and_credit_samples():
     [Round(credit=np.array([1.0, 1.0])), Round(credit=np.array([-5.0])), Round(batch_size=np.array([-1]))],
 )
 def test_impossible_batch_sizes_and_credits_are_refused(wrong):
-    with pytest.raises(BfreplayError, match="batch sizes|credit"):
+    with pytest.raises(BfreplayError, match=r"batch sizes|credit"):
         replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), Recorder({0: wrong}), with_efficiency=False)
 
 

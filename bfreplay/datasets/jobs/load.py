@@ -46,7 +46,8 @@ def load_jobs(
         Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
         ``nodes`` and ``values``, or ``law`` and its parameters.
         A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
-        Gavel: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up throughputs.
+        Gavel or Shockwave: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up
+        throughputs.
     allow_code
         Import laws that the files name as ``package.module:Class``. Say so of files that you trust.
 
@@ -64,7 +65,7 @@ def load_jobs(
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
     if ending_of(file, JOB_TABLE_READERS) is None and not _is_published(file):
-        for system in published_systems():
+        for system in reversed(published_systems()):  # a later one's format has more columns, and the same ending
             if built_in(system.is_trace)(file):
                 jobs: JobSet = built_in(system.read_trace)(file, curves_file)
                 return jobs
@@ -86,7 +87,7 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel)"))(file)
+    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel, Shockwave)"))(file)
     if not table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)

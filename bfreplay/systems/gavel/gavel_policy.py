@@ -14,7 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.systems.gavel.options import GavelOptions, gangs, rates
+from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import (
@@ -26,6 +26,7 @@ from bfreplay.systems.gavel.rounds.state import (
     forget_places,
     note_change,
     remove_jobs,
+    set_rates,
 )
 from bfreplay.systems.gavel.rounds_in_replay import (
     US_PER_S,
@@ -65,6 +66,9 @@ class GavelPolicy(Policy):
         self.shares: SharePolicy = self.make_shares(self.options)
         self._last_us = LONG_AGO_US
         self._forget()
+
+    notes_batch_sizes: bool = True
+    """A change of a job's batch size makes it worth while to compute shares anew."""
 
     @staticmethod
     @abstractmethod
@@ -157,27 +161,57 @@ class GavelPolicy(Policy):
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
         failed = self._failed(state, credit(rounds))
+        self._after_round(rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
         rows = np.flatnonzero(~failed)
         forget_places(rounds, self._has_lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
-        steps_left = (state.work - state.progress)[rows]
+        steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-        is_idle = seen(state).is_idle
-        assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
+        nodes = self._node_type, seen(state).is_idle
+        picked = self._picked(state, rounds, now_s, rows)
+        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjusted)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             forget_last_reset(rounds)
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-            assignment = next_round(rounds, self._rules, now_s, self._node_type, is_idle, steps_left)
+            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjusted)
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
-        placed = PlacedRound(state, rounds, assignment, rows)
-        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S))
+        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
         self._until_us = placed.until_us
         self._limits = placed.limits()
         return placed.decision(failed if failed.any() else None, self._until_us)
+
+    # -- what a policy of another system may do otherwise ----------------------------------------------------
+
+    def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
+        """(J,) samples of a step of each job."""
+        return step_samples(state)
+
+    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(J, T) steps/s of each job on ``width (J,)`` nodes of each type."""
+        return rates(state, width)
+
+    def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
+        """(J,) steps that each job has to do."""
+        left: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
+        return left
+
+    def _after_round(self, rounds: RoundState) -> None:
+        """A round has ended, and its micro-tasks are credited: nothing more by default."""
+
+    def _picked(
+        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """Numbers of the jobs that run in the next round; ``None``, as by default, for those of highest priority."""
+        return None
+
+    def _adjusted(self, assignment: Assignment) -> Assignment:
+        """Micro-tasks as they begin: as they are by default."""
+        return assignment
 
     def _refilled(self, state: PolicyState, rounds: RoundState) -> Decision:
         """Nodes came or went in mid-round: what lost its nodes ends, what has none may start, the rest goes on."""
@@ -189,15 +223,16 @@ class GavelPolicy(Policy):
         failed = self._failed(state, credit(rounds, ended_s, ~kept))
         rows = np.flatnonzero(~failed)
         self._follow(state, rounds, rows)
-        steps_left = (state.work - state.progress)[rows]
+        steps_left = self._steps_left(state)[rows]
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, seen(state).is_idle, steps_left, kept
         )  # fmt: skip
         self.assignment = assignment
         n_kept = int(np.count_nonzero(kept))
-        placed = PlacedRound(state, rounds, assignment, rows)
+        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
         placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
-        placed.begin(self._rules, slice(n_kept, None), max(self._until_us - state.time_us, 0))
+        left_us = max(self._until_us - state.time_us, 0)
+        placed.begin(self._rules, slice(n_kept, None), left_us, self.options.restart_s)
         self._limits = placed.limits()
         self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else LONG_AGO_US
         return placed.decision(failed if failed.any() else None, self._until_us)
@@ -235,10 +270,12 @@ class GavelPolicy(Policy):
         left, came = self._jobs.follow(state.job[rows])
         if left.size:
             remove_jobs(rounds, left)
+        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        first_new = rows.size - came.size
+        of_type = self._rates(state, width)[:, self._listed]
+        if state.batch_size is not None and set_rates(rounds, of_type[rows[:first_new]]) and self.notes_batch_sizes:
+            note_change(rounds)
         if came.size:
-            width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-            first_new = rows.size - came.size
-            of_type = rates(state, width)[:, self._listed]
             pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
             new = rows[first_new:]
             add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,15 @@ def gangs(
     return most if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most)
 
 
+def step_samples(state: PolicyState) -> NDArray[np.int64]:
+    """(J,) samples that count as one step of each job: those of a step at its first batch size, 1 where it has none."""
+    return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
+
+
 def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(J, T) samples/s of each job on ``width (J,)`` nodes of each type of the state, in the order of its types."""
+    """(J, T) steps/s of each job on ``width (J,)`` nodes of each type of the state, in the order of its types."""
     by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
-    found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width]
+    found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
     return found
 
 
@@ -94,6 +99,9 @@ class GavelOptions:
         A value that makes no sense.
     """
 
+    published_reset_s: ClassVar[float] = PUBLISHED_RESET_S
+    published_quirks: ClassVar[Quirks] = Quirks.published()
+
     round_s: float = 360.0
     least_reset_s: float = 0.0
     restart_s: float = 0.0
@@ -118,13 +126,14 @@ class GavelOptions:
                 "a restart takes as long as a round", column="restart_s", value=self.restart_s,
                 expected=f"seconds below round_s ({self.round_s:g})", fix="make rounds longer",
             )  # fmt: skip
-        if self.published and self.least_reset_s not in (0.0, PUBLISHED_RESET_S):
+        if self.published and self.least_reset_s not in (0.0, self.published_reset_s):
             raise InputError(
                 "the published program has a least time of its own between two recomputations", column="least_reset_s",
-                value=self.least_reset_s, expected=f"{PUBLISHED_RESET_S:g} with published=true", fix="leave it out",
+                value=self.least_reset_s, expected=f"{self.published_reset_s:g} with published=true",
+                fix="leave it out",
             )  # fmt: skip
         if self.published:
-            object.__setattr__(self, "least_reset_s", PUBLISHED_RESET_S)
+            object.__setattr__(self, "least_reset_s", self.published_reset_s)
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
 
@@ -160,7 +169,7 @@ class GavelOptions:
             global_queue=self.global_queue,
             restart_s=self.restart_s,
             seed=self.seed,
-            quirks=Quirks.published() if self.published else Quirks(),
+            quirks=self.published_quirks if self.published else Quirks(),
         )
 
     def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -158,6 +158,8 @@ class PlacedRound:
         Who runs where.
     rows : (m,) int64
         Row in ``state`` of each job of ``rounds``.
+    step_samples : (J,) int64
+        Samples of a step of each job.
 
     Attributes
     ----------
@@ -165,7 +167,14 @@ class PlacedRound:
         When the last micro-task that began ends; ``LONG_AGO_US`` while none did.
     """
 
-    def __init__(self, state: PolicyState, rounds: RoundState, assignment: Assignment, rows: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        state: PolicyState,
+        rounds: RoundState,
+        assignment: Assignment,
+        rows: NDArray[np.int64],
+        step_samples: NDArray[np.int64],
+    ) -> None:
         n = state.n_jobs
         self.until_us = LONG_AGO_US
         self._state = state
@@ -177,7 +186,9 @@ class PlacedRound:
         member = entries.member_row[entry_of]
         self._is_there = member >= 0
         self._row = np.where(self._is_there, rows[member], -1) if rows.size else member
-        self._rate = entries.rate[entry_of, assignment.node_type]
+        of_member = np.where(self._is_there, step_samples[self._row], 1)
+        self._rate = entries.rate[entry_of, assignment.node_type] * of_member
+        self._task_samples = assignment.steps * of_member
         self._counts = np.zeros(n, np.int64)
         self._assigned = [_NO_NODES] * n
         self._partner = np.full(n, -1, np.int64)
@@ -185,20 +196,20 @@ class PlacedRound:
         self._restart_s = np.zeros(n)
         self._not_before_us = np.full(n, LONG_AGO_US)
 
-    def begin(self, rules: RoundRules, tasks: slice, left_us: int) -> None:
-        """Micro-tasks that start now, with ``left_us`` left of the round."""
+    def begin(self, rules: RoundRules, tasks: slice, left_us: int, restart_s: float) -> None:
+        """Micro-tasks that start now, with ``left_us`` left of the round; a restart takes ``restart_s``."""
         state, assignment = self._state, self._assignment
         there, row = self._place(tasks)
         rate = self._rate[tasks][there]
         fails = assignment.fails[tasks]
-        steps = (assignment.steps[tasks] * ~fails[:, None])[there]
-        lost_s = (rules.restart_s * assignment.restarts[tasks])[there]
-        self._samples[row] = steps
+        samples = (self._task_samples[tasks] * ~fails[:, None])[there]
+        lost_s = (restart_s * assignment.restarts[tasks])[there]
+        self._samples[row] = samples
         self._restart_s[row] = lost_s
         # as the replay will work it out, to the microsecond
         progress = state.progress[row]
         takes_us = np.zeros(there.shape, np.int64)
-        to_do = (progress + steps) - progress + rate * lost_s
+        to_do = (progress + samples) - progress + rate * lost_s
         takes_us[there] = whole_us(to_do / rate)
         if state.owed is not None and state.owed[row].any():
             # what a job has to make up for takes its time first; no round becomes longer for that
@@ -208,7 +219,9 @@ class PlacedRound:
         if rules.quirks.pairs_end_together:
             is_pair = there.all(axis=1)
             self._not_before_us[self._row[tasks][is_pair]] = state.time_us + ends_us[is_pair, None]
-        ends_us[fails] = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])[fails]
+        planned_us = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])
+        # a restart may cost steps instead of time; otherwise the two differ by rounding alone
+        ends_us = np.where(fails | (planned_us > ends_us + 1), planned_us, ends_us)
         if ends_us.size:
             self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from os import PathLike
@@ -11,14 +10,12 @@ from pathlib import Path
 
 from bfreplay.datasets.located import located
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.datasets.times import seconds_to_us
-from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.systems.gavel.job_types import TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.trace_lines import NO_SLO, TraceLine, n_columns, trace_lines
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = (
@@ -28,12 +25,7 @@ COLUMNS = (
 OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "total steps", "arrival", "scale factor")
 """Layout of the traces in ``traces/msr``, which the published parser no longer reads."""
 
-NO_SLO = -1.0
 _TRACE_SUFFIX = ".trace"
-_FIRST_BYTES = 65_536
-_MOST_DIGITS = 16
-_LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
-
 _NOT_KEPT = "-"
 
 
@@ -42,9 +34,7 @@ def is_trace(path: str | PathLike[str]) -> bool:
     file = Path(path)
     if file.suffix.lower() == _TRACE_SUFFIX:
         return True
-    with file.open("rb") as stream:
-        line = stream.read(_FIRST_BYTES).partition(b"\n")[0]
-    return line.count(b"\t") + 1 in (len(COLUMNS), len(OLD_COLUMNS)) and not line.strip().startswith(b"{")
+    return n_columns(file) in (len(COLUMNS), len(OLD_COLUMNS))
 
 
 def read_trace(
@@ -81,9 +71,8 @@ def read_trace(
         A line is no job, or no throughput is known for it; the message names file, line, column and value.
     """
     file = Path(path)
-    check_is_file(file)
     curves = TypedCurves(table, elastic=elastic)
-    rows = list(_rows(file))
+    rows = [_row(line) for line in trace_lines(file, (COLUMNS, OLD_COLUMNS))]
     digits = max(4, len(str(len(rows) - 1)))
     jobs = []
     for index, row in enumerate(rows):
@@ -137,106 +126,13 @@ class _Row:
     arrival_us: int
 
 
-def _rows(file: Path) -> Iterator[_Row]:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise not_utf8(file) from error
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise InputError("the trace is empty", file=file, expected="a line for each job", fix="check what wrote it")
-    columns = OLD_COLUMNS if lines[0].count("\t") + 1 == len(OLD_COLUMNS) else COLUMNS
-    before_us = 0
-    for number, line in enumerate(lines, start=1):
-        row = _Line(file, number, line, columns).row()
-        if row.arrival_us < before_us:
-            raise InputError(
-                "the jobs are not in order of arrival", file=file, row=f"line {number}", column="arrival",
-                value=row.arrival_us / 1e6, expected=f"{before_us / 1e6:g} s, that of the line before, or later",
-                fix="sort the lines by arrival",
-            )  # fmt: skip
-        before_us = row.arrival_us
-        yield row
-
-
-class _Line:
-    """The cells of one line."""
-
-    def __init__(self, file: Path, number: int, line: str, columns: Sequence[str]) -> None:
-        cells = line.split("\t")
-        self._file, self._number = file, number
-        if len(cells) != len(columns):
-            raise self._refused(
-                f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}", None, line,
-                f"{len(columns)} columns as in line 1: {', '.join(columns)}"
-                if number > 1
-                else f"{len(COLUMNS)} columns: {', '.join(COLUMNS)}; or the old {len(OLD_COLUMNS)}: "
-                + ", ".join(OLD_COLUMNS),
-                "separate the columns by tabs" if "\t" not in line else "complete the line",
-            )  # fmt: skip
-        self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-
-    def row(self) -> _Row:
-        """Read what a job needs."""
-        job_type = self._cells["job type"]
-        if not job_type:
-            raise self._refused("a job has no type", "job type", job_type, "a job type of the throughput file", None)
-        if self._cells["needs data directory"] not in ("0", "1"):
-            raise self._refused(
-                "a flag is neither 0 nor 1", "needs data directory", self._cells["needs data directory"], "0 or 1",
-                "check the order of the columns",
-            )  # fmt: skip
-        is_old = "SLO" not in self._cells
-        slo = NO_SLO if is_old else self._number_in("SLO", "times the duration, > 0; or -1 for none")
-        if not (slo > 0 or slo == NO_SLO):
-            raise self._refused(
-                "the SLO is no factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
-            )
-        weight = 1.0 if is_old else self._number_in("priority weight", "a number > 0")
-        if not weight > 0:
-            raise self._refused("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
-        return _Row(
-            job_type, self._whole("total steps"), self._whole("scale factor"), weight,
-            None if slo == NO_SLO else slo, self._arrival_us(),
-        )  # fmt: skip
-
-    def _whole(self, column: str) -> int:
-        text = self._cells[column]
-        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
-            raise self._refused(
-                f"the {column} {'are' if column.endswith('s') else 'is'} no whole number of at least 1", column, text,
-                "a whole number >= 1, in digits", None,
-            )  # fmt: skip
-        return int(text)
-
-    def _number_in(self, column: str, expected: str) -> float:
-        text = self._cells[column]
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise self._refused(f"the {column} is no number", column, text, expected, None)
-        return number
-
-    def _arrival_us(self) -> int:
-        text = self._cells["arrival"]
-        try:
-            arrival_us = seconds_to_us(text, exact=False)
-        except ValueError as error:
-            raise self._refused(
-                f"the arrival is no time: {error}", "arrival", text, "seconds from the start of the trace", None
-            ) from error
-        if arrival_us < 0:
-            raise self._refused("the arrival is before the start", "arrival", text, "seconds >= 0", None)
-        return arrival_us
-
-    def _refused(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
-        return InputError(
-            problem, file=self._file, row=f"line {self._number}", column=column, value=value, expected=expected,
-            fix=fix or "correct the line",
-        )  # fmt: skip
+def _row(line: TraceLine) -> _Row:
+    is_old = "SLO" not in line.columns
+    line.check_flag("needs data directory")
+    return _Row(
+        line.job_type(), line.whole("total steps"), line.whole("scale factor"),
+        1.0 if is_old else line.weight(), None if is_old else line.slo(), line.arrival_us(),
+    )  # fmt: skip
 
 
 def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bfreplay.systems.shockwave.adaptation_rules import PUBLISHED_PROFILE, Mode, batch_sizes, model_and_batch_size
+from bfreplay.workload import ElasticJob
+
+_EPOCHS_OF_PLAIN_JOB = 100
+"""A job that says nothing of epochs is profiled in hundredths of its work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,3 +43,40 @@ class Profile:
     def exclusive_s(self) -> float:
         """Seconds that the job takes alone (``X``): the denominator of finish-time fairness."""
         return float(sum(self.epoch_s.tolist()))
+
+
+def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Profile:
+    """The profile of a job on ``n_nodes`` nodes.
+
+    Parameters
+    ----------
+    job
+        One without an adaptation is profiled in hundredths of its work, at one batch size.
+    n_nodes
+        Nodes that it uses.
+    published
+        Follow the published profiles where they differ (``Rules.last_epoch_keeps_first_size``); for jobs of a trace.
+
+    Raises
+    ------
+    InputError
+        The published profile of a job whose model is not among the published ones.
+    """
+    adaptation = job.adaptation
+    if adaptation is None:
+        epoch_s = job.seconds_alone(n_nodes) / _EPOCHS_OF_PLAIN_JOB
+        ones = np.ones(_EPOCHS_OF_PLAIN_JOB, np.int64)
+        return Profile(math.ceil(job.work_samples / _EPOCHS_OF_PLAIN_JOB), ones, epoch_s * ones)
+    samples = adaptation.samples_per_epoch
+    first_size = adaptation.changes[0][1]
+    steps = -(-samples // first_size)
+    n_epochs = math.ceil(round(job.work_samples / first_size) / steps)
+    if published:
+        model, _ = model_and_batch_size(job.model or "")
+        sizes: Sequence[int] = batch_sizes(
+            model, first_size, n_nodes, Mode(adaptation.rule), n_epochs, PUBLISHED_PROFILE
+        )  # fmt: skip
+    else:
+        sizes = [adaptation.batch_size_at(float(epoch * samples)) for epoch in range(n_epochs)]
+    rate = {size: float(adaptation.throughput[size].table(n_nodes)[n_nodes]) / size for size in set(sizes)}
+    return Profile(samples, np.array(sizes, np.int64), np.array([(samples / size) / rate[size] for size in sizes], np.float64))

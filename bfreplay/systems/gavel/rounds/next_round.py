@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
 from bfreplay.systems.gavel.rounds.queues import chosen_entries, priorities
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
 
 def next_round(
@@ -17,6 +19,8 @@ def next_round(
     node_type: NDArray[np.int16],
     is_available: NDArray[np.bool_],
     steps_left: NDArray[np.float64],
+    picked: NDArray[np.int64] | None = None,
+    adjust: Callable[[Assignment], Assignment] | None = None,
 ) -> Assignment:
     """Start a round. Updates ``state``: its last assignment, leases, order of types, priorities.
 
@@ -30,17 +34,29 @@ def next_round(
         Position of each node's type; whether jobs may use it now. Nodes may come and go between rounds.
     steps_left : (m,) float64
         Of the jobs of ``state``, in its order.
+    picked : (p,) int64
+        Numbers of the jobs that run, alone and on the first type, for which there are nodes; ``None``: those with the
+        highest priorities.
+    adjust
+        Changes steps and times of the micro-tasks before they begin.
     """
     jobs = state.jobs
     state.types = _types_in_order(state, rules)
-    entry, kind, priority = _chosen(
-        state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
-    )
+    if picked is None:
+        entry, kind, priority = _chosen(
+            state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
+        )
+    else:
+        alone = np.flatnonzero(state.entries.member[:, 1] == NOBODY)
+        entry = alone[np.searchsorted(state.entries.member[alone, 0], picked)]
+        kind, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
     last = state.last
     offset, node = _placed(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
     task = _task_of_jobs(state, entry)
     stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
     assignment = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, rules.round_s)
+    if adjust is not None:
+        assignment = adjust(assignment)
     ran_as, place = state.entries.task, np.arange(entry.shape[0])
     extended = same_nodes(ran_as[entry], last.node_offset, last.node, place, offset, node)
     state.priority = priority

@@ -372,6 +372,23 @@ def forget_places(state: RoundState, lost: NDArray[np.bool_]) -> None:
         jobs.task = np.where(np.isin(jobs.task, tasks), -1, jobs.task)
 
 
+def set_rates(state: RoundState, rate: NDArray[np.float64]) -> bool:
+    """Let jobs run at other rates from now on. Updates ``state``; returns whether one is another.
+
+    Parameters
+    ----------
+    rate : (m, n) float64
+        Steps/s of each job alone, in the order of ``state.jobs``.
+    """
+    entries = state.entries
+    alone = np.flatnonzero(entries.member[:, 1] == NOBODY)
+    if np.array_equal(entries.rate[alone, :, 0], rate):
+        return False
+    entries.rate[alone, :, 0] = rate
+    entries.can_run[alone] = rate > 0.0
+    return True
+
+
 def note_change(state: RoundState) -> None:
     """Something else happened that makes it worth while to recompute (nodes came or went). Updates ``state``."""
     state.changed = True

@@ -1,0 +1,206 @@
+"""When the published jobs change their batch sizes: Accordion and the gradient noise scale (GNS), model by model.
+
+Two sets of rules were published, one for profiles and one in the simulator, which differ (``Rules``). The tables of
+epochs are measurements of the published program (NSDI'23 artifact).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bfreplay.errors import InputError
+
+
+class Mode(StrEnum):
+    """What chooses the batch size of a job."""
+
+    STATIC = "static"
+    ACCORDION = "accordion"
+    GNS = "gns"
+
+
+MODES = tuple(mode.value for mode in Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that is trained.
+
+    Parameters
+    ----------
+    samples_per_epoch
+        Size of its data set.
+    least, most
+        Smallest and largest batch size.
+    """
+
+    samples_per_epoch: int
+    least: int
+    most: int
+
+
+MODELS: Mapping[str, Model] = {
+    "ResNet-18": Model(50_000, 16, 256),
+    "ResNet-50": Model(100_000, 16, 128),
+    "Transformer": Model(10_000, 16, 128),
+    "LM": Model(59_675, 5, 80),
+    "Recommendation": Model(117_907, 512, 8192),
+}
+
+_CRITICAL: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "ResNet-18": ((150, 160), (250, 260)),
+    "ResNet-50": (),
+    "LM": (),
+    "Recommendation": ((60, 70), (80, 90)),
+}
+"""Epochs, from the first to before the second, in which Accordion keeps small batches, besides the first epochs."""
+
+_FIRST_CRITICAL: Mapping[tuple[str, int], int] = {
+    ("ResNet-18", 256): 20, ("Recommendation", 512): 30, ("Recommendation", 1024): 30, ("Recommendation", 2048): 40,
+}  # fmt: skip
+"""How many of the first epochs are critical, by model and first batch size, where these are not ten."""
+
+_PERIOD = {"ResNet-50": 30}
+"""After so many epochs the first ones are critical again."""
+
+ACCORDION_STARTS = 0.3
+"""Part of the epochs before which profiles have no large batches."""
+
+_GNS: Mapping[tuple[str, int], Mapping[int, tuple[int, ...]]] = {
+    # model, GPUs: first batch size -> epochs at which it is 2, 4, 8, 16 times as large
+    ("ResNet-18", 1): {16: (31, 41, 51, 71), 32: (21, 31, 51), 64: (11, 31), 128: (11,)},
+    ("ResNet-18", 2): {16: (21, 31, 91, 111), 32: (11, 21, 41), 64: (21, 41), 128: (41,)},
+    ("ResNet-18", 4): {16: (11, 21, 81, 91), 32: (21, 31, 61), 64: (11, 61), 128: (11,)},
+    ("ResNet-50", 1): {64: (101,)},
+    ("ResNet-50", 2): {32: (101, 111), 64: (81,)},
+    ("ResNet-50", 4): {32: (131, 221), 64: (191,)},
+    ("LM", 1): {5: (31, 41, 61, 71), 10: (11, 21, 41), 20: (11, 41), 40: (11,)},
+    ("LM", 2): {5: (31, 51, 61, 71), 10: (11, 31, 41), 20: (31, 41), 40: (11,)},
+    ("LM", 4): {5: (11, 31, 71, 91), 10: (11, 31, 61), 20: (11, 61), 40: (61,)},
+    ("Recommendation", 1): {512: (21, 41, 71, 91), 1024: (21, 51, 91), 2048: (21, 41), 4096: (41,)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which of the published rules hold. By default one consistent set, that of profiles without its slip.
+
+    Parameters
+    ----------
+    waits_for_30_percent
+        Accordion has no large batches in the first 30 % of the epochs. Not in the published simulator.
+    recommendation_windows
+        Accordion keeps small batches of Recommendation in epochs 60 to 69 and 80 to 89. Not in the published simulator.
+    last_epoch_keeps_first_size
+        With GNS the last epoch of a job that has become at least four times as large counts with the first batch size:
+        a slip of the published profiles.
+    """
+
+    waits_for_30_percent: bool = True
+    recommendation_windows: bool = True
+    last_epoch_keeps_first_size: bool = False
+
+
+CONSISTENT = Rules()
+PUBLISHED_PROFILE = Rules(last_epoch_keeps_first_size=True)
+PUBLISHED_SIMULATOR = Rules(waits_for_30_percent=False, recommendation_windows=False)
+
+
+def model_and_batch_size(job_type: str) -> tuple[str, int]:
+    """``("ResNet-18", 32)`` of ``"ResNet-18 (batch size 32)"``.
+
+    Raises
+    ------
+    InputError
+        The job type is not written like that, or its model is not known.
+    """
+    model, _, rest = job_type.partition(" (batch size ")
+    size = rest.removesuffix(")")
+    if model not in MODELS or not (size.isascii() and size.isdigit() and int(size) >= 1):
+        raise InputError(
+            "this job type has no known data set and batch size", column="job type", value=job_type,
+            expected=f"MODEL (batch size N), MODEL one of {', '.join(MODELS)}",
+        )  # fmt: skip
+    return model, int(size)
+
+
+def is_critical(model: str, first_size: int, epoch: int, rules: Rules) -> bool:
+    """Whether Accordion keeps the first batch size in an epoch, since gradients change fast there."""
+    if model not in _CRITICAL:
+        return True
+    if epoch % _PERIOD.get(model, epoch + 1) < _FIRST_CRITICAL.get((model, first_size), 10):
+        return True
+    if model == "Recommendation" and not rules.recommendation_windows:
+        return False
+    return any(begin <= epoch < end for begin, end in _CRITICAL[model])
+
+
+def batch_sizes(model: str, first_size: int, gang: int, mode: Mode, n_epochs: int, rules: Rules) -> list[int]:
+    """Batch size of each of ``n_epochs`` epochs of a job.
+
+    Parameters
+    ----------
+    model, first_size, gang
+        Name in ``MODELS``, batch size at the start, GPUs.
+    mode
+        What chooses the batch size.
+    n_epochs
+        Epochs of the job.
+    rules
+        Which published rules hold.
+    """
+    if mode is Mode.ACCORDION:
+        starts = ACCORDION_STARTS * n_epochs if rules.waits_for_30_percent else -1.0
+        return [
+            first_size if is_critical(model, first_size, epoch, rules) or not epoch > starts else MODELS[model].most
+            for epoch in range(n_epochs)
+        ]
+    grows_at = _GNS.get((model, gang), {}).get(first_size, ()) if mode is Mode.GNS else ()
+    most = MODELS[model].most
+    sizes = [min(first_size * 2 ** sum(epoch >= at for at in grows_at), most) for epoch in range(n_epochs)]
+    if rules.last_epoch_keeps_first_size and sum(n_epochs > at for at in grows_at) >= 2:
+        sizes[-1] = first_size
+    return sizes
+
+
+_LONGEST_PATTERN = 760
+"""Epochs for which the published simulator tabulates GNS."""
+
+
+def wants_to_change(model: str, first_size: int, size: int, gang: int, mode: Mode, epochs_done: int) -> bool:
+    """Whether the published simulator has a job ask for another batch size (see ``asked_batch_size``) at a round's end.
+
+    Parameters
+    ----------
+    model, first_size, gang, mode
+        As for ``batch_sizes``.
+    size
+        Batch size now.
+    epochs_done
+        Epochs begun.
+    """
+    if mode is Mode.ACCORDION and model in _CRITICAL:
+        critical = is_critical(model, first_size, epochs_done, PUBLISHED_SIMULATOR)
+        if size == first_size:
+            return not critical and size != MODELS[model].most
+        return critical and size != MODELS[model].least
+    if mode is Mode.GNS and size < MODELS[model].most:
+        n_epochs = max(_LONGEST_PATTERN, epochs_done + 2)
+        pattern = batch_sizes(model, first_size, gang, mode, n_epochs, PUBLISHED_PROFILE)
+        return pattern[epochs_done] > size or pattern[epochs_done + 1] > size
+    return False
+
+
+def asked_batch_size(model: str, first_size: int, size: int, mode: Mode) -> int:
+    """Batch size that a job asks for: under GNS the double, under Accordion the largest, or the first one again."""
+    if mode is Mode.GNS:
+        return 2 * size
+    return MODELS[model].most if size == first_size else first_size
+
+
+def steps_per_epoch(model: str, size: int) -> int:
+    """Steps of one epoch, the last one smaller than the others where the batch size does not divide the data set."""
+    return math.ceil(MODELS[model].samples_per_epoch / size)

@@ -1,0 +1,194 @@
+"""How the published simulator lets jobs train: whole steps, and batch sizes that change at the ends of leases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bfreplay.systems.gavel.rounds.received_time import FAILURES_ALLOWED
+from bfreplay.systems.gavel.rounds.state import Assignment
+from bfreplay.systems.shockwave.adaptation_rules import (
+    Mode,
+    asked_batch_size,
+    model_and_batch_size,
+    steps_per_epoch,
+    wants_to_change,
+)
+from bfreplay.systems.shockwave.profile import Profile, profile_of
+from bfreplay.systems.shockwave.trace import RESTORE_S
+from bfreplay.workload import ElasticJob
+
+DEADLINE_FACTOR = 1.5
+"""A job that has run this many times its exclusive time counts as finished."""
+
+TAIL_S = 5.0
+"""A restart costs nothing in a round that a job leaves so much before its end, or earlier."""
+
+
+@dataclass(slots=True)
+class PublishedJob:
+    """A job as the simulator sees it.
+
+    Parameters
+    ----------
+    job, gang, profile
+        What it is, the nodes that it uses, and its published profile.
+    size
+        Batch size now.
+    total, done
+        Steps at this batch size, of the whole job and so far.
+    asks
+        It has asked for another batch size, which it gets when its next lease ends.
+    ran_s
+        Seconds that it has run.
+    last_round
+        Round in which it ran last.
+    ends_late
+        This round is its last one, as it has run for too long.
+    n_failed
+        Rounds in which it had nothing to do, one after the other.
+    """
+
+    job: ElasticJob
+    gang: int
+    profile: Profile
+    size: int
+    total: int
+    done: int = 0
+    asks: bool = False
+    ran_s: float = 0.0
+    last_round: int = -1
+    ends_late: bool = False
+    n_failed: int = 0
+
+    @classmethod
+    def of(cls, job: ElasticJob, gang: int) -> PublishedJob:
+        """A job that has done nothing yet."""
+        _, first_size = model_and_batch_size(job.model or "")
+        return cls(job, gang, profile_of(job, gang, published=True), first_size, round(job.work_samples / first_size))
+
+    @property
+    def rate(self) -> float:
+        """Steps/s on its nodes."""
+        assert self.job.adaptation is not None
+        curve = self.job.adaptation.throughput[self.size]
+        return float(curve.table(self.gang)[self.gang]) / self.size
+
+    @property
+    def steps_left(self) -> int:
+        """Steps to do; a job whose started epoch was rounded up may have none left before it is removed."""
+        return max(self.total - self.done, 0)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it has had nothing to do for so many rounds that it is taken out."""
+        return self.n_failed >= FAILURES_ALLOWED
+
+    @property
+    def epochs_begun(self) -> int:
+        """Epochs, the one that is under way included."""
+        return math.ceil(self.done / self._steps_per_epoch)
+
+    @property
+    def epochs_done(self) -> int:
+        """Whole epochs."""
+        return self.done // self._steps_per_epoch
+
+    @property
+    def _steps_per_epoch(self) -> int:
+        return steps_per_epoch(self._model[0], self.size)
+
+    @property
+    def _model(self) -> tuple[str, int]:
+        return model_and_batch_size(self.job.model or "")
+
+    @property
+    def _mode(self) -> Mode:
+        assert self.job.adaptation is not None
+        return Mode(self.job.adaptation.rule)
+
+    def is_over_time(self, exec_s: float, factor: float) -> bool:
+        """Whether the simulator takes it for finished after ``exec_s`` seconds more."""
+        return self.ran_s + exec_s > int(factor * int(self.profile.exclusive_s))
+
+    def change_batch_size(self) -> None:
+        """Train with the batch size that was asked for: an epoch that has begun counts as done."""
+        model, first_size = self._model
+        before = self._steps_per_epoch
+        size = asked_batch_size(model, first_size, self.size, self._mode)
+        after = steps_per_epoch(model, size)
+        n_epochs = math.ceil(self.total / before)
+        total = math.ceil(self.total * self.size / size)
+        self.total = total if math.ceil(total / after) == n_epochs else after * n_epochs
+        self.done = math.ceil(self.done / before) * after
+        self.size, self.asks = size, False
+
+    def ask(self) -> None:
+        """Ask for another batch size if the rule says so now."""
+        model, first_size = self._model
+        if wants_to_change(model, first_size, self.size, self.gang, self._mode, self.epochs_begun):
+            self.asks = True
+
+
+class PublishedJobs:
+    """All jobs of a replay by their numbers in the rounds, and what each round does to them.
+
+    Parameters
+    ----------
+    round_s
+        Length of a round.
+    deadline_factor
+        See ``DEADLINE_FACTOR``; 1.0 in the older published runs.
+    """
+
+    def __init__(self, round_s: float, deadline_factor: float = DEADLINE_FACTOR) -> None:
+        self._round_s = round_s
+        self._deadline_factor = deadline_factor
+        self.of: dict[int, PublishedJob] = {}
+        self.n_rounds = 0
+
+    def begin_round(self, assignment: Assignment) -> Assignment:
+        """Take away the steps that restarts cost; micro-tasks without a step fail.
+
+        A job that did not run in the round before loses ``RESTORE_S`` seconds of steps, not in the very first round and
+        not where it leaves more than ``TAIL_S`` before the end; its time counts without them.
+        """
+        steps, restarts = assignment.steps.copy(), np.zeros_like(assignment.restarts)
+        begins_s, fails = assignment.start_s.copy(), assignment.fails.copy()
+        for task, number in enumerate(assignment.member[:, 0].tolist()):
+            job = self.of[number]
+            exec_s = float(assignment.finish_s[task] - assignment.start_s[task])
+            is_new = self.n_rounds > 0 and job.last_round != self.n_rounds - 1
+            if is_new and exec_s > self._round_s - TAIL_S:
+                steps[task, 0] = int(int(steps[task, 0]) * (exec_s - RESTORE_S) / exec_s)
+                restarts[task, 0] = True
+                begins_s[task] += RESTORE_S
+                exec_s -= RESTORE_S
+            fails[task] = steps[task, 0] <= 0 and exec_s <= 0
+            job.last_round = self.n_rounds
+            job.n_failed = job.n_failed + 1 if fails[task] else 0
+            job.ends_late = not fails[task] and job.is_over_time(exec_s, self._deadline_factor)
+        self.n_rounds += bool(assignment.n_tasks)
+        return replace(assignment, steps=steps, restarts=restarts, counted_from_s=begins_s, fails=fails)
+
+    def end_round(self, assignment: Assignment) -> None:
+        """Count what the round did; let jobs change their batch sizes, then ask for others."""
+        for task, number in enumerate(assignment.member[:, 0].tolist()):
+            job = self.of.get(number)
+            if job is None:
+                continue
+            if not assignment.fails[task]:
+                job.done += int(assignment.steps[task, 0])
+                job.ran_s += float(assignment.finish_s[task] - assignment.counted_from_s[task])
+            if job.asks:
+                job.change_batch_size()
+        for job in self.of.values():
+            job.ask()
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Forget jobs that are done."""
+        for number in numbers:
+            self.of.pop(number, None)

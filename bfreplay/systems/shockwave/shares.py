@@ -1,0 +1,53 @@
+"""Shares of time that Gavel does not have: equal ones (Gandiva-Fair), and AlloX for jobs on several nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfreplay.systems.gavel.shares.allox import first_on_each_node
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
+
+ALLOX_ALPHA = 0.2
+"""Part of the waiting jobs, the oldest first, that AlloX looks at (Shockwave's setting)."""
+
+
+class GandivaFair(SharePolicy):
+    """Every job gets the same share of time, ``min(1, G / m)`` for m jobs on G nodes, however many nodes it uses."""
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Equal shares, split over node types like the nodes."""
+        n_nodes = int(problem.n_nodes.sum())
+        each = min(1.0, n_nodes / problem.n_jobs) * problem.n_nodes / max(n_nodes, 1)
+        return TimeShares(np.tile(each, (problem.n_jobs, 1)))
+
+
+class GangAlloX(SharePolicy):
+    """AlloX as Shockwave compares with it: a job on g nodes that is matched to one gets ``1 / g`` of the time.
+
+    Jobs on one node keep it until they leave; jobs on several are matched anew each time, and keep their last share
+    while they are not. On nodes of one type.
+    """
+
+    looks_at_work = True
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Match all jobs anew."""
+        self._share: dict[int, float] = {}
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """Shares of this match and of earlier ones."""
+        self._share = {job: self._share[job] for job in problem.job.tolist() if job in self._share}
+        shares = np.array([self._share.get(job, 0.0) for job in problem.job.tolist()])
+        n_free = int(problem.n_nodes.sum()) - int(np.count_nonzero(shares == 1.0))
+        waiting = np.flatnonzero((shares != 1.0) & (problem.rate[:, 0] > 0))
+        waiting = waiting[np.argsort(-problem.age_s[waiting], kind="stable")]
+        waiting = waiting[: max(int(ALLOX_ALPHA * len(waiting)), n_free)]
+        if n_free > 0 and len(waiting):
+            seconds = (problem.steps_left / problem.rate[:, 0])[waiting, None]
+            first, _ = first_on_each_node(seconds, problem.age_s[waiting], np.array([n_free]), every_position=True)
+            shares[waiting[first]] = 1.0 / problem.gang[waiting[first]]
+        self._share.update(zip(problem.job.tolist(), shares.tolist(), strict=True))
+        return TimeShares(shares[:, None])

@@ -1,0 +1,181 @@
+"""Shockwave's policies in the replay: Gavel's rounds, for jobs that change their batch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.milp.solver import Solver
+from bfreplay.policies.policy import Decision, PolicyCapabilities
+from bfreplay.policies.state import PolicyState
+from bfreplay.systems.gavel.gavel_policy import GavelPolicy
+from bfreplay.systems.gavel.options import GavelOptions, gangs
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy
+from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_size
+from bfreplay.systems.shockwave.options import ShockwaveOptions
+from bfreplay.systems.shockwave.policies import BASELINES
+from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs
+from bfreplay.systems.shockwave.trace import RESTORE_S
+from bfreplay.workload import ElasticJob
+
+
+class ShockwavePolicy(GavelPolicy):
+    """Runs jobs in rounds of two minutes on nodes of one type (Shockwave, NSDI'23).
+
+    By default jobs change their batch sizes on their own, by the progress that their adaptation names, and shares are
+    computed anew then. With ``published`` the policy follows the published simulator, in which a job asks for another
+    batch size at the end of a round and gets it when its next lease ends.
+    """
+
+    options: ShockwaveOptions
+    capabilities = PolicyCapabilities(
+        node_types=False, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
+    )
+
+    def __init__(self, options: ShockwaveOptions | None = None) -> None:
+        super().__init__(options or ShockwaveOptions())
+        self.sets_batch_sizes = self.options.published
+        self.notes_batch_sizes = not self.options.published
+
+    @property
+    def _is_published(self) -> bool:
+        return self.options.published
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._listed_jobs: Sequence[ElasticJob] = getattr(self, "_listed_jobs", ())
+        self._published = PublishedJobs(self.options.round_s, self.options.deadline_factor)
+
+    def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        """Refuse what Gavel's policies refuse and, where the published simulator is followed, jobs of no trace."""
+        super().check_jobs(jobs, most_nodes)
+        self._listed_jobs = jobs
+        if self._is_published:
+            for job in jobs:
+                _check_published(job)
+
+    def _job(self, number: int) -> ElasticJob:
+        """The job that the rounds call ``number``."""
+        return self._listed_jobs[self._jobs.job[int(np.searchsorted(self._jobs.number, number))]]
+
+    # -- the published simulator -----------------------------------------------------------------------------
+
+    def _of_state(self, state: PolicyState) -> list[PublishedJob]:
+        """Of each row of the state; a job that the rounds do not know yet has done nothing."""
+        known = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
+        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        found = []
+        for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
+            there = self._published.of.get(known.get(job, -1))
+            found.append(there or PublishedJob.of(self._listed_jobs[job], gang))
+        return found
+
+    def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
+        if not self._is_published:
+            return super()._step_samples(state)
+        return np.array([job.size for job in self._of_state(state)], np.int64)
+
+    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not self._is_published:
+            return super()._rates(state, width)
+        return np.array([[job.rate] for job in self._of_state(state)])
+
+    def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
+        if not self._is_published:
+            return super()._steps_left(state)
+        return np.array([float(job.steps_left) for job in self._of_state(state)])
+
+    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+        known = set(self._jobs.number.tolist())
+        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        super()._follow(state, rounds, rows)
+        there = self._jobs.number.tolist()
+        if self._is_published:
+            self._published.remove(known.difference(there))
+            for number, row in zip(there, rows.tolist(), strict=True):
+                if number not in known:
+                    job = self._listed_jobs[int(state.job[row])]
+                    self._published.of[number] = PublishedJob.of(job, int(width[row]))
+
+    def _after_round(self, rounds: RoundState) -> None:
+        if self._is_published:
+            self._published.end_round(rounds.last)
+
+    def _adjusted(self, assignment: Assignment) -> Assignment:
+        return self._published.begin_round(assignment) if self._is_published else assignment
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Who runs where until the next round begins."""
+        decision = super().decide(state)
+        return self._as_published(decision, state) if self._is_published else decision
+
+    def _as_published(self, decision: Decision, state: PolicyState) -> Decision:
+        """Let the replay's jobs have the batch sizes and the progress of the simulator's."""
+        assert decision.round is not None
+        of_state = self._of_state(state)
+        left = np.array([float(max(job.steps_left, 1) * job.size) for job in of_state])
+        running = decision.counts > 0
+        late = np.array([job.ends_late for job in of_state]) & running
+        if decision.round.samples is not None:
+            left = np.where(late, decision.round.samples, left)
+        left = np.where(np.array([job.is_given_up for job in of_state]), 0.0, left)  # it leaves at once
+        credit = (state.work - state.progress) - left
+        until = replace(
+            decision.round,
+            failed=None,
+            batch_size=np.array([job.size for job in of_state], np.int64),
+            credit=credit if credit.any() else None,
+        )
+        return replace(decision, round=until)
+
+
+def _check_published(job: ElasticJob) -> None:
+    if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
+        raise InputError(
+            f"the published simulator cannot run the job {job.name!r}", column="published",
+            value=job.model or job.name, expected="jobs of a trace of Shockwave, each on its own number of nodes",
+            fix="leave published=true out",
+        )  # fmt: skip
+    model_and_batch_size(job.model or "")
+
+
+class BaselinePolicy(ShockwavePolicy):
+    """One of the six policies that Shockwave is compared with, which give shares of time."""
+
+    baseline: str
+
+    @classmethod
+    def make_shares(cls, options: GavelOptions) -> SharePolicy:
+        """The policy that computes the shares."""
+        return BASELINES[cls.baseline]()
+
+    @classmethod
+    def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        round_s: float = 120.0,
+        least_reset_s: float = 0.0,
+        restart_s: float = RESTORE_S,
+        gang: str = "max",
+        published: bool = False,
+        deadline_factor: float = DEADLINE_FACTOR,
+        refill: bool = True,
+    ) -> BaselinePolicy:
+        """Neither the forward-looking time nor the solver matters; see ``ShockwaveOptions`` for the others."""
+        return cls(
+            ShockwaveOptions(
+                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, published=published,
+                deadline_factor=deadline_factor, refill=refill,
+            )
+        )  # fmt: skip
+
+
+class PlannerPolicy(ShockwavePolicy):
+    """placeholder."""

@@ -1,0 +1,187 @@
+"""Shockwave's traces: Gavel's with two more columns, what chooses the batch size and the duration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+
+from bfreplay.datasets.located import placed
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
+from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.shockwave.adaptation_rules import (
+    CONSISTENT,
+    MODELS,
+    MODES,
+    Mode,
+    batch_sizes,
+    model_and_batch_size,
+    steps_per_epoch,
+)
+from bfreplay.systems.trace_lines import n_columns, trace_lines
+from bfreplay.workload import Adaptation, ElasticJob, JobSet
+
+COLUMNS = (
+    "job type", "command", "working directory", "steps flag", "needs data directory", "total steps", "scale factor",
+    "mode", "priority weight", "SLO", "duration", "arrival",
+)  # fmt: skip
+
+RESTORE_S = 20.0
+"""Seconds of work that a job loses when it starts on nodes that it did not have (the published simulator's)."""
+
+
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Whether a file is a trace: its first line has the columns of one."""
+    return n_columns(Path(path)) == len(COLUMNS)
+
+
+def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bool = False) -> JobSet:
+    """Read a trace.
+
+    Job ``job0007`` is the one that Shockwave numbers 7: that of line 8. Its work is in samples: its steps times its
+    first batch size; with its epochs its batch size changes, by one consistent set of rules
+    (``adaptation_rules.CONSISTENT``). Commands and working directories are not kept, nor durations, which the
+    published simulator overwrites too.
+
+    Parameters
+    ----------
+    path
+        Twelve columns separated by tabs: job type, command, working directory, steps flag, needs data directory (0 or
+        1), total steps, scale factor (nodes at once), mode (static, accordion, gns), priority weight, SLO (-1: none;
+        else the deadline is that many times the time that the job takes alone, after its arrival), duration, arrival
+        (seconds, ascending).
+    table
+        Measured throughputs, of which those of the reference type count: the published cluster has one type.
+    elastic
+        A job runs on any number of nodes from the least to the most that its model was measured on, instead of on its
+        scale factor or not at all, and loses ``RESTORE_S`` at each change.
+
+    Returns
+    -------
+    JobSet
+        Submit times count from the start of the window.
+
+    Raises
+    ------
+    InputError
+        A line is no job, or no throughput is known for it; the message names file, line, column and value.
+    """
+    file = Path(path)
+    makes = JobMaker(table, elastic=elastic)
+    lines = list(trace_lines(file, (COLUMNS,)))
+    digits = max(4, len(str(len(lines) - 1)))
+    jobs = []
+    for line in lines:
+        line.check_flag("needs data directory")
+        with placed(file, f"line {line.number}"):
+            asked = AskedJob(
+                line.job_type(), line.whole("scale factor"), Mode(line.word("mode", MODES)), line.whole("total steps"),
+                line.arrival_us(), line.weight(), line.slo(),
+            )  # fmt: skip
+            jobs.append(makes.job(f"job{line.number - 1:0{digits}}", asked))
+    sources = [SourceFile.of(file), *([table.source] if table.source else [])]
+    return JobSet(jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources])
+
+
+def trace_with(file: Path, curves: Path | None) -> JobSet:
+    """Read a trace with its throughput file, the word ``sample`` as for ``throughputs_of``.
+
+    Raises
+    ------
+    InputError
+        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
+    """
+    if curves is None:
+        raise InputError(
+            "a trace of Shockwave needs a second file, the measured throughputs", file=file,
+            expected="a throughput file in Gavel's format (.json, .json.gz) as `curves`",
+            fix="give it: --curves tacc_throughputs.json (curves=... in Python); --curves sample is made up",
+        )  # fmt: skip
+    return read_trace(file, throughputs_of(curves))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """What a trace or a generator says of a job: type, nodes, mode, steps, arrival, weight and deadline factor."""
+
+    job_type: str
+    gang: int
+    mode: Mode
+    steps: int
+    arrival_us: int
+    weight: float = 1.0
+    slo: float | None = None
+
+
+class JobMaker:
+    """Makes jobs whose batch sizes change; equal curves are one object.
+
+    Parameters
+    ----------
+    table
+        Measured throughputs, steps/s.
+    elastic
+        As for ``read_trace``.
+    """
+
+    def __init__(self, table: ThroughputTable, *, elastic: bool = False) -> None:
+        self._table = table
+        self._elastic = elastic
+        self._curves: dict[tuple[str, int], dict[int, TabulatedCurve]] = {}
+
+    def job(self, name: str, asked: AskedJob) -> ElasticJob:
+        """The job.
+
+        Raises
+        ------
+        InputError
+            Its model is not known, or a batch size that it comes to was not measured.
+        """
+        model, first_size = model_and_batch_size(asked.job_type)
+        curves = self._by_batch_size(model, asked.gang)
+        if first_size not in curves:
+            self._table.reference(asked.job_type, asked.gang)  # says what is missing
+        n_epochs = math.ceil(asked.steps / steps_per_epoch(model, first_size))
+        sizes = batch_sizes(model, first_size, asked.gang, asked.mode, n_epochs, CONSISTENT)
+        samples = MODELS[model].samples_per_epoch
+        work = float(asked.steps * first_size)
+        changes = [(0.0, first_size)]
+        for epoch, (before, after) in enumerate(itertools.pairwise(sizes), start=1):
+            if before != after and epoch * samples < work:
+                changes.append((float(epoch * samples), after))
+        cost_s = RESTORE_S if self._elastic else 0.0
+        job = ElasticJob(
+            name=name, submit_us=asked.arrival_us, min_nodes=1 if self._elastic else asked.gang,
+            max_nodes=min(curve.last_nodes for curve in curves.values()), scale_up_cost_s=cost_s,
+            scale_down_cost_s=cost_s, work_samples=work, throughput=curves[first_size], weight=asked.weight,
+            model=asked.job_type, adaptation=Adaptation(asked.mode.value, samples, curves, tuple(changes)),
+        )  # fmt: skip
+        if asked.slo is None:
+            return job
+        deadline_us = asked.arrival_us + round(asked.slo * job.seconds_alone(asked.gang) * 1e6)
+        return replace(job, deadline_us=deadline_us)
+
+    def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
+        """Curves in samples/s of the batch sizes that were measured on ``gang`` nodes of the reference type."""
+        key = model, gang
+        if key not in self._curves:
+            self._curves[key] = {}
+            for job_type in self._table.job_types:
+                family, _, rest = job_type.partition(" (batch size ")
+                size = rest.removesuffix(")")
+                if family != model or not size.isdigit() or not self._table.runs_on(job_type, gang):
+                    continue
+                node_type = self._table.reference(job_type, gang)
+                curve = (
+                    self._table.elastic_curve(job_type, node_type)
+                    if self._elastic
+                    else self._table.rigid_curve(job_type, gang, node_type)
+                )
+                rates = [rate * int(size) for rate in curve.values]
+                self._curves[key][int(size)] = TabulatedCurve(curve.nodes, rates, curve.name)
+        return self._curves[key]

@@ -1,0 +1,175 @@
+"""Traces of jobs as Gavel wrote them first: tab-separated text without a header, one line a job, by arrival."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bfreplay.datasets.readers_by_ending import check_is_file
+from bfreplay.datasets.times import seconds_to_us
+from bfreplay.documents import not_utf8
+from bfreplay.errors import InputError
+
+NO_SLO = -1.0
+"""What stands for no deadline."""
+
+_FIRST_BYTES = 65_536
+_MOST_DIGITS = 16
+_LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
+
+
+def n_columns(file: Path) -> int:
+    """Number of tab-separated columns of the first line; 0 for a file of JSON."""
+    with file.open("rb") as stream:
+        line = stream.read(_FIRST_BYTES).partition(b"\n")[0]
+    return 0 if line.strip().startswith(b"{") else line.count(b"\t") + 1
+
+
+def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceLine]:
+    """The lines of a trace, in order of arrival.
+
+    Parameters
+    ----------
+    file
+        The trace.
+    layouts
+        Names of the columns of each layout of the format, the present one first. The first line tells them apart.
+
+    Raises
+    ------
+    InputError
+        The file is empty or no text, a line has another number of columns, or the jobs are not in order of arrival.
+    """
+    check_is_file(file)
+    try:
+        texts = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise not_utf8(file) from error
+    while texts and not texts[-1].strip():
+        texts.pop()
+    if not texts:
+        raise InputError("the trace is empty", file=file, expected="a line for each job", fix="check what wrote it")
+    n_first = texts[0].count("\t") + 1
+    columns = next((layout for layout in layouts if len(layout) == n_first), layouts[0])
+    before_us = 0
+    for number, text in enumerate(texts, start=1):
+        line = TraceLine(file, number, text, columns, layouts)
+        arrival_us = line.arrival_us()
+        if arrival_us < before_us:
+            raise InputError(
+                "the jobs are not in order of arrival", file=file, row=f"line {number}", column="arrival",
+                value=arrival_us / 1e6, expected=f"{before_us / 1e6:g} s, that of the line before, or later",
+                fix="sort the lines by arrival",
+            )  # fmt: skip
+        before_us = arrival_us
+        yield line
+
+
+class TraceLine:
+    """The cells of one line, read by the names of their columns; every reader raises ``InputError`` for a bad cell.
+
+    Parameters
+    ----------
+    file, number, text
+        Where it stands, and what stands there.
+    columns
+        Names of its columns.
+    layouts
+        Those that the format has, for the error.
+    """
+
+    def __init__(
+        self, file: Path, number: int, text: str, columns: Sequence[str], layouts: Sequence[Sequence[str]]
+    ) -> None:
+        cells = text.split("\t")
+        self.columns = columns
+        self.number = number
+        self._file = file
+        if len(cells) != len(columns):
+            present, *older = layouts
+            layout = f"{len(present)} columns: {', '.join(present)}"
+            raise self.refused(
+                f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}", None, text,
+                f"{len(columns)} columns as in line 1: {', '.join(columns)}" if number > 1
+                else "; or the old ".join([layout, *(f"{len(each)}: {', '.join(each)}" for each in older)]),
+                "separate the columns by tabs" if "\t" not in text else "complete the line",
+            )  # fmt: skip
+        self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+
+    def job_type(self) -> str:
+        """The job type, which is not empty."""
+        job_type = self._cells["job type"]
+        if not job_type:
+            raise self.refused("a job has no type", "job type", job_type, "a job type of the throughput file", None)
+        return job_type
+
+    def check_flag(self, column: str) -> None:
+        """Refuse a flag that is neither 0 nor 1."""
+        if self._cells[column] not in ("0", "1"):
+            raise self.refused(
+                "a flag is neither 0 nor 1", column, self._cells[column], "0 or 1", "check the order of the columns"
+            )
+
+    def slo(self) -> float | None:
+        """The deadline as a factor of the duration; ``None`` for none."""
+        slo = self._number("SLO", "times the duration, > 0; or -1 for none")
+        if not (slo > 0 or slo == NO_SLO):
+            raise self.refused(
+                "the SLO is no factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
+            )
+        return None if slo == NO_SLO else slo
+
+    def weight(self) -> float:
+        """The priority weight."""
+        weight = self._number("priority weight", "a number > 0")
+        if not weight > 0:
+            raise self.refused("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
+        return weight
+
+    def word(self, column: str, words: Sequence[str]) -> str:
+        """One of ``words``."""
+        word = self._cells[column]
+        if word not in words:
+            raise self.refused(f"the {column} is unknown", column, word, f"one of {', '.join(words)}", None)
+        return word
+
+    def whole(self, column: str) -> int:
+        """A whole number of at least 1."""
+        text = self._cells[column]
+        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
+            raise self.refused(
+                f"the {column} {'are' if column.endswith('s') else 'is'} no whole number of at least 1", column, text,
+                "a whole number >= 1, in digits", None,
+            )  # fmt: skip
+        return int(text)
+
+    def arrival_us(self) -> int:
+        """The arrival in microseconds."""
+        text = self._cells["arrival"]
+        try:
+            arrival_us = seconds_to_us(text, exact=False)
+        except ValueError as error:
+            raise self.refused(
+                f"the arrival is no time: {error}", "arrival", text, "seconds from the start of the trace", None
+            ) from error
+        if arrival_us < 0:
+            raise self.refused("the arrival is before the start", "arrival", text, "seconds >= 0", None)
+        return arrival_us
+
+    def _number(self, column: str, expected: str) -> float:
+        text = self._cells[column]
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise self.refused(f"the {column} is no number", column, text, expected, None)
+        return number
+
+    def refused(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
+        """Return the error for a cell of this line."""
+        return InputError(
+            problem, file=self._file, row=f"line {self.number}", column=column, value=value, expected=expected,
+            fix=fix or "correct the line",
+        )  # fmt: skip
