@@ -138,11 +138,10 @@ def busy_node_s(
 ) -> float:
     """Node seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
     last = rounds.last
-    ended = last.finish_s if ended_s is None else ended_s
     counts = ~rounds.is_credited & ~last.fails
     if which is not None:
         counts &= which
-    return float(((ended - last.counted_from_s) * np.diff(last.node_offset))[counts].sum())
+    return float((last.ran_s(ended_s) * np.diff(last.node_offset))[counts].sum())
 
 
 class PlacedRound:

@@ -157,7 +157,7 @@ class PublishedJobs:
         not where it leaves more than ``TAIL_S`` before the end; its time counts without them.
         """
         steps, restarts = assignment.steps.copy(), np.zeros_like(assignment.restarts)
-        begins_s, fails = assignment.start_s.copy(), assignment.fails.copy()
+        overhead_s, fails = assignment.overhead_s.copy(), assignment.fails.copy()
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of[number]
             exec_s = float(assignment.finish_s[task] - assignment.start_s[task])
@@ -165,24 +165,25 @@ class PublishedJobs:
             if is_new and exec_s > self._round_s - TAIL_S:
                 steps[task, 0] = int(int(steps[task, 0]) * (exec_s - RESTORE_S) / exec_s)
                 restarts[task, 0] = True
-                begins_s[task] += RESTORE_S
+                overhead_s[task] = RESTORE_S
                 exec_s -= RESTORE_S
             fails[task] = steps[task, 0] <= 0 and exec_s <= 0
             job.last_round = self.n_rounds
             job.n_failed = job.n_failed + 1 if fails[task] else 0
             job.ends_late = not fails[task] and job.is_over_time(exec_s, self._deadline_factor)
         self.n_rounds += bool(assignment.n_tasks)
-        return replace(assignment, steps=steps, restarts=restarts, counted_from_s=begins_s, fails=fails)
+        return replace(assignment, steps=steps, restarts=restarts, overhead_s=overhead_s, fails=fails)
 
     def end_round(self, assignment: Assignment) -> None:
         """Count what the round did; let jobs change their batch sizes, then ask for others."""
+        ran_s = assignment.ran_s().tolist()
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of.get(number)
             if job is None:
                 continue
             if not assignment.fails[task]:
                 job.done += int(assignment.steps[task, 0])
-                job.ran_s += float(assignment.finish_s[task] - assignment.counted_from_s[task])
+                job.ran_s += ran_s[task]
             if job.asks:
                 job.change_batch_size()
         for job in self.of.values():

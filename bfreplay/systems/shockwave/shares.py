@@ -25,7 +25,8 @@ class GangAlloX(SharePolicy):
     """AlloX as Shockwave compares with it: a job on g nodes that is matched to one gets ``1 / g`` of the time.
 
     Jobs on one node keep it until they leave; jobs on several are matched anew each time, and keep their last share
-    while they are not. On nodes of one type.
+    while they are not. On nodes of one type. Ages, which change no optimum, are left out of the costs: of equal matches
+    this gives the published one.
     """
 
     looks_at_work = True
@@ -47,7 +48,7 @@ class GangAlloX(SharePolicy):
         waiting = waiting[: max(int(ALLOX_ALPHA * len(waiting)), n_free)]
         if n_free > 0 and len(waiting):
             seconds = (problem.steps_left / problem.rate[:, 0])[waiting, None]
-            first, _ = first_on_each_node(seconds, problem.age_s[waiting], np.array([n_free]), every_position=True)
+            first, _ = first_on_each_node(seconds, np.zeros(len(waiting)), np.array([n_free]), every_position=True)
             shares[waiting[first]] = 1.0 / problem.gang[waiting[first]]
         self._share.update(zip(problem.job.tolist(), shares.tolist(), strict=True))
         return TimeShares(shares[:, None])

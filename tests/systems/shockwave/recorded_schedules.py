@@ -73,7 +73,7 @@ class RecordedSchedule(ShockwavePolicy):
     def _adjusted(self, assignment):
         begun = super()._adjusted(assignment)
         for task, job in enumerate(begun.member[:, 0].tolist()):
-            seconds = float(begun.finish_s[task] - begun.counted_from_s[task])
+            seconds = float(begun.ran_s()[task])
             self.finish_s[job] = float(begun.finish_s[task])
             rate = 0 if begun.fails[task] else float(begun.steps[task, 0]) / seconds
             self.timeline.setdefault(job, []).append((len(self.active), rate, self._published.of[job].size))

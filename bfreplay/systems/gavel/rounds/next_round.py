@@ -129,7 +129,7 @@ def refill(
     sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
     by_task = {
         name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)])
-        for name in ("member", "node_type", "steps", "start_s", "finish_s", "counted_from_s", "restarts", "fails")
+        for name in ("member", "node_type", "steps", "start_s", "finish_s", "counted_from_s", "overhead_s", "restarts", "fails")
     }
     state.last = Assignment(
         **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, node])
@@ -220,6 +220,7 @@ def _begun(
         start_s=np.full(k, now_s),
         finish_s=finish_s,
         counted_from_s=np.full(k, state.round_end_s if rules.quirks.stale_round_start else now_s),
+        overhead_s=np.zeros(k),
         restarts=restarts,
         fails=(gang > 1) & too_few.any(axis=1) & rules.quirks.few_steps_fail,
     )

@@ -37,9 +37,8 @@ def credit(
     now = ~state.is_credited if which is None else which & ~state.is_credited
     state.is_credited = state.is_credited | now
     counted = now & ~last.fails
-    _add_time(
-        state.entries.time_s, state.total_s, state.entries.task, last.node_type, ended - last.counted_from_s, counted
-    )
+    ran_s = last.ran_s(ended_s)
+    _add_time(state.entries.time_s, state.total_s, state.entries.task, last.node_type, ran_s, counted)
     if now.any():
         state.round_end_s = max(state.round_end_s, float(ended[now].max()))
     failed = now & last.fails

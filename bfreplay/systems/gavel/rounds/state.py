@@ -90,6 +90,8 @@ class Assignment:
         A pair finishes when its later member does; restarts lie in between.
     counted_from_s : (k,) float64
         What the time that a micro-task ran is counted from: its start, unless that is stale (``Quirks``).
+    overhead_s : (k,) float64
+        Part of the time that a micro-task ran which does not count for it; 0 in Gavel.
     restarts : (k, 2) bool
         Whether a member did not run on these very nodes in the round before, and so loses ``restart_s`` of its rules.
     fails : (k,) bool
@@ -104,6 +106,7 @@ class Assignment:
     start_s: NDArray[np.float64]
     finish_s: NDArray[np.float64]
     counted_from_s: NDArray[np.float64]
+    overhead_s: NDArray[np.float64]
     restarts: NDArray[np.bool_]
     fails: NDArray[np.bool_]
 
@@ -111,6 +114,12 @@ class Assignment:
     def n_tasks(self) -> int:
         """Number k of micro-tasks."""
         return int(self.node_type.shape[0])
+
+    def ran_s(self, ended_s: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """(k,) seconds that count for the micro-tasks until ``ended_s (k,)``, by default until they finish."""
+        ended = self.finish_s if ended_s is None else ended_s
+        ran: NDArray[np.float64] = (ended - self.counted_from_s) - self.overhead_s
+        return ran
 
     def nodes_of(self, task: int) -> NDArray[np.int64]:
         """Node numbers of a micro-task, increasing."""
@@ -129,6 +138,7 @@ def nothing_runs() -> Assignment:
         start_s=no_times,
         finish_s=no_times,
         counted_from_s=no_times,
+        overhead_s=no_times,
         restarts=np.zeros((0, 2), np.bool_),
         fails=np.zeros(0, np.bool_),
     )
