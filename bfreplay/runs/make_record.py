@@ -15,7 +15,7 @@ from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
-from bfreplay.runs.baselines import Baselines, Total
+from bfreplay.runs.baselines import Baselines, Total, learning_cost
 from bfreplay.runs.run_record import (
     Bound,
     EventInputs,
@@ -73,11 +73,16 @@ def summary_of(
     engine: Engine,
     ledger: Ledger,
     measured_by: Baselines | None,
+    known: Total | None,
     bound: UpperBound | None,
     reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
 ) -> Summary:
-    """Totals of the run; ``isolated_jct_s`` where fairness was asked for."""
+    """Totals of the run.
+
+    ``known`` is what came of it where nothing had to be learnt, ``isolated_jct_s`` is given where fairness was asked
+    for.
+    """
     duration_us = events.window_end_us - events.window_start_us
     log, outcomes = engine.log, engine.outcomes
     total = Total.of(engine, ledger.samples)
@@ -106,7 +111,7 @@ def summary_of(
         last_finish_us=outcomes.last_finish_us,
         ledger=ledger,
         efficiency=None if measured_by is None else measured_by.efficiency(total, is_comparable=is_comparable),
-        learning=None if measured_by is None else measured_by.learning_cost(total, is_comparable=is_comparable),
+        learning=None if known is None else learning_cost(total, known, is_comparable=is_comparable),
         bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(

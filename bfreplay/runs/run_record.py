@@ -211,6 +211,7 @@ class LearningCost(Part, frozen=True, kw_only=True):
     known_jobs: dict[str, Count]
     known_best_score: float | None
     lost: float | None
+    known_average_jct_s: Amount | None = None
 
 
 class Bound(Part, frozen=True, kw_only=True):
