@@ -196,6 +196,10 @@ class DeclaredOptions:
         False, checks.truth, OUTPUT, "Also replay the jobs under gavel.isolated, where each has its part of the nodes "
         "for itself, and report rho: the time a job takes here over the time it takes there.",
     )  # fmt: skip
+    ideal: bool = option(
+        False, checks.truth, OUTPUT, "Also apply the shares of time of one of Gavel's policies without rounds, on a "
+        "cluster, and report the mean completion time: what rounds cost.",
+    )  # fmt: skip
     efficiency: bool = option(
         True, checks.truth, OUTPUT, "Also replay the jobs on dedicated nodes and report U; and with known curves under "
         "--learn-curves, with known rates of pairs where a policy estimates them.", no_effect=_NO_BASELINES,
@@ -239,6 +243,11 @@ def _check_together(run: DeclaredOptions) -> None:
             )  # fmt: skip
     else:
         _check_cluster(run)
+    if run.ideal and run.cluster is None:
+        raise InputError(
+            "shares of time are applied without rounds on nodes that stay, and those of a log come and go",
+            column="ideal", value=run.ideal, expected="--ideal with --cluster", fix="leave --ideal out",
+        )  # fmt: skip
     if run.measure is not None and run.unlimited_work:
         raise InputError(
             "the run ends when the measured jobs are done, and with unlimited work none ever is", column="measure",

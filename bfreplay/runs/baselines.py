@@ -1,4 +1,4 @@
-"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, or each on its part of the nodes."""
+"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, alone, without rounds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.objectives.built_in import OWN
@@ -149,6 +150,53 @@ def isolated_jct_s(
     finally:
         isolated.close()
     return engine.outcomes.jct_s
+
+
+def ideal_jct_s(
+    events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
+) -> dict[int, float]:
+    """Seconds from submission to finish of the jobs that finish where shares of time are applied without rounds.
+
+    Parameters
+    ----------
+    events, jobs, policy, settings
+        Of the run that is to be measured; the rates of pairs are known, whatever the policy has to learn.
+
+    Raises
+    ------
+    InputError
+        As ``check_ideal``.
+    """
+    check_ideal(events, jobs, policy)
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy
+    from bfreplay.systems.gavel.ideal import IdealReplay
+
+    assert isinstance(jobs, JobSet)
+    assert isinstance(policy, GavelPolicy)
+    n_of_type = np.bincount(events.node_types.of_node, minlength=len(events.node_types.names)).tolist()
+    replay = IdealReplay(
+        jobs, dict(zip(events.node_types.names, n_of_type, strict=True)), policy.make_shares(policy.options),
+        policy.options, max_parallel=settings.max_parallel, start_us=events.window_start_us,
+    )  # fmt: skip
+    return replay.jct_s(None if settings.measured is None else range(*settings.measured))
+
+
+def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
+    """Raise ``InputError`` where there are no shares to apply without rounds, or nodes and jobs that are not known."""
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
+
+    if not isinstance(policy, GavelPolicy):
+        raise InputError(
+            f"the policy {policy.name!r} has no shares of time that could be applied without rounds", column="ideal",
+            value=policy.name, expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
+            fix="leave --ideal (Python: with_ideal) out",
+        )  # fmt: skip
+    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
+        raise InputError(
+            "shares are applied without rounds on nodes that stay, to jobs that are known", column="ideal",
+            value=events.metadata.source_format, expected="a cluster (--cluster) and a set of jobs",
+            fix="leave --ideal (Python: with_ideal) out",
+        )  # fmt: skip
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:

@@ -11,6 +11,7 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.engine import Engine
+from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
@@ -19,6 +20,7 @@ from bfreplay.runs.baselines import Baselines, Total, learning_cost
 from bfreplay.runs.run_record import (
     Bound,
     EventInputs,
+    Ideal,
     JobInputs,
     PolicyDescription,
     RunConfig,
@@ -27,7 +29,7 @@ from bfreplay.runs.run_record import (
     WidestJob,
 )
 from bfreplay.runs.run_warnings import extrapolation_warnings
-from bfreplay.runs.scheduling_metrics import scheduling_summary
+from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
@@ -77,11 +79,12 @@ def summary_of(
     bound: UpperBound | None,
     reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
+    ideal_jct_s: Mapping[int, float] | None = None,
 ) -> Summary:
     """Totals of the run.
 
-    ``known`` is what came of it where nothing had to be learnt, ``isolated_jct_s`` is given where fairness was asked
-    for.
+    ``known`` is what came of it where nothing had to be learnt, ``isolated_jct_s`` and ``ideal_jct_s`` are
+    given where they were asked for.
     """
     duration_us = events.window_end_us - events.window_start_us
     log, outcomes = engine.log, engine.outcomes
@@ -118,10 +121,16 @@ def summary_of(
             outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
             isolated_jct_s,
         ),
+        ideal=None if ideal_jct_s is None else _ideal(outcomes, ideal_jct_s),
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         log_warnings=events.metadata.log_warnings.to_json(),
     )  # fmt: skip
+
+
+def _ideal(outcomes: JobOutcomes, jct_s: Mapping[int, float]) -> Ideal:
+    done = [jct_s[index] for index, _ in outcomes.measured if index in jct_s]
+    return Ideal(n_completed=len(done), average_jct_s=mean(done))
 
 
 def _own_summary(policy: Policy) -> JsonObject | None:

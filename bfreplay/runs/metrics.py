@@ -280,6 +280,10 @@ METRICS: tuple[Metric, ...] = (
         InSweep("{:,.0f}", "average JCT (s)", "cluster"),
     ),
     Metric(
+        "ideal.jct.mean_s", "submit to finish without rounds, mean", "seconds", _of("ideal.average_jct_s"),
+        "ideal_average_jct_s", InSweep("{:,.0f}", "ideal JCT (s)", "cluster"),
+    ),
+    Metric(
         "makespan_s", "until {whom} had completed", "seconds", _of("scheduling.makespan_s"), "makespan_s",
         InSweep("{:,.0f}", "makespan (s)", "cluster"),
     ),

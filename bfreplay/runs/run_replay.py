@@ -29,6 +29,8 @@ from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.runs.baselines import (
     baselines,
+    check_ideal,
+    ideal_jct_s,
     idle_node_us,
     isolated_jct_s,
     known_total,
@@ -54,6 +56,7 @@ def replay_log(
     dedicated_t_fwd_s: float = defaults.T_FWD_S,
     with_bound: bool = True,
     with_fairness: bool = False,
+    with_ideal: bool = False,
     with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -87,6 +90,8 @@ def replay_log(
     with_fairness
         Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
         finish-time fairness; for a set of jobs.
+    with_ideal
+        Also apply the shares of one of Gavel's policies without rounds, on a cluster, and report what rounds cost.
     with_tables
         Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
@@ -128,6 +133,8 @@ def replay_log(
         with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
             refuse_source(anchored)
+        if with_ideal:
+            check_ideal(events, anchored, policy)
         config = config_of(events, policy, settings, unlimited_work=unlimited_work)
         inputs = recorded_inputs(events, workload)
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -160,6 +167,9 @@ def replay_log(
             isolating = perf_counter()
             isolated = isolated_jct_s(events, anchored, policy, settings) if with_fairness else None
             isolated_s = perf_counter() - isolating if with_fairness else 0.0
+            idealising = perf_counter()
+            ideal = ideal_jct_s(events, anchored, policy, settings) if with_ideal else None
+            ideal_s = perf_counter() - idealising if with_ideal else 0.0
             comparing = perf_counter()
             if with_known and isinstance(anchored, JobSet):
                 known = known_total(events, anchored, policy, settings)
@@ -185,7 +195,7 @@ def replay_log(
                     with_finish=engine.outcomes.last_finish_us is not None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
-            summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated)
+            summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated, ideal)
             known_s = engine.timeline.read_s + engine.log.decide_s + run_tables.write_s
             seconds = Seconds(
                 parse_s=engine.timeline.read_s,
@@ -195,6 +205,7 @@ def replay_log(
                 dedicated_s=compared_s,
                 bound_s=bound_s,
                 isolated_s=isolated_s,
+                ideal_s=ideal_s,
             )
             result = RunResult(
                 RunRecord(
