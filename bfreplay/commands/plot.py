@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from bfreplay.commands import plot_sweep
 from bfreplay.commands.inputs import note, time_in_window
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
@@ -28,14 +29,20 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     from bfreplay.report.figures.figure import FIGURES, figure_named
 
     names = FIGURES.names()
-    width = max(map(len, names))
+    width = max(map(len, [*names, plot_sweep.NAME]))
     for name in names:
         try:
             title = figure_named(name).title
         except InputError as error:  # one that another package announces
             title = f"({error.problem})"
         click.echo(f"{name:{width}}  {title}")
+    click.echo(f"{plot_sweep.NAME:{width}}  {plot_sweep.TITLE}")
     context.exit()
+
+
+def _names(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names with commas between them, or given one by one."""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 @click.command()
@@ -50,18 +57,34 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
 )  # fmt: skip
+@click.option("--x", metavar="COLUMN", help="Of 'sweep': what varies along the axis.")
+@click.option("--y", metavar="COLUMN,...", multiple=True, callback=_names, help="Of 'sweep': metrics, a panel each.")
+@click.option("--by", metavar="COLUMN,...", multiple=True, callback=_names, help="Of 'sweep': a line for each value.")
+@click.option(
+    "--log-x/--linear-x", default=None, help="Of 'sweep': scale of the axis.  [default: logarithmic where values grow "
+    "by a factor]",
+)  # fmt: skip
+@click.option(
+    "--log-y/--linear-y", default=None, help="Of 'sweep': scale of metrics.  [default: logarithmic over more than a "
+    "factor of 20]",
+)  # fmt: skip
 @click.option("--svg", is_flag=True, help="With 'all': write .svg instead of .png.")
 @click.option("--force", is_flag=True, help="Replace pictures that exist.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def plot(
-    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
+    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, x: str | None,
+    y: tuple[str, ...], by: tuple[str, ...], log_x: bool | None, log_y: bool | None, svg: bool, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
     """Draw the figure NAME of the saved RUN; several runs side by side.
 
     NAME is one of those that --list shows, or 'all'. Each RUN is a folder that 'bfreplay replay --out' wrote. Several
     are labelled A, B, ... in the order in which they are given.
+
+    'sweep' draws the table of a folder that 'bfreplay sweep --out' wrote: metrics --y against --x, with a line or bar
+    for each value of --by. Runs that differ in nothing else that is named, such as seeds, share a point: it is their
+    mean, with their spread. COLUMN.PARAMETER is a parameter in the text of a column, such as jobs.jobs_per_hour.
 
     \b
     Examples:
@@ -71,6 +94,8 @@ def plot(
       bfreplay plot jobs run --window +0 +86400
       bfreplay plot node-hours run-120 run-300 run-600 -o node-hours.svg
       bfreplay plot all run -o pictures
+      bfreplay plot sweep SWEEP --x jobs_per_hour --y average_jct_s --by policy
+      bfreplay plot sweep SWEEP --x policy --y average_jct_s,makespan_s,cost -o policies.svg
     """
     if name == _ALL and window is not None:
         raise click.UsageError("--window is for one figure over time: name it instead of 'all'.")
@@ -78,6 +103,15 @@ def plot(
         raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
+    of_sweeps = {"--x": x, "--y": y, "--by": by, "--log-x": log_x, "--log-y": log_y}
+    if name == plot_sweep.NAME:
+        if window is not None or x is None or not y or len(runs) != 1:
+            raise click.UsageError("'sweep' takes one sweep, --x COLUMN and --y COLUMN, and no --window.")
+        file = out or Path(f"{name}.png")
+        plot_sweep.draw_sweep(runs[0], file, x, y, by, log_x=log_x, log_y=log_y, overwrite=force, quiet=quiet)
+        return
+    if misplaced := [option for option, given in of_sweeps.items() if given not in (None, ())]:
+        raise click.UsageError(f"{misplaced[0]} goes with 'sweep'.")
     from bfreplay.report.figures.figure import FIGURES, figure_named
     from bfreplay.report.figures.picture_files import check_picture
 

@@ -30,6 +30,13 @@ def _looks_ahead(run: DeclaredOptions) -> bool:
     return not capabilities_of(run.policy).in_rounds or (run.efficiency and not run.ends_with_its_jobs)
 
 
+def _learns(run: DeclaredOptions) -> bool:
+    """Whether the policy has to learn what a baseline knows."""
+    from bfreplay.policies.catalogue import learns
+
+    return run.learn_curves is not None or learns(run.policy)
+
+
 def _draws(run: DeclaredOptions) -> bool:
     return run.semantics == "published" or (run.learn_curves is not None and run.measurement_noise > 0)
 
@@ -41,9 +48,15 @@ _NOTHING_LEARNT = NoEffect(lambda run: run.learn_curves is None, "without --lear
 _NOTHING_DRAWN = NoEffect(
     lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise"
 )  # fmt: skip
+_ON_CLUSTER = "with --cluster: neither U nor the bound is told"
+_ON_MEASURED = "with --measure: neither U nor the bound is told"
+_NO_BOUND = (
+    NoEffect(lambda run: run.cluster is not None, _ON_CLUSTER),
+    NoEffect(lambda run: run.measure is not None, _ON_MEASURED),
+)
 _NO_BASELINES = (
-    NoEffect(lambda run: run.cluster is not None, "with --cluster: neither U nor the bound is told"),
-    NoEffect(lambda run: run.measure is not None, "with --measure: neither U nor the bound is told"),
+    NoEffect(lambda run: run.cluster is not None and not _learns(run), _ON_CLUSTER),
+    NoEffect(lambda run: run.measure is not None and not _learns(run), _ON_MEASURED),
 )
 _CLUSTER = "v100=36,p100=36,k80=36"
 _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.items())
@@ -183,13 +196,17 @@ class DeclaredOptions:
         False, checks.truth, OUTPUT, "Also replay the jobs under gavel.isolated, where each has its part of the nodes "
         "for itself, and report rho: the time a job takes here over the time it takes there.",
     )  # fmt: skip
+    ideal: bool = option(
+        False, checks.truth, OUTPUT, "Also apply the shares of time of one of Gavel's policies without rounds, on a "
+        "cluster, and report the mean completion time: what rounds cost.",
+    )  # fmt: skip
     efficiency: bool = option(
         True, checks.truth, OUTPUT, "Also replay the jobs on dedicated nodes and report U; and with known curves under "
-        "--learn-curves.", no_effect=_NO_BASELINES,
+        "--learn-curves, with known rates of pairs where a policy estimates them.", no_effect=_NO_BASELINES,
     )  # fmt: skip
     bound: bool = option(
         True, checks.truth, OUTPUT, "Also report how much anyone could have processed, and which share of it the run "
-        "has.", no_effect=_NO_BASELINES,
+        "has.", no_effect=_NO_BOUND,
     )  # fmt: skip
     allow_code: bool = option(
         False, checks.truth, JOBS, "Import code that the files name, package.module:thing: it may do whatever you may "
@@ -226,6 +243,11 @@ def _check_together(run: DeclaredOptions) -> None:
             )  # fmt: skip
     else:
         _check_cluster(run)
+    if run.ideal and run.cluster is None:
+        raise InputError(
+            "shares of time are applied without rounds on nodes that stay, and those of a log come and go",
+            column="ideal", value=run.ideal, expected="--ideal with --cluster", fix="leave --ideal out",
+        )  # fmt: skip
     if run.measure is not None and run.unlimited_work:
         raise InputError(
             "the run ends when the measured jobs are done, and with unlimited work none ever is", column="measure",

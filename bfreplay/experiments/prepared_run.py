@@ -70,7 +70,7 @@ class PreparedRun:
         return replay_log(
             self.log, self.jobs, self.policy, self.settings,
             unlimited_work=options.unlimited_work, with_efficiency=options.efficiency, with_bound=options.bound,
-            with_fairness=options.fairness,
+            with_fairness=options.fairness, with_ideal=options.ideal,
             dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
             with_tables=with_tables, out=out, overwrite=overwrite, progress=progress,
             session={"load_s": self.load_s, "files": files_of(options), **(session or {})},

@@ -89,6 +89,18 @@ def capabilities_of(spec: str) -> PolicyCapabilities:
     return _class_of(policy_named(spec)).capabilities
 
 
+def learns(spec: str) -> bool:
+    """Whether the policy that ``spec`` names is set to learn what others know (``PolicyCapabilities.learns_with``).
+
+    Raises
+    ------
+    InputError
+        As ``policy_settings``.
+    """
+    parameter = capabilities_of(spec).learns_with
+    return parameter is not None and policy_settings(spec)[1].get(parameter) is not None
+
+
 def _class_of(part: TermSpec) -> type[Policy]:
     found: type = POLICIES.load(part.name, allow_code=True)
     if not issubclass(found, Policy):

@@ -129,6 +129,8 @@ class PolicyCapabilities:
         It decides in rounds, whatever the forward-looking time.
     linear_programs
         It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
+    learns_with
+        Its own parameter that, where it is set, hides from it what it then learns (``Policy.knowing``).
     warm_up
         Spec of a policy whose replay compiles the loops of this one; ``None`` for one without compiled loops.
     """
@@ -137,6 +139,7 @@ class PolicyCapabilities:
     asks_solver: bool = True
     in_rounds: bool = False
     linear_programs: bool = False
+    learns_with: str | None = None
     warm_up: str | None = None
 
 
@@ -203,6 +206,10 @@ class Policy(ABC):
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
+
+    def knowing(self) -> Policy | None:
+        """The same policy told what this one has to learn, which a run compares with; ``None`` if it learns nothing."""
+        return None
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready, for the run's record.

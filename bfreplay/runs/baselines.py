@@ -1,4 +1,4 @@
-"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, or each on its part of the nodes."""
+"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, alone, without rounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
-from bfreplay.policies.learning import LearningPolicy
 from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
@@ -21,6 +21,7 @@ from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.run_record import Efficiency, LearningCost
+from bfreplay.runs.scheduling_metrics import mean
 from bfreplay.workload import JobSet, JobSource
 
 
@@ -38,12 +39,15 @@ class Total:
         How many by status, those that there are.
     best_score
         Of a job source; ``None`` without.
+    average_jct_s
+        Mean time from submission to finish of those jobs that the run is about and that finished.
     """
 
     samples: float
     last_finish_us: int | None
     jobs: Mapping[str, int]
     best_score: float | None
+    average_jct_s: float | None = None
 
     @classmethod
     def of(cls, engine: Engine, samples: float) -> Total:
@@ -51,7 +55,9 @@ class Total:
         outcomes = engine.outcomes
         by_status = {status: n for status, n in outcomes.by_status.items() if n}
         scores = outcomes.scores
-        return cls(samples, outcomes.last_finish_us, by_status, None if scores is None else scores.best_score)
+        jct_s = mean(outcomes.jct_s[index] for index, _ in outcomes.measured if index in outcomes.jct_s)
+        best_score = None if scores is None else scores.best_score
+        return cls(samples, outcomes.last_finish_us, by_status, best_score, jct_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,6 @@ class Baselines:
     equivalent_nodes: float
     t_fwd_s: float
     dedicated: Total
-    known: Total | None  # None: the run's policy knows the curves
 
     def efficiency(self, run: Total, *, is_comparable: bool) -> Efficiency:
         """U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
@@ -78,20 +83,37 @@ class Baselines:
             u=run.samples / there.samples if is_comparable and there.samples > 0 else None,
         )
 
-    def learning_cost(self, run: Total, *, is_comparable: bool) -> LearningCost | None:
-        """What learning cost the run; ``None`` for one that knew the curves."""
-        known = self.known
-        if known is None:
-            return None
-        return LearningCost(
-            samples=run.samples,
-            known_samples=known.samples,
-            last_finish_us=run.last_finish_us,
-            known_last_finish_us=known.last_finish_us,
-            known_jobs=dict(known.jobs),
-            known_best_score=known.best_score,
-            lost=1 - run.samples / known.samples if is_comparable and known.samples > 0 else None,
-        )
+
+def learning_cost(run: Total, known: Total, *, is_comparable: bool) -> LearningCost:
+    """What learning cost the run; ``is_comparable`` unless a source may make other jobs in another replay."""
+    return LearningCost(
+        samples=run.samples,
+        known_samples=known.samples,
+        last_finish_us=run.last_finish_us,
+        known_last_finish_us=known.last_finish_us,
+        known_jobs=dict(known.jobs),
+        known_best_score=known.best_score,
+        lost=1 - run.samples / known.samples if is_comparable and known.samples > 0 else None,
+        known_average_jct_s=known.average_jct_s,
+    )
+
+
+def known_total(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings) -> Total | None:
+    """Replay ``jobs`` under the same policy that knows what this one learns; ``None`` for one that learns nothing.
+
+    Parameters
+    ----------
+    events, jobs, policy, settings
+        Of the run; a log without the end that the run gave it.
+    """
+    knowing = policy.knowing()
+    if knowing is None:
+        return None
+    try:
+        settings = replace(settings, record_nodes=False)
+        return _total(Engine(events, jobs, knowing, settings, RunTables.nowhere(events.node_types.names)))
+    finally:
+        knowing.close()
 
 
 def isolated_jct_s(
@@ -119,7 +141,7 @@ def isolated_jct_s(
     from bfreplay.systems.gavel.policies import gavel_policy
 
     refuse_source(jobs)
-    inner = policy.inner if isinstance(policy, LearningPolicy) else policy
+    inner = policy.knowing() or policy
     isolated = gavel_policy("isolated")(inner.options if isinstance(inner, GavelPolicy) else GavelOptions())
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     try:
@@ -128,6 +150,53 @@ def isolated_jct_s(
     finally:
         isolated.close()
     return engine.outcomes.jct_s
+
+
+def ideal_jct_s(
+    events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
+) -> dict[int, float]:
+    """Seconds from submission to finish of the jobs that finish where shares of time are applied without rounds.
+
+    Parameters
+    ----------
+    events, jobs, policy, settings
+        Of the run that is to be measured; the rates of pairs are known, whatever the policy has to learn.
+
+    Raises
+    ------
+    InputError
+        As ``check_ideal``.
+    """
+    check_ideal(events, jobs, policy)
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy
+    from bfreplay.systems.gavel.ideal import IdealReplay
+
+    assert isinstance(jobs, JobSet)
+    assert isinstance(policy, GavelPolicy)
+    n_of_type = np.bincount(events.node_types.of_node, minlength=len(events.node_types.names)).tolist()
+    replay = IdealReplay(
+        jobs, dict(zip(events.node_types.names, n_of_type, strict=True)), policy.make_shares(policy.options),
+        policy.options, max_parallel=settings.max_parallel, start_us=events.window_start_us,
+    )  # fmt: skip
+    return replay.jct_s(None if settings.measured is None else range(*settings.measured))
+
+
+def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
+    """Raise ``InputError`` where there are no shares to apply without rounds, or nodes and jobs that are not known."""
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
+
+    if not isinstance(policy, GavelPolicy):
+        raise InputError(
+            f"the policy {policy.name!r} has no shares of time that could be applied without rounds", column="ideal",
+            value=policy.name, expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
+            fix="leave --ideal (Python: with_ideal) out",
+        )  # fmt: skip
+    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
+        raise InputError(
+            "shares are applied without rounds on nodes that stay, to jobs that are known", column="ideal",
+            value=events.metadata.source_format, expected="a cluster (--cluster) and a set of jobs",
+            fix="leave --ideal (Python: with_ideal) out",
+        )  # fmt: skip
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:
@@ -156,7 +225,7 @@ def baselines(
     settings: ReplaySettings,
     t_fwd_s: float,
 ) -> Baselines:
-    """Replay ``jobs`` on dedicated nodes with exact decisions; and once more, where ``policy`` learns their curves.
+    """Replay ``jobs`` on dedicated nodes with exact decisions.
 
     The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
     policies, solvers and semantics has one denominator. They follow the objective of ``policy``, if it has one: what is
@@ -171,7 +240,6 @@ def baselines(
     t_fwd_s
         Forward-looking time on the dedicated nodes.
     """
-    knowing = policy.inner if isinstance(policy, LearningPolicy) else policy
     allocator = BFTrainerPolicy(t_fwd_s, objective=OWN if policy.objective is None else policy.objective)
     equivalent = idle_node_us / (events.window_end_us - events.window_start_us)
     below = math.floor(equivalent)
@@ -182,14 +250,10 @@ def baselines(
         there = jobs.on_type(events.node_types.names[0])  # the one type that there is
     low = _dedicated(below, window, there, settings, allocator)
     high = _dedicated(below + 1, window, there, settings, allocator) if part else low
-    known = None
-    if knowing is not policy:
-        known = _total(Engine(events, jobs, knowing, replace(settings, record_nodes=False), RunTables.nowhere()))
     return Baselines(
         equivalent_nodes=equivalent,
         t_fwd_s=t_fwd_s,
         dedicated=replace(low if part < 0.5 else high, samples=(1 - part) * low.samples + part * high.samples),
-        known=known,
     )
 
 

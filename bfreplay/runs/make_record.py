@@ -11,14 +11,16 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.engine import Engine
+from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
-from bfreplay.runs.baselines import Baselines, Total
+from bfreplay.runs.baselines import Baselines, Total, learning_cost
 from bfreplay.runs.run_record import (
     Bound,
     EventInputs,
+    Ideal,
     JobInputs,
     PolicyDescription,
     RunConfig,
@@ -27,7 +29,7 @@ from bfreplay.runs.run_record import (
     WidestJob,
 )
 from bfreplay.runs.run_warnings import extrapolation_warnings
-from bfreplay.runs.scheduling_metrics import scheduling_summary
+from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
@@ -73,11 +75,17 @@ def summary_of(
     engine: Engine,
     ledger: Ledger,
     measured_by: Baselines | None,
+    known: Total | None,
     bound: UpperBound | None,
     reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
+    ideal_jct_s: Mapping[int, float] | None = None,
 ) -> Summary:
-    """Totals of the run; ``isolated_jct_s`` where fairness was asked for."""
+    """Totals of the run.
+
+    ``known`` is what came of it where nothing had to be learnt, ``isolated_jct_s`` and ``ideal_jct_s`` are
+    given where they were asked for.
+    """
     duration_us = events.window_end_us - events.window_start_us
     log, outcomes = engine.log, engine.outcomes
     total = Total.of(engine, ledger.samples)
@@ -106,17 +114,23 @@ def summary_of(
         last_finish_us=outcomes.last_finish_us,
         ledger=ledger,
         efficiency=None if measured_by is None else measured_by.efficiency(total, is_comparable=is_comparable),
-        learning=None if measured_by is None else measured_by.learning_cost(total, is_comparable=is_comparable),
+        learning=None if known is None else learning_cost(total, known, is_comparable=is_comparable),
         bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
             outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
             isolated_jct_s,
         ),
+        ideal=None if ideal_jct_s is None else _ideal(outcomes, ideal_jct_s),
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         log_warnings=events.metadata.log_warnings.to_json(),
     )  # fmt: skip
+
+
+def _ideal(outcomes: JobOutcomes, jct_s: Mapping[int, float]) -> Ideal:
+    done = [jct_s[index] for index, _ in outcomes.measured if index in jct_s]
+    return Ideal(n_completed=len(done), average_jct_s=mean(done))
 
 
 def _own_summary(policy: Policy) -> JsonObject | None:

@@ -255,6 +255,11 @@ METRICS: tuple[Metric, ...] = (
         "known.done_s", "until all jobs had left with known curves", "seconds",
         _after_s("learning.known_last_finish_us"),
     ),
+    Metric(
+        "known.jct.mean_s", "submit to finish with known curves, mean", "seconds",
+        _of("learning.known_average_jct_s"), "known_average_jct_s",
+        InSweep("{:,.0f}", "average JCT, known rates (s)", "cluster"),
+    ),
     Metric("known.best_score", "best score with known curves", "number", _of("learning.known_best_score")),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
@@ -273,6 +278,10 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "jct.mean_s", "submit to finish, mean", "seconds", _of("scheduling.average_jct_s"), "average_jct_s",
         InSweep("{:,.0f}", "average JCT (s)", "cluster"),
+    ),
+    Metric(
+        "ideal.jct.mean_s", "submit to finish without rounds, mean", "seconds", _of("ideal.average_jct_s"),
+        "ideal_average_jct_s", InSweep("{:,.0f}", "ideal JCT (s)", "cluster"),
     ),
     Metric(
         "makespan_s", "until {whom} had completed", "seconds", _of("scheduling.makespan_s"), "makespan_s",

@@ -211,6 +211,7 @@ class LearningCost(Part, frozen=True, kw_only=True):
     known_jobs: dict[str, Count]
     known_best_score: float | None
     lost: float | None
+    known_average_jct_s: Amount | None = None
 
 
 class Bound(Part, frozen=True, kw_only=True):
@@ -267,6 +268,19 @@ class Scheduling(Part, frozen=True, kw_only=True):
     finish_time_fairness: Fairness | None
 
 
+class Ideal(Part, frozen=True, kw_only=True):
+    """What comes of the run where the policy's shares are applied as they are, without rounds.
+
+    Parameters
+    ----------
+    n_completed, average_jct_s
+        Of the jobs that the run is about, those that finish, and their mean time from submission to finish.
+    """
+
+    n_completed: Count
+    average_jct_s: Amount | None
+
+
 class Summary(Part, frozen=True, kw_only=True):
     """Totals of a run.
 
@@ -290,6 +304,8 @@ class Summary(Part, frozen=True, kw_only=True):
         When the last job left; ``None`` unless all did.
     efficiency, learning, bound, reason_without_baselines
         Comparisons, ``None`` where they were not asked for or, for the reason given, cannot be made.
+    ideal
+        The same without rounds, where it was asked for.
     policy
         What the policy counts itself.
     extrapolation
@@ -322,6 +338,7 @@ class Summary(Part, frozen=True, kw_only=True):
     bound: Bound | None
     reason_without_baselines: str | None
     scheduling: Scheduling
+    ideal: Ideal | None = None
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
     log_warnings: JsonObject
@@ -350,6 +367,7 @@ class Seconds(Part, frozen=True, kw_only=True):
     dedicated_s: Amount
     bound_s: Amount
     isolated_s: Amount
+    ideal_s: Amount = 0.0
 
     @property
     def total_s(self) -> float:

@@ -27,7 +27,16 @@ from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
-from bfreplay.runs.baselines import baselines, idle_node_us, isolated_jct_s, reason_without_baselines, refuse_source
+from bfreplay.runs.baselines import (
+    baselines,
+    check_ideal,
+    ideal_jct_s,
+    idle_node_us,
+    isolated_jct_s,
+    known_total,
+    reason_without_baselines,
+    refuse_source,
+)
 from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
@@ -47,6 +56,7 @@ def replay_log(
     dedicated_t_fwd_s: float = defaults.T_FWD_S,
     with_bound: bool = True,
     with_fairness: bool = False,
+    with_ideal: bool = False,
     with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -71,8 +81,8 @@ def replay_log(
         Take the first ``max_parallel`` jobs, all there from the start, with work that never runs out: the setting
         in which BFTrainer measures its efficiency.
     with_efficiency
-        Also replay the jobs on dedicated nodes and report U; and, where the policy learns the jobs' curves, once more
-        with known curves, and report what learning cost.
+        Also replay the jobs on dedicated nodes and report U; and, where the policy has to learn curves or rates of
+        pairs, once more with known ones, and report what learning cost.
     dedicated_t_fwd_s
         Forward-looking time of the decisions there when the policy itself has none.
     with_bound
@@ -80,6 +90,8 @@ def replay_log(
     with_fairness
         Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
         finish-time fairness; for a set of jobs.
+    with_ideal
+        Also apply the shares of one of Gavel's policies without rounds, on a cluster, and report what rounds cost.
     with_tables
         Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
@@ -117,9 +129,12 @@ def replay_log(
         if isinstance(anchored, JobSet):
             policy.check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         no_baselines = reason_without_baselines(events, anchored, settings)
+        with_known = with_efficiency
         with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
         if with_fairness:
             refuse_source(anchored)
+        if with_ideal:
+            check_ideal(events, anchored, policy)
         config = config_of(events, policy, settings, unlimited_work=unlimited_work)
         inputs = recorded_inputs(events, workload)
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -135,13 +150,15 @@ def replay_log(
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
             )  # fmt: skip
             policy.foresee(events)
-            measured = None
+            measured = known = None
             own_t_fwd_s = config.described.t_fwd_s
             t_fwd_s = float(dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
             comparing = perf_counter()
-            if with_efficiency and not isinstance(anchored, JobSet):
+            if not isinstance(anchored, JobSet):
                 # before the run, so that what a source tells of its last replay is of this one
-                measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
+                if with_efficiency:
+                    measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
+                known = known_total(events, anchored, policy, settings) if with_known else None
             compared_s = perf_counter() - comparing
             looping = perf_counter()
             engine = Engine(events, anchored, policy, settings, run_tables, progress)
@@ -150,6 +167,13 @@ def replay_log(
             isolating = perf_counter()
             isolated = isolated_jct_s(events, anchored, policy, settings) if with_fairness else None
             isolated_s = perf_counter() - isolating if with_fairness else 0.0
+            idealising = perf_counter()
+            ideal = ideal_jct_s(events, anchored, policy, settings) if with_ideal else None
+            ideal_s = perf_counter() - idealising if with_ideal else 0.0
+            comparing = perf_counter()
+            if with_known and isinstance(anchored, JobSet):
+                known = known_total(events, anchored, policy, settings)
+            compared_s += perf_counter() - comparing
             looping = perf_counter()
             engine.outcomes.write(isolated)
             if engine.end_us < events.window_end_us:
@@ -171,7 +195,7 @@ def replay_log(
                     with_finish=engine.outcomes.last_finish_us is not None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
-            summary = summary_of(events, engine, ledger, measured, bound, no_baselines, isolated)
+            summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated, ideal)
             known_s = engine.timeline.read_s + engine.log.decide_s + run_tables.write_s
             seconds = Seconds(
                 parse_s=engine.timeline.read_s,
@@ -181,6 +205,7 @@ def replay_log(
                 dedicated_s=compared_s,
                 bound_s=bound_s,
                 isolated_s=isolated_s,
+                ideal_s=ideal_s,
             )
             result = RunResult(
                 RunRecord(

@@ -10,7 +10,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.runs.run_record import Fairness, RunRecord, Scheduling
+from bfreplay.runs.run_record import Fairness, Ideal, RunRecord, Scheduling
 from bfreplay.wording import amount, count, duration
 
 ISOLATED_POLICY = "gavel.isolated"
@@ -146,6 +146,7 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
     """Label and text of each line."""
     found = record.summary.scheduling
     yield from _completion(found)
+    yield from _ideal(found.average_jct_s, record.summary.ideal)
     if found.makespan_s is not None:
         yield "Makespan", duration(found.makespan_s)
     if found.utilisation is not None:
@@ -180,6 +181,13 @@ def _held(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str,
     if found.cost is not None:
         at = ", ".join(f"{prices[name]:g} for {name}" for name in hours if name in prices)
         yield "Cost", f"{amount(found.cost)} dollars of the held node-hours ({at})"
+
+
+def _ideal(jct_s: float | None, ideal: Ideal | None) -> Iterator[tuple[str, str]]:
+    if ideal is not None and ideal.average_jct_s:
+        more = "" if jct_s is None else f": rounds cost {jct_s / ideal.average_jct_s - 1:+.1%}"
+        of = count(ideal.n_completed, "job")
+        yield "Ideal", f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {of}{more}"
 
 
 def _fairness(found: Fairness | None) -> Iterator[tuple[str, str]]:

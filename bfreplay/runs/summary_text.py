@@ -157,6 +157,8 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
             "with known curves", learning.known_samples, learning.known_jobs,
             learning.known_best_score, record.config.after_s(learning.known_last_finish_us),
         )  # fmt: skip
+    elif learning is not None and record.config.decides_in_rounds:
+        yield "Learning", _learning_in_rounds(summary.scheduling.average_jct_s, learning.known_average_jct_s)
     elif learning is not None:
         yield "Learning", _learning(learning, start_us)
     yield from _bound(summary.bound, start_us, summary.last_finish_us)
@@ -225,6 +227,12 @@ def _learning(learning: LearningCost, start_us: int) -> str:
         return share
     here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
     return f"{share}; all jobs are done after {here}, with known curves after {there}"
+
+
+def _learning_in_rounds(jct_s: float | None, known_s: float | None) -> str:
+    here, there = ("no job completes" if each is None else duration(each) for each in (jct_s, known_s))
+    share = f", {(jct_s / known_s - 1):+.2%} for learning them" if jct_s and known_s else ""
+    return f"average JCT {here}; with known rates of pairs {there}{share}"
 
 
 def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:

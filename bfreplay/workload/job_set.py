@@ -23,6 +23,9 @@ class Colocation:
     rates
         ``(model, other model, n_nodes, node type)`` to the samples/s of the one and of the other. A pair that is not
         there, in neither order, cannot share nodes.
+    alone
+        ``(model, n_nodes, node type)`` to the samples/s of a model that has the nodes for itself, for policies that
+        compare; they may be of models that no job has.
 
     Raises
     ------
@@ -30,9 +33,12 @@ class Colocation:
         A rate that is negative or no number.
     """
 
-    __slots__ = ("_rates",)
+    __slots__ = ("_rates", "alone")
 
-    def __init__(self, rates: Mapping[Pair, tuple[float, float]]) -> None:
+    def __init__(
+        self, rates: Mapping[Pair, tuple[float, float]], alone: Mapping[tuple[str, int, str], float] | None = None
+    ) -> None:
+        self.alone = dict(alone or {})
         self._rates = {pair: (float(one), float(other)) for pair, (one, other) in rates.items()}
         for pair, both in self._rates.items():
             if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):

@@ -115,6 +115,7 @@ def test_a_window_that_cannot_be_is_refused(folders, here):
 
 def test_names_are_listed_with_what_they_show(here):
     listed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in said("--list").splitlines())
+    assert listed.pop("sweep").startswith("Metrics of a sweep")
     assert listed == {name: figure_named(name).title for name in FIGURES.built_in}
 
 
@@ -197,4 +198,4 @@ def test_the_examples_of_the_help_are_commands():
     assert len(examples) >= 5
     for words in examples:
         context = plot.make_context("plot", words.split(), resilient_parsing=True)
-        assert context.params["name"] in (None, "all", *FIGURES.built_in)
+        assert context.params["name"] in (None, "all", "sweep", *FIGURES.built_in)

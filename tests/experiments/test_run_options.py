@@ -75,7 +75,12 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "reformulate_sets": True, "memory_limit": 500, "semantics": "published", "seed": 5, "record_nodes": True,
         "prices": "k80=0.2,v100=0.5", "fairness": True, "efficiency": False, "bound": False,
     }  # fmt: skip
-    assert set(OPTIONS) - set(values) == {"cluster", "unlimited_work", "allow_code"}  # do not go with the others
+    assert set(OPTIONS) - set(values) == {
+        "cluster",
+        "ideal",
+        "unlimited_work",
+        "allow_code",
+    }  # do not go with the others
     words = []
     for name, value in values.items():
         flag = f"--{option_name(name)}"

@@ -10,7 +10,7 @@ OF_STATE = ("id", "status", "error")
 RESULT_COLUMNS = frozenset((*OF_STATE, *COLUMNS, "warnings"))
 """Every column of the results but those of what varies."""
 
-SECONDS = tuple(name for name in Seconds.__struct_fields__ if name != "isolated_s")
+SECONDS = tuple(name for name in Seconds.__struct_fields__ if name not in ("isolated_s", "ideal_s"))
 """Of what was measured of each run."""
 
 

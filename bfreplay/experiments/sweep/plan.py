@@ -22,7 +22,7 @@ from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
 from bfreplay.result_folders.records import SWEEP, JsonObject
-from bfreplay.runs.baselines import refuse_source
+from bfreplay.runs.baselines import check_ideal, refuse_source
 from bfreplay.runs.run_replay import check_policy, jobs_in_window
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
@@ -129,6 +129,8 @@ class _Checks:
             policy = policy_for(options)
             policy.close()
             check_policy(policy, log, settings)
+            if options.ideal:
+                check_ideal(log, jobs, policy)
         together = (nodes, options.window, of_jobs, options.semantics, options.unlimited_work, options.fairness)
         if together not in self._seen:
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)

@@ -28,6 +28,8 @@ MOST_POINTS = 100_000
 _TABLES = ("run", "vary", "runs")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
 _ANY_FILE = "sample"
+_EVEN = {"from", "to", "values"}
+"""Keys of values with even gaps."""
 _Found = TypeVar("_Found")
 
 
@@ -96,9 +98,10 @@ def spec_of(
     ----------
     document
         ``run``: options of every run. ``vary``: option to list of values, every combination of them, the last one
-        changing first; or a name to a table of labels, each a table of options that go together. ``runs``: more runs,
-        each a table of options and of labels. A name in braces in the text of an option, ``"gavel(n=9, seed={draw})"``,
-        is a parameter, which is given where options are.
+        changing first; or to ``{from, to, values}``, so many numbers with even gaps; or a name to a table of labels,
+        each a table of options that go together. ``runs``: more runs, each a table of options and of labels. A name in
+        braces in the text of an option, ``"gavel(n=9, seed={draw})"``, is a parameter, which is given where options
+        are.
     folder
         Where relative paths start; the working directory by default.
     file
@@ -195,9 +198,11 @@ class _Reader:
 
     def _axis(self, name: str, given: object) -> _Axis:
         row = f"[vary] {name}"
-        if isinstance(given, Mapping):
+        if isinstance(given, Mapping) and set(given) != _EVEN:
             return self._labelled(name, given)
         self._check_name(name)
+        if isinstance(given, Mapping):
+            given = self._checked(partial(_evenly, name, given), row)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
                 f"{name} in [vary] is no list", row, name, given, "a list of values", f"write {name} = [...], or move "
@@ -252,7 +257,7 @@ class _Reader:
         """Refuse too many runs before any of them is looked at."""
         vary, runs = (self._document.get(name) for name in ("vary", "runs"))
         given = vary.values() if isinstance(vary, Mapping) else ()
-        lengths = [len(values) for values in given if isinstance(values, Sized)]
+        lengths = [_length(values) for values in given if isinstance(values, Sized)]
         size = (math.prod(lengths) if lengths else 0) + (len(runs) if isinstance(runs, Sized) else 0)
         if size > MOST_POINTS:
             raise self._error(
@@ -304,6 +309,21 @@ class _Reader:
 
     def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
         return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
+
+
+def _evenly(name: str, given: Mapping[str, Any]) -> list[float]:
+    """Values from the first to the last with even gaps, each rounded to twelve digits."""
+    first, last = (checks.number(f"{each} of {name}", given[each]) for each in ("from", "to"))
+    number = checks.whole(f"values of {name}", given["values"], 2, MOST_POINTS)
+    each = [float(f"{first + (last - first) * k / (number - 1):.12g}") for k in range(number)]
+    are_whole = all(isinstance(given[key], int) for key in ("from", "to")) and all(map(float.is_integer, each))
+    return [int(value) for value in each] if are_whole else each
+
+
+def _length(values: Sized) -> int:
+    """How many values an entry of [vary] has."""
+    number = values.get("values") if isinstance(values, Mapping) and set(values) == _EVEN else None
+    return number if isinstance(number, int) else len(values)
 
 
 def _merged(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:

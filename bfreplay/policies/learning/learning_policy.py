@@ -118,6 +118,10 @@ class LearningPolicy(Policy):
         """Show the inner policy the log."""
         self.inner.foresee(events)
 
+    def knowing(self) -> Policy:
+        """The inner policy."""
+        return self.inner
+
     def summary(self) -> Mapping[str, object] | None:
         """What the inner policy has counted."""
         return self.inner.summary()

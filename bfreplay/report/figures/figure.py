@@ -123,6 +123,7 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "comparison": (f"{_HERE}.run_comparison:DIFFERENCES_OVER_TIME", f"{_HERE}.run_comparison:CAUSES"),
     "lab": tuple(f"{_HERE}.formulation_lab:{name}" for name in ("PROFILE", "TIME_BY_SIZE", "OUTCOME_BARS")),
     "tuning": (f"{_HERE}.tuning:TUNING",),
+    "sweep": (f"{_HERE}.sweep_picture:SWEEP",),
 }
 """Figures of all else that commands make, which draw them all, by what they are of."""
 _FORM = "package.module:FIGURE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
+from bfreplay.systems.gavel.believed_pairs import BelievedPairs
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
@@ -56,7 +58,12 @@ class GavelPolicy(Policy):
     """
 
     capabilities = PolicyCapabilities(
-        node_types=True, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
+        node_types=True,
+        asks_solver=False,
+        in_rounds=True,
+        linear_programs=True,
+        warm_up="gavel.fifo_perf",
+        learns_with="profiled",
     )
 
     def __init__(self, options: GavelOptions | None = None) -> None:
@@ -64,6 +71,12 @@ class GavelPolicy(Policy):
         # the ends of rounds; and nodes that come or go, if they are to be used in mid-round
         self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
         self.shares: SharePolicy = self.make_shares(self.options)
+        if self.options.profiled is not None and not self.shares.uses_pairs:
+            raise InputError(
+                f"the policy {self.name!r} runs no pairs, whose rates could be estimated", column="profiled",
+                value=self.options.profiled, expected="a packed policy, such as gavel.max_min_fairness_packed",
+                fix="choose one, or leave profiled out",
+            )  # fmt: skip
         self._last_us = LONG_AGO_US
         self._forget()
 
@@ -91,6 +104,8 @@ class GavelPolicy(Policy):
         published: bool = False,
         refill: bool = True,
         types: str = "",
+        profiled: float | None = None,
+        references: int | None = None,
         prices: Mapping[str, float] | None = None,
     ) -> GavelPolicy:
         """Neither the forward-looking time nor the solver matters; see ``GavelOptions`` for the others."""
@@ -98,7 +113,8 @@ class GavelPolicy(Policy):
             GavelOptions(
                 round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, inner=inner, seed=seed,
                 global_queue=global_queue, published=published, refill=refill,
-                types=tuple(name for name in types.split(";") if name), prices=prices or {},
+                types=tuple(name for name in types.split(";") if name), prices=prices or {}, profiled=profiled,
+                references=references,
             )
         )  # fmt: skip
 
@@ -110,7 +126,14 @@ class GavelPolicy(Policy):
         self._limits: dict[int, float] = {}
         self._n_rounds = self._n_recomputations = self._n_deadlines_dropped = 0
         self._busy_node_s = 0.0
+        self._believed: BelievedPairs | None = None
         self.assignment: Assignment | None = None
+
+    def knowing(self) -> GavelPolicy | None:
+        """The same policy that knows the rates of pairs; ``None`` for one that knows them."""
+        if self.options.profiled is None:
+            return None
+        return type(self)(replace(self.options, profiled=None, references=None))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Refuse jobs without end if the policy goes by the work that is left, and jobs on several nodes for AlloX."""
@@ -118,6 +141,18 @@ class GavelPolicy(Policy):
         if self.shares.takes_single_nodes:
             least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
             require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
+        if self.options.profiled is not None:
+            self._check_estimates(jobs, most_nodes)
+
+    def _check_estimates(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
+        for job in jobs:
+            width = gangs(np.array([job.min_nodes]), np.array([job.max_nodes]), self.options.gang, most_nodes)
+            if width[0] > 1:
+                raise InputError(
+                    f"rates of pairs are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
+                    column="profiled", value=self.options.profiled, expected="jobs that run on one node each",
+                    fix="leave profiled or such jobs out (multi_gpu=false), or give elastic jobs one node: gang=min",
+                )  # fmt: skip
 
     def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
         if self.shares.looks_at_work and np.isinf(steps_left).any():
@@ -148,6 +183,8 @@ class GavelPolicy(Policy):
             self._n_nodes = np.zeros(len(listed), np.int64)
             self._price = self.options.price_per_hour(self._type_names)
             self._state = first_state(len(listed), self._rules)
+            if self.options.profiled is not None and state.colocation is not None:
+                self._believed = BelievedPairs(self.options, state, self._type_names)
         return self._state
 
     # -- a decision ------------------------------------------------------------------------------------------
@@ -177,6 +214,8 @@ class GavelPolicy(Policy):
             forget_last_reset(rounds)
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjusted)
+        if self._believed is not None and self._believed.learn(rounds):
+            note_change(rounds)
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
         placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
@@ -227,6 +266,8 @@ class GavelPolicy(Policy):
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, seen(state).is_idle, steps_left, kept
         )  # fmt: skip
+        if self._believed is not None and self._believed.learn(rounds):
+            note_change(rounds)
         self.assignment = assignment
         n_kept = int(np.count_nonzero(kept))
         placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
@@ -270,6 +311,8 @@ class GavelPolicy(Policy):
         left, came = self._jobs.follow(state.job[rows])
         if left.size:
             remove_jobs(rounds, left)
+            if self._believed is not None:
+                self._believed.forget(left)
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         first_new = rows.size - came.size
         of_type = self._rates(state, width)[:, self._listed]
@@ -278,6 +321,8 @@ class GavelPolicy(Policy):
         if came.size:
             pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
             new = rows[first_new:]
+            if self._believed is not None:
+                self._believed.profile(state, new, came)
             add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
         n_nodes = np.bincount(self._node_type[seen(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
@@ -310,7 +355,7 @@ class GavelPolicy(Policy):
         pairs = pairs[np.lexsort((entries.member_row[pairs, 1], entries.member_row[pairs, 0]))]
         deadline_us = state.deadline_us[rows]
         to_deadline_s = np.where(deadline_us == NO_DEADLINE_US, np.inf, (deadline_us - state.time_us) / 1e6)
-        return ShareProblem(
+        problem = ShareProblem(
             job=rounds.jobs.number,
             type_names=self._type_names,
             n_nodes=self._n_nodes,
@@ -324,6 +369,7 @@ class GavelPolicy(Policy):
             pair=entries.member_row[pairs],
             pair_rate=entries.rate[pairs],
         )
+        return problem if self._believed is None else replace(problem, pair_rate=self._believed.rates(problem))
 
     # -- the record ------------------------------------------------------------------------------------------
 

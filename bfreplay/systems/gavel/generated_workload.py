@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from bfreplay import checks
+from bfreplay.datasets.fixed_cluster import ClusterSpec
 from bfreplay.errors import InputError
 from bfreplay.policies.spec import parsed_alone
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
@@ -31,6 +32,8 @@ def generated_jobs(
     priorities: bool = False,
     slos: bool = False,
     elastic: bool = False,
+    duration_s: float | None = None,
+    steady_state: str | None = None,
 ) -> JobSet:
     """Draw a workload, the same as Gavel's simulator draws from this seed (OSDI'20, section 7.1).
 
@@ -53,6 +56,13 @@ def generated_jobs(
         Each job has a deadline: 1.2, 2 or 10 times its duration after its arrival, a third of them each.
     elastic
         As for ``read_trace``.
+    duration_s
+        Of every job, instead of the one that is drawn; durations are drawn all the same, so that a seed has the same
+        job types, sizes and arrivals.
+    steady_state
+        A cluster, ``"v100=36,k80=36"``, that is full at the start: type after type in its order, the first jobs are
+        there at 0 until the nodes that those of this type ask for add up to its number of nodes at least. The others
+        arrive as they do otherwise, the first of them at 0. ``n_jobs`` counts all.
 
     Returns
     -------
@@ -63,44 +73,109 @@ def generated_jobs(
     Raises
     ------
     InputError
-        A parameter out of range, or a job type that was not measured.
+        A parameter out of range, or a job type that was not measured; a steady state of jobs that are all there from
+        the start, or of more jobs than ``n_jobs``.
     """
     checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
     checks.whole("seed", seed, 0)
     gap_s = 0.0 if jobs_per_hour is None else 3600.0 / checks.number("jobs_per_hour", jobs_per_hour, above=0, most=1e9)
+    if duration_s is not None:
+        checks.number("duration_s", duration_s, above=0)
+    filling = _Filling(steady_state, n_jobs, jobs_per_hour)
     curves = TypedCurves(table, elastic=elastic)
     of_jobs, of_arrivals, of_slos = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
     digits = max(4, len(str(n_jobs - 1)))
     arrival_s = 0.0
     jobs = []
     for index in range(n_jobs):
-        if index and jobs_per_hour is not None:
+        if jobs_per_hour is not None and index > filling.n_jobs and not filling.goes_on:
             arrival_s += -math.log(1.0 - of_arrivals.random()) * gap_s
         gang = _gang(of_jobs)  # drawn even where it is not used, which the later draws depend on
         gang = gang if multi_gpu else 1
-        duration_s = _duration_s(of_jobs)
+        drawn_s = _duration_s(of_jobs)
+        filling.take(gang)
         job_type = _job_type(of_jobs, gang).name
         weight = 5.0 if priorities and of_jobs.uniform(0, 1) <= 0.2 else 1.0
-        steps = duration_s * curves.of(job_type, gang).rate
+        steps = (drawn_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
         submit_us, slo = round(arrival_s * 1e6), _slo(of_slos) if slos else None
         jobs.append(curves.job(f"job{index:0{digits}}", submit_us, job_type, gang, steps, weight=weight, slo=slo))
     text = spec_text(
         n=n_jobs, jobs_per_hour=jobs_per_hour, seed=seed, multi_gpu=multi_gpu, priorities=priorities, slos=slos,
-        elastic=elastic,
+        elastic=elastic, duration_s=duration_s, steady_state=steady_state,
     )  # fmt: skip
+    if filling.goes_on:
+        raise InputError(
+            "there are fewer jobs than a full cluster has at the start", column="n", value=n_jobs,
+            expected=f"more jobs: {n_jobs:,} do not fill {steady_state}", fix="make n larger, or the cluster smaller",
+        )  # fmt: skip
     sources = [(table.source.name, table.source.sha256)] if table.source else []
     sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
     return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=table.colocation())
 
 
-def spec_text(**parameters: float | bool | None) -> str:
+class _Filling:
+    """The jobs that are there at 0 in a steady state, counted as they are drawn.
+
+    Parameters
+    ----------
+    steady_state, n_jobs, jobs_per_hour
+        As those of ``generated_jobs``.
+
+    Attributes
+    ----------
+    n_jobs
+        How many they are so far.
+    """
+
+    def __init__(self, steady_state: str | None, n_jobs: int, jobs_per_hour: float | None) -> None:
+        self.n_jobs = 0
+        self._missing: list[int] = []  # nodes of each type that still have no job, the type at hand last
+        if steady_state is None:
+            return
+        if jobs_per_hour is None:
+            raise InputError(
+                "all jobs are there from the start: there is no steady state", column="steady_state",
+                value=steady_state, expected="a steady state with jobs that arrive", fix="add jobs_per_hour=1",
+            )  # fmt: skip
+        if not isinstance(steady_state, str):
+            raise InputError(
+                "the steady state is of no cluster", column="steady_state", value=steady_state,
+                expected="the cluster in quotes: steady_state='v100=36,k80=36'", fix="write it like that",
+            )  # fmt: skip
+        try:
+            cluster = ClusterSpec.parsed(steady_state)
+        except InputError as error:
+            raise InputError(
+                f"the steady state is of no cluster: {error.problem}", column="steady_state", value=steady_state,
+                expected=error.expected, fix=error.fix,
+            ) from error  # fmt: skip
+        self._missing = [count for _, count in reversed(cluster.types)]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nodes are left."""
+        return bool(self._missing)
+
+    def take(self, gang: int) -> None:
+        """A job is drawn that asks for ``gang`` nodes; what it asks for beyond those of a type is not counted."""
+        if not self._missing:
+            return
+        self.n_jobs += 1
+        self._missing[-1] -= gang
+        if self._missing[-1] <= 0:
+            self._missing.pop()
+
+
+def spec_text(**parameters: float | bool | str | None) -> str:
     """The parameters as they are written on the command line: ``gavel(n=1000, seed=0, ...)``."""
-    said = {
-        key: str(value).lower() if isinstance(value, bool) else str(int(value)) if value == int(value) else repr(value)
-        for key, value in parameters.items()
-        if value is not None
-    }
+    said = {key: _value_text(value) for key, value in parameters.items() if value is not None}
     return f"gavel({', '.join(f'{key}={text}' for key, text in said.items())})"
+
+
+def _value_text(value: float | bool | str) -> str:
+    if isinstance(value, str):
+        return f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(int(value)) if value == int(value) else repr(value)
 
 
 def _gang(rng: Random) -> int:
@@ -126,10 +201,13 @@ def _slo(rng: Random) -> float:
     return 1.2 if u < 0.33 else 2.0 if u < 0.67 else 10.0
 
 
-_FORM = "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false)"
+_FORM = (
+    "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false, "
+    "duration_s=3600, steady_state='v100=36,k80=36')"
+)
 _COUNTS = ("n", "seed")
 _FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
-_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS)
+_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS, "duration_s", "steady_state")
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:

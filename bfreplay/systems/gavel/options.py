@@ -92,6 +92,11 @@ class GavelOptions:
         Node types in the order in which rounds fill them; by default as they were listed.
     prices
         Of a node-hour by type, for policies that count costs; ``defaults.NODE_PRICES`` of types that are not there.
+    profiled
+        Packed policies do not know the rates of pairs: they estimate them, a job being measured beside each reference
+        job type with this probability (``PairEstimator``). ``None``: they know them.
+    references
+        How many job types are references for these estimates; ``None``: all.
 
     Raises
     ------
@@ -113,6 +118,8 @@ class GavelOptions:
     refill: bool = True
     types: tuple[str, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
+    profiled: float | None = None
+    references: int | None = None
 
     def __post_init__(self) -> None:
         checks.number("round_s", self.round_s, above=0)
@@ -136,6 +143,20 @@ class GavelOptions:
             object.__setattr__(self, "least_reset_s", self.published_reset_s)
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
+        if self.profiled is not None:
+            checks.number("profiled", self.profiled, least=0, most=1)
+        if self.references is not None:
+            checks.whole("references", self.references, 1)
+            if self.profiled is None:
+                raise InputError(
+                    "references are for estimates, and the rates of pairs are known", column="references",
+                    value=self.references, expected="references with profiled", fix="add profiled=0.6, or leave it out",
+                )  # fmt: skip
+
+    @property
+    def quirks(self) -> Quirks:
+        """Defects of the published program that are repeated."""
+        return self.published_quirks if self.published else Quirks()
 
     def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
         """Rules of the rounds.
@@ -169,7 +190,7 @@ class GavelOptions:
             global_queue=self.global_queue,
             restart_s=self.restart_s,
             seed=self.seed,
-            quirks=self.published_quirks if self.published else Quirks(),
+            quirks=self.quirks,
         )
 
     def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:

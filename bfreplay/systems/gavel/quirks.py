@@ -39,6 +39,9 @@ class Quirks:
     pairs_end_together
         Of two jobs that share nodes the one that is done first completes when the other ends its part of the round.
         Otherwise each completes when it is done.
+    profiles_wrong_columns
+        Of a job whose pair rates are estimated (``profiled``), what it was measured beside one reference job type is
+        taken from the measurements beside another job type, unless all job types are references.
     """
 
     few_steps_fail: bool = False
@@ -46,6 +49,7 @@ class Quirks:
     shareless_jobs_take_nodes: bool = False
     stale_round_start: bool = False
     pairs_end_together: bool = False
+    profiles_wrong_columns: bool = False
 
     @classmethod
     def published(cls) -> Quirks:
@@ -56,4 +60,5 @@ class Quirks:
             shareless_jobs_take_nodes=True,
             stale_round_start=True,
             pairs_end_together=True,
+            profiles_wrong_columns=True,
         )

@@ -146,13 +146,18 @@ class ThroughputTable:
         return TabulatedCurve(tuple(points), tuple(points.values()), f"{job_type} on {node_type}")
 
     def colocation(self) -> Colocation:
-        """Rates of pairs that share nodes, for the node types that nodes can be of."""
+        """Rates of pairs that share nodes, and rates alone, for the node types that nodes can be of."""
         return Colocation(
             {
                 (one, other, gang, node_type): both
                 for node_type in self.node_types
                 for (one, other, gang), both in self.shared[node_type].items()
-            }
+            },
+            {
+                (job_type, gang, node_type): rate
+                for node_type in self.node_types
+                for (job_type, gang), rate in self.alone[node_type].items()
+            },
         )
 
 

@@ -41,8 +41,9 @@ def test_every_column_is_in_the_summary_of_a_run():
     options = RunOptions(events="sample", jobs="sample", window=("2024-07-01T06:00", "2024-07-01T12:00"))
     result = options.run()
     there = {name for name, metric in COLUMNS.items() if metric.of(result) is not None}
-    # of learning, of a campaign, of work that was done, of prices and of fairness
+    # of learning, of a campaign, of work that was done, of prices, of rounds and of fairness
     of_others = {"learning_lost", "best_score", "last_finish", "average_jct_s", "makespan_s", "cost"}
+    of_others |= {"known_average_jct_s", "ideal_average_jct_s"}
     of_others |= {"average_rho", "largest_rho", "share_of_rho_above_1"}
     of_others |= {"log_verdict"}  # of logs with warnings
     assert set(COLUMNS) - there <= of_others | {"median_submit_to_finish_s"}

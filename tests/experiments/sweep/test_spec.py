@@ -22,6 +22,34 @@ def test_every_combination_is_a_point_and_the_last_option_changes_first():
     assert [point.options.max_parallel for point in spec.points] == [5, 10, 5, 10]
 
 
+def test_numbers_with_even_gaps_are_written_by_their_ends_and_how_many_they_are():
+    run = {**RUN, "jobs": "gavel(n=9, jobs_per_hour={rate})", "curves": "sample"}
+    vary = {"rate": {"from": 0.4, "to": 1.2, "values": 5}, "max-parallel": {"from": 5, "to": 15, "values": 3}}
+    spec = spec_of({"run": run, "vary": vary})
+    assert [point.cells["rate"] for point in spec.points[::3]] == [0.4, 0.6, 0.8, 1.0, 1.2]
+    assert [point.cells["max_parallel"] for point in spec.points[:3]] == [5, 10, 15]
+    assert spec.points[3].options.jobs == "gavel(n=9, jobs_per_hour=0.6)"
+
+
+@pytest.mark.parametrize(
+    ("given", "column"),
+    [
+        ({"from": 1, "to": 2, "values": 1}, "values of max-parallel"),
+        ({"from": "1", "to": 2, "values": 2}, "from of max-parallel"),
+        ({"from": 1, "to": 2, "values": 3}, "max-parallel"),  # 1.5 jobs
+    ],
+)
+def test_even_gaps_that_cannot_be_are_refused(given, column):
+    with pytest.raises(InputError) as error:
+        spec_of({"run": RUN, "vary": {"max-parallel": given}})
+    assert error.value.column == column
+
+
+def test_even_gaps_of_too_many_values_are_refused_before_any_is_made():
+    with pytest.raises(InputError, match="the sweep is 20,000,000,000 runs"):
+        spec_of({"run": RUN, "vary": {"seed": {"from": 0, "to": 9, "values": 10_000_000_000}, "max-parallel": [1, 2]}})
+
+
 def test_a_label_sets_several_options_together():
     workload = {"small": {"jobs": "s.csv"}, "large": {"jobs": "l.pkl", "curves": "c.pkl", "max-parallel": 70}}
     spec = spec_of({"run": {"events": "log.parquet"}, "vary": {"workload": workload, "seed": [1, 2]}})

@@ -81,11 +81,58 @@ def test_elastic_jobs_do_the_same_work_on_any_number_of_nodes(table):
     assert {(job.min_nodes, job.max_nodes) for job in elastic} == {(1, 1), (1, 8)}
 
 
+def test_a_steady_state_fills_type_after_type_and_what_is_over_on_one_is_not_taken_off_the_next(table):
+    """Gangs of 1, 1 and 4 fill three nodes, 1 and 1 the next two, 1 the last."""
+    plain = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True)
+    assert [job.min_nodes for job in plain] == [1, 1, 4, 1, 1, 1, 2, 1, 1, 1, 1, 1]
+    steady = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True, steady_state="k80=3,v100=2,p100=1")
+    assert [row[:4] for row in columns(steady)] == [row[:4] for row in columns(plain)]
+    # then arrivals as they are without it, the first at 0
+    arrivals = [job.submit_us for job in plain]
+    assert [job.submit_us for job in steady] == [0] * 6 + arrivals[:6]
+    assert [job.name for job in steady] == [job.name for job in plain]
+
+
+def test_jobs_on_one_node_fill_a_cluster_by_as_many_as_it_has_nodes(table):
+    steady = generated_jobs(table, 9, 0, jobs_per_hour=2, steady_state="v100=2,k80=4")
+    assert [job.submit_us > 0 for job in steady] == [False] * 7 + [True] * 2
+
+
+def test_a_fixed_duration_leaves_all_other_draws_as_they_are(table):
+    plain, fixed = (
+        generated_jobs(table, 50, 1, jobs_per_hour=2, multi_gpu=True, priorities=True, slos=True, duration_s=each)
+        for each in (None, 7_200)
+    )
+    assert [(each.model, each.min_nodes, each.weight, each.submit_us) for each in fixed] == [
+        (each.model, each.min_nodes, each.weight, each.submit_us) for each in plain
+    ]
+    seconds = {
+        round(job.work_samples / table.rate(job.model, job.min_nodes, table.reference(job.model, job.min_nodes)), 6)
+        for job in fixed
+    }
+    assert seconds == {7_200.0}
+    assert {round((job.deadline_us - job.submit_us) / 7_200e6, 6) for job in fixed} == {1.2, 2.0, 10.0}
+
+
+def test_a_text_names_steady_states_and_durations_and_its_source_reads_back(shared, table):
+    text = "gavel(n=20, jobs_per_hour=2, duration_s=600.5, steady_state='v100=2,k80=1')"
+    jobs = load_workload(text, published(shared))
+    made = generated_jobs(table, 20, jobs_per_hour=2, duration_s=600.5, steady_state="v100=2,k80=1")
+    assert jobs.jobs == made.jobs
+    said = jobs.sources[1][0]
+    assert said.endswith("elastic=false, duration_s=600.5, steady_state='v100=2,k80=1')")
+    assert load_workload(said, published(shared)).sources == jobs.sources
+
+
 @pytest.mark.parametrize(
     ("given", "column"),
     [
         ({"n_jobs": 0}, "n_jobs"), ({"n_jobs": 2.5}, "n_jobs"), ({"seed": -1}, "seed"),
         ({"jobs_per_hour": 0}, "jobs_per_hour"), ({"jobs_per_hour": math.inf}, "jobs_per_hour"),
+        ({"duration_s": 0}, "duration_s"), ({"duration_s": "1h"}, "duration_s"),
+        ({"steady_state": "v100=1"}, "steady_state"), ({"steady_state": "v100", "jobs_per_hour": 1}, "steady_state"),
+        ({"steady_state": 3, "jobs_per_hour": 1}, "steady_state"),
+        ({"steady_state": "v100=4", "jobs_per_hour": 1}, "n"),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(table, given, column):

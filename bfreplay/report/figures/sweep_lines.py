@@ -1,0 +1,255 @@
+"""Numbers of a sweep's picture, from the sweep's table: a metric against what varies, rows of other seeds together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.checks import near_name
+from bfreplay.errors import InputError
+from bfreplay.policies.spec import parsed_alone
+from bfreplay.runs.metrics import BY_COLUMN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SATURATED_ABOVE = 0.99
+"""Utilisation of nodes above which a cluster cannot do more."""
+
+_FIRST_RESULT = "id"
+"""Columns before it are what varies."""
+
+Place = float | str
+"""Where a point stands: a number, or a category."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweptLine:
+    """What a metric is for one value of ``by``.
+
+    Parameters
+    ----------
+    label
+        That value as text; empty where lines are not told apart.
+    x
+        P places: numbers, ascending; or categories.
+    values
+        P arrays (S,): one value a row of the table at this place.
+    is_saturated : (P,) bool
+        One of these runs used more than ``SATURATED_ABOVE`` of the nodes, or did not complete its jobs.
+    """
+
+    label: str
+    x: tuple[Place, ...]
+    values: tuple[NDArray[np.float64], ...]
+    is_saturated: NDArray[np.bool_]
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(P,)."""
+        return np.array([each.mean() for each in self.values])
+
+    @property
+    def span(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(P,) least and (P,) largest value."""
+        return np.array([each.min() for each in self.values]), np.array([each.max() for each in self.values])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweptPanel:
+    """One metric: its column, its words with the unit, and its lines; values are divided by ``scale``."""
+
+    column: str
+    words: str
+    scale: float
+    lines: tuple[SweptLine, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweptLines:
+    """What the picture of a sweep shows.
+
+    Parameters
+    ----------
+    x
+        What varies along the axis: a column, or a parameter in the text of one.
+    is_number
+        Whether its values are numbers; else categories.
+    panels
+        One a metric.
+    averaged_over
+        What else varies between rows that share a point, with the number of its values.
+    n_left_out
+        Rows without a value on the axis or of a metric: runs that failed among them.
+    """
+
+    x: str
+    is_number: bool
+    panels: tuple[SweptPanel, ...]
+    averaged_over: dict[str, int]
+    n_left_out: int
+
+
+def swept_lines(
+    table: pd.DataFrame,
+    x: str,
+    y: Sequence[str],
+    by: Sequence[str] = (),
+    *,
+    saturated_above: float | None = SATURATED_ABOVE,
+) -> SweptLines:
+    """Collect the points of a picture.
+
+    Parameters
+    ----------
+    table
+        Results of a sweep: ``SweepResult.table``, or rows of it.
+    x, by
+        What varies along the axis, and between lines: columns, or ``COLUMN.PARAMETER`` for a parameter in brackets in
+        the text of one, such as ``jobs.jobs_per_hour`` of ``gavel(n=9, jobs_per_hour=2)``.
+    y
+        Columns of numbers: one panel each.
+    saturated_above
+        Utilisation above which a point counts as saturated; ``None``: none does.
+
+    Raises
+    ------
+    InputError
+        There is no such column or parameter, a metric is no number, or nothing is left to show.
+    """
+    if not y:
+        raise InputError("the picture has no metric", column="y", expected="one column of the table at least")
+    axis, told_by = _cells(table, x), [_cells(table, each) for each in by]
+    rows = zip(*told_by, strict=True) if by else [()] * len(table)
+    labels = [", ".join(map(_text, by, row)) for row in rows]
+    is_number = all(isinstance(cell, int | float) for cell in axis if cell is not None)
+    saturated = _saturated(table, saturated_above)
+    has_place = np.array([cell is not None for cell in axis], np.bool_)
+    shown = np.zeros(len(table), np.bool_)
+    panels = []
+    for column in y:
+        values = _numbers(table, column)
+        kept = has_place & ~np.isnan(values)
+        if not kept.any():
+            raise InputError(
+                f"no row of the sweep has a value of {column!r} to show", column=column, value=x,
+                expected="runs that finished, and that have this metric",
+                fix="choose another column; 'bfreplay sweep ... --json' prints them all",
+            )  # fmt: skip
+        shown |= kept
+        words, scale = _words(column, float(values[kept].max()))
+        lines = _lines(axis, labels, values / scale, saturated, np.flatnonzero(kept), is_number=is_number)
+        panels.append(SweptPanel(column, words, scale, tuple(lines)))
+    return SweptLines(x, is_number, tuple(panels), _averaged(table, (x, *by), shown), int((~shown).sum()))
+
+
+def _lines(
+    axis: Sequence[Any], labels: Sequence[str], values: NDArray[np.float64], saturated: NDArray[np.bool_],
+    rows: NDArray[np.int64], *, is_number: bool,
+) -> list[SweptLine]:  # fmt: skip
+    lines = []
+    order = list(dict.fromkeys(axis[row] for row in rows))  # categories as they come in the table
+    if is_number:
+        order.sort()
+    for label in dict.fromkeys(labels[row] for row in rows):
+        at = {place: [row for row in rows if labels[row] == label and axis[row] == place] for place in order}
+        at = {place: those for place, those in at.items() if those}
+        is_saturated = np.array([bool(saturated[those].any()) for those in at.values()], np.bool_)
+        lines.append(SweptLine(label, tuple(at), tuple(values[those] for those in at.values()), is_saturated))
+    return lines
+
+
+def _cells(table: pd.DataFrame, name: str) -> list[Any]:
+    """Values of a column, or of a parameter in its texts; ``None`` where there is none."""
+    if name in table:
+        return [None if _is_missing(cell) else cell for cell in table[name].tolist()]
+    column, dot, parameter = name.partition(".")
+    if not dot or column not in table:
+        raise _no_column(table, name)
+    found = [_parameter(cell, parameter) for cell in table[column].tolist()]
+    if all(cell is None for cell in found):
+        raise InputError(
+            f"no text of {column!r} has the parameter {parameter!r}", column=name,
+            value=next(iter(table[column]), None), expected="NAME(parameter=value, ...) in the texts of the column",
+            fix="name a parameter that is in them, or the column",
+        )  # fmt: skip
+    return found
+
+
+def _is_missing(cell: object) -> bool:
+    return (
+        cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _parameter(cell: object, name: str) -> Any:
+    try:
+        return dict(parsed_alone(str(cell), "value", "NAME(key=value)").parameters).get(name)
+    except InputError:
+        return None
+
+
+def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    if column not in table:
+        raise _no_column(table, column)
+    if table[column].dtype.kind not in "iufb" and not table[column].isna().all():
+        raise InputError(
+            f"the column {column!r} is no number", column=column, value=next(iter(table[column].dropna())),
+            expected="a metric that is a number, such as average_jct_s", fix="choose another column",
+        )  # fmt: skip
+    return np.asarray(table[column].astype("float64"))
+
+
+def _no_column(table: pd.DataFrame, name: str) -> InputError:
+    columns = [str(each) for each in table.columns]
+    near = near_name(name, columns)
+    return InputError(
+        f"the sweep has no column {name!r}", column=name, value=name, expected=f"one of {', '.join(columns)}",
+        fix=f"did you mean {near!r}?" if near else "name a column, or COLUMN.PARAMETER",
+    )  # fmt: skip
+
+
+def _saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
+    """(R,) whether a run could not keep up with its jobs."""
+    found = np.zeros(len(table), np.bool_)
+    if above is None:
+        return found
+    if "utilisation" in table:
+        found |= np.asarray(table["utilisation"].astype("float64") > above)
+    if {"n_measured_jobs", "n_measured_completed"} <= set(table):
+        jobs, completed = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
+        found |= np.asarray(completed < jobs)
+    return found
+
+
+def _averaged(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]) -> dict[str, int]:
+    """What varies among the shown rows and is told by neither the axis nor a line."""
+    columns = [str(each) for each in table.columns]
+    varied = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
+    number = {name: len(set(map(str, table[name][shown]))) for name in varied if name not in told}
+    return {name: n for name, n in number.items() if n > 1}
+
+
+def _words(column: str, most: float) -> tuple[str, float]:
+    """What a metric is, with its unit, and by what its values are divided."""
+    metric = BY_COLUMN.get(column)
+    if metric is None:
+        return column, 1.0
+    words = metric.words_for()
+    if metric.kind == "seconds":
+        unit, seconds = ("h", 3600.0) if most >= 7200 else ("min", 60.0) if most >= 120 else ("s", 1.0)
+        return f"{words}, {unit}", seconds
+    return (f"{words}, %", 0.01) if metric.kind in ("percent", "at-least") else (words, 1.0)
+
+
+def _text(name: str, cell: object) -> str:
+    """A value of ``by``: what is no text has the name before it."""
+    if isinstance(cell, str):
+        return cell
+    value = "-" if cell is None else str(cell).lower() if isinstance(cell, bool) else f"{cell:g}"
+    return f"{name} {value}"

@@ -1,0 +1,161 @@
+"""The picture of a sweep: lines over a number, or bars by category, with the spread over seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import dress, legend_below, log_tick, new_figure, plain_tick, settled
+from bfreplay.report.figures.figure import Figure
+from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace, in_lines
+from bfreplay.report.figures.sweep_lines import SweptLines, SweptPanel, swept_lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+_GREY = "#5F5F5F"
+_MOST_COLUMNS = 3
+_FAR_APART = 20.0
+"""A vertical axis is logarithmic where the largest mean is so many times the least."""
+_EVEN = 0.15
+"""A horizontal axis is logarithmic where its values grow by a factor that is common within this."""
+
+
+def draw_swept(found: SweptLines, *, log_x: bool | None = None, log_y: bool | None = None) -> Drawing:
+    """Draw a panel for each metric.
+
+    Numbers: a line through the means, markers, and a band from the least to the largest value where several runs share
+    a point; points of saturated runs are hollow. Categories: a bar for each, as long as the mean, with a whisker from
+    the least to the largest value, and hatched where saturated.
+
+    Parameters
+    ----------
+    found
+        What to draw.
+    log_x, log_y
+        Whether the axis of the numbers in ``x``, and that of the metrics, are logarithmic; ``None``: where it helps.
+    """
+    k = len(found.panels)
+    columns = min(k, _MOST_COLUMNS)
+    rows = -(-k // columns)
+    looks = _looks(found)
+    n_bars = sum(len(line.x) for line in found.panels[0].lines)
+    width, height = (9.0, 4.8) if k == 1 else (1.0 + 4.0 * columns, 3.9)
+    figure = new_figure(width, rows * (height if found.is_number else 1.4 + 0.28 * n_bars))
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=not found.is_number).ravel().tolist()
+    for axes, panel in zip(panels, found.panels, strict=False):
+        if found.is_number:
+            _draw_lines(axes, found, panel, looks, log_x, log_y)
+        else:
+            _draw_bars(axes, panel, looks, log_y)
+    for axes in panels[k:]:
+        axes.set_axis_off()
+    _legend(figure, found, looks)
+    return settled(figure)
+
+
+def _looks(found: SweptLines) -> dict[str, int]:
+    """Number of the look of each label: the same in all panels."""
+    labels = dict.fromkeys(line.label for panel in found.panels for line in panel.lines)
+    return {label: k for k, label in enumerate(labels)}
+
+
+def _draw_lines(
+    axes: Axes, found: SweptLines, panel: SweptPanel, looks: dict[str, int], log_x: bool | None, log_y: bool | None
+) -> None:
+    for line in panel.lines:
+        k = looks[line.label]
+        colour = OKABE_ITO[k % len(OKABE_ITO)]
+        x, mean = np.array(line.x, dtype=np.float64), line.mean
+        low, high = line.span
+        if (high > low).any():
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0.0, zorder=1)
+        axes.plot(x, mean, color=colour, linestyle=LINES[k % len(LINES)], linewidth=1.8, zorder=2)
+        for is_saturated in (False, True):
+            at = line.is_saturated == is_saturated
+            axes.plot(x[at], mean[at], linestyle="none", zorder=3, **_marker(k, is_hollow=is_saturated))
+    places = np.unique(np.concatenate([np.array(line.x, dtype=np.float64) for line in panel.lines]))
+    if _grows_by_a_factor(places) if log_x is None else log_x:
+        axes.set_xscale("log")
+        axes.set_xticks(places.tolist(), labels=[f"{each:g}" for each in places.tolist()])
+        axes.set_xticks([], minor=True)
+    is_log = _is_far_apart(panel) if log_y is None else log_y
+    if is_log:
+        axes.set_yscale("log")
+    elif min(float(line.span[0].min()) for line in panel.lines) >= 0:
+        axes.set_ylim(bottom=0.0)
+    width = 48 if len(found.panels) == 1 else 32
+    dress(axes, found.x, in_lines(panel.words, width, "\n"), y_ticks=log_tick if is_log else plain_tick)
+
+
+def _marker(k: int, *, is_hollow: bool = False) -> Trace:
+    colour = OKABE_ITO[k % len(OKABE_ITO)]
+    fill = "white" if is_hollow else colour
+    return {"marker": MARKERS[k % len(MARKERS)], "markersize": 6, "color": colour, "markerfacecolor": fill}
+
+
+def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log: bool | None) -> None:
+    categories = list(dict.fromkeys(place for line in panel.lines for place in line.x))
+    height = 0.8 / len(looks)
+    for line in panel.lines:
+        k = looks[line.label]
+        places = np.array([categories.index(place) for place in line.x]) + (k + 0.5) * height - 0.4
+        low, high = line.span
+        for place, mean, is_saturated in zip(places, line.mean, line.is_saturated, strict=True):
+            axes.barh(
+                place, mean, height=0.9 * height, color=OKABE_ITO[k % len(OKABE_ITO)], edgecolor="white",
+                linewidth=0.0, hatch="///" if is_saturated else "",
+            )  # fmt: skip
+        if (high > low).any():
+            axes.hlines(places, low, high, color=_GREY, linewidth=1.4)
+    axes.set_yticks(range(len(categories)), labels=[str(each) for each in categories])
+    axes.set_ylim(len(categories) - 0.5, -0.5)
+    if log:
+        axes.set_xscale("log")
+    dress(axes, in_lines(panel.words, 40, "\n"))
+    axes.xaxis.set_major_formatter(log_tick if log else plain_tick)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def _legend(figure: Drawing, found: SweptLines, looks: dict[str, int]) -> None:
+    axes = figure.axes[0]
+    every = [line for panel in found.panels for line in panel.lines]
+    if found.is_number:
+        for label, k in looks.items():
+            if label:
+                axes.plot([], [], linestyle=LINES[k % len(LINES)], label=label, **_marker(k))
+    else:
+        for label, k in looks.items():
+            if label:
+                axes.plot([], [], color=OKABE_ITO[k % len(OKABE_ITO)], linewidth=8, label=label)
+    if any(bool((line.span[1] > line.span[0]).any()) for line in every):
+        style: Trace = {"color": _GREY, "linewidth": 8 if found.is_number else 1.4}
+        words = "least to largest of the runs at a point"
+        axes.plot([], [], alpha=0.15 if found.is_number else 1.0, label=words, **style)
+    if any(bool(line.is_saturated.any()) for line in every):
+        words = "saturated: nodes used all the time, or jobs not completed"
+        if found.is_number:
+            axes.plot([], [], linestyle="none", label=words, marker="o", color=_GREY, markerfacecolor="white")
+        else:
+            axes.barh([0], [0], color=_GREY, edgecolor="white", hatch="///", linewidth=0.0, label=words)
+    if axes.get_legend_handles_labels()[1]:
+        legend_below(figure)
+
+
+def _grows_by_a_factor(places: NDArray[np.float64]) -> bool:
+    if places.size < 3 or places[0] <= 0:
+        return False
+    factor = places[1:] / places[:-1]
+    return bool(factor.max() <= (1 + _EVEN) * factor.min() and factor.min() >= 1.5)
+
+
+def _is_far_apart(panel: SweptPanel) -> bool:
+    means = np.concatenate([line.mean for line in panel.lines])
+    return bool(means.min() > 0 and means.max() > _FAR_APART * means.min())
+
+
+SWEEP = Figure("sweep", "Metrics of a sweep against what varies", swept_lines, draw_swept)

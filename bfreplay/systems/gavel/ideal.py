@@ -1,0 +1,196 @@
+"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20, section 7.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.systems.gavel.options import GavelOptions, gangs
+from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem
+from bfreplay.workload import ElasticJob, JobSet
+
+_TOGETHER = 1e-12
+"""Jobs end at one instant whose remaining times are equal within this part of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Jobs:
+    """The J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
+
+    ``fits (J, n)`` says whether a type has nodes for a whole gang, ``together (k, k, n, 2)`` has rates of pairs.
+    """
+
+    submit_s: NDArray[np.float64]
+    gang: NDArray[np.int64]
+    work: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+    deadline_s: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    together: NDArray[np.float64]
+
+
+class IdealReplay:
+    """Jobs that make progress all the time, each in proportion to its shares, on nodes that are always there.
+
+    Shares are computed at every arrival and at every completion, which are at their exact instants. Between two of
+    them a job makes ``sum_j T_ij X_ij`` steps a second, alone and in pairs; on a type with fewer nodes than its gang it
+    makes none, whatever its share. Restarts cost nothing, and the rates of pairs are known.
+
+    Parameters
+    ----------
+    jobs
+        Numbered in their order; submit times count from ``start_us`` on.
+    n_nodes
+        Nodes of each type by its name.
+    shares
+        The policy; it is made to forget what came before.
+    options
+        Width of elastic jobs, and prices.
+    max_parallel
+        Most jobs at once; the others wait in order of submission.
+    start_us
+        When the nodes are there.
+    """
+
+    def __init__(
+        self,
+        jobs: JobSet,
+        n_nodes: Mapping[str, int],
+        shares: SharePolicy,
+        options: GavelOptions,
+        *,
+        max_parallel: int | None = None,
+        start_us: int = 0,
+    ) -> None:
+        self._types = tuple(sorted(n_nodes))
+        self._n_nodes = np.array([n_nodes[name] for name in self._types], np.int64)
+        self._jobs = _columns(jobs, self._types, self._n_nodes, options, shares, start_us)
+        self._price = options.price_per_hour(self._types)
+        self._shares = shares
+        self._most = len(jobs) if max_parallel is None else max_parallel
+
+    def jct_s(self, wanted: Collection[int] | None = None) -> dict[int, float]:
+        """Seconds from submission to finish of the jobs that finish, by number.
+
+        Parameters
+        ----------
+        wanted
+            Numbers of the jobs that are asked about: it ends when these are done. ``None``: all.
+        """
+        jobs = self._jobs
+        self._shares.forget()
+        queue = sorted(range(jobs.gang.size), key=lambda k: (jobs.submit_s[k], k))[::-1]
+        missing = set(queue if wanted is None else wanted)
+        steps_left = jobs.work.copy()
+        there: list[int] = []
+        done: dict[int, float] = {}
+        now_s = 0.0
+        while missing and (queue or there):
+            while queue and jobs.submit_s[queue[-1]] <= now_s and len(there) < self._most:
+                there.append(queue.pop())
+            next_s = jobs.submit_s[queue[-1]] if queue and len(there) < self._most else np.inf
+            if not there:
+                now_s = next_s
+                continue
+            rows = np.array(there)
+            speed = self._speed(rows, steps_left[rows], now_s)
+            takes_s = np.divide(steps_left[rows], speed, out=np.full(rows.size, np.inf), where=speed > 0)
+            first_s = float(takes_s.min())
+            if next_s == first_s == np.inf:
+                break  # nobody makes progress any more
+            if now_s + first_s > next_s:
+                steps_left[rows] = np.maximum(steps_left[rows] - speed * (next_s - now_s), 0.0)
+                now_s = next_s
+                continue
+            now_s += first_s
+            steps_left[rows] = np.maximum(steps_left[rows] - speed * first_s, 0.0)
+            for k in rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
+                done[k] = now_s - float(jobs.submit_s[k])
+                there.remove(k)
+                missing.discard(k)
+        self._shares.forget()
+        return done
+
+    def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
+        """(m,) steps/s of the jobs that are there."""
+        jobs = self._jobs
+        pair, pair_rate = self._pairs(rows)
+        problem = ShareProblem(
+            job=rows,
+            type_names=self._types,
+            n_nodes=self._n_nodes,
+            gang=jobs.gang[rows],
+            rate=jobs.rate[rows],
+            weight=jobs.weight[rows],
+            steps_left=steps_left,
+            age_s=now_s - jobs.submit_s[rows],
+            to_deadline_s=jobs.deadline_s[rows] - now_s,
+            price_per_hour=self._price,
+            pair=pair,
+            pair_rate=pair_rate,
+        )
+        fits = jobs.fits[rows]
+        as_it_is = replace(
+            problem, rate=problem.rate * fits, pair_rate=problem.pair_rate * fits[problem.pair[:, 0], :, None]
+        )
+        return self._shares.shares(problem).throughput(as_it_is)
+
+    def _pairs(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(p, 2) positions in ``rows`` of two jobs that may share nodes, and (p, n, 2) their rates then."""
+        jobs = self._jobs
+        if not self._shares.uses_pairs or not jobs.together.size:
+            return NO_PAIRS, np.zeros((0, len(self._types), 2))
+        gang, kind = jobs.gang[rows], jobs.kind[rows]
+        first, second = np.triu_indices(rows.size, 1)
+        may_share = (gang[first] == gang[second]) & (kind[first] >= 0) & (kind[second] >= 0)
+        pair = np.column_stack([first, second])[may_share]
+        return pair, jobs.together[kind[pair[:, 0]], kind[pair[:, 1]]]
+
+
+def _columns(
+    jobs: JobSet, types: tuple[str, ...], n_nodes: NDArray[np.int64], options: GavelOptions, shares: SharePolicy,
+    start_us: int,
+) -> _Jobs:  # fmt: skip
+    least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+    gang = gangs(least, most, options.gang, int(n_nodes.max()))
+    kinds: dict[tuple[str, int], int] = {}
+    kind = np.array([_kind(kinds, job, width) for job, width in zip(jobs, gang.tolist(), strict=True)], np.int64)
+    deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
+    return _Jobs(
+        submit_s=np.array([max(job.submit_us - start_us, 0) / 1e6 for job in jobs]),
+        work=np.array([job.work_samples for job in jobs], np.float64),
+        gang=gang,
+        rate=np.array([
+            [_rate(job, width, name) for name in types] for job, width in zip(jobs, gang.tolist(), strict=True)
+        ]),
+        fits=gang[:, None] <= n_nodes,
+        weight=np.array([job.weight for job in jobs], np.float64),
+        deadline_s=(np.array(deadline_us) - start_us) / 1e6,
+        kind=kind,
+        together=_together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0),
+    )  # fmt: skip
+
+
+def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, width: int) -> int:
+    return kinds.setdefault((job.model, width), len(kinds)) if job.model else -1
+
+
+def _rate(job: ElasticJob, width: int, node_type: str) -> float:
+    curve = job.throughput_on(node_type)
+    return 0.0 if curve is None else float(curve.table(width)[width])
+
+
+def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[str, ...]) -> NDArray[np.float64]:
+    found = np.zeros((len(kinds), len(kinds), len(types), 2))
+    if jobs.colocation is None:
+        return np.zeros(0)
+    for (model, width), a in kinds.items():
+        for (other, other_width), b in kinds.items():
+            if width == other_width:
+                found[a, b] = [jobs.colocation.rates(model, other, width, name) for name in types]
+    return found

@@ -1,0 +1,236 @@
+"""Rates of pairs that a packed policy estimates: the estimator, and what a replay does with its estimates."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from bfreplay.datasets.fixed_cluster import fixed_cluster
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.policies.catalogue import learns
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.run_record import LearningCost
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates, completed
+from bfreplay.systems.gavel.policies import gavel_policy
+from bfreplay.systems.gavel.throughputs import read_throughputs
+from bfreplay.workload import Colocation, ElasticJob, JobSet
+
+FILES = {False: "estimator_corrected.json.gz", True: "estimator.json.gz"}
+
+
+@pytest.fixture(scope="module")
+def relative(shared):
+    table = read_throughputs(shared / "data/gavel/simulation_throughputs.json.gz")
+    return RelativeRates.of(table.colocation(), table.node_types)
+
+
+def golden(shared, *, published):
+    return json.loads(gzip.decompress((shared / "golden/gavel" / FILES[published]).read_bytes()))
+
+
+def matches_of(relative, n_references, profiled, seed, *, published):
+    estimator = PairEstimator(relative, profiled, n_references, seed, reads_wrong_columns=published)
+    return estimator.references, [estimator.match(k) for k in range(len(relative.job_types))]
+
+
+def recognised(found):
+    references, matches = found
+    return np.mean([matches[k] == k for k in references])
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_references_matches_and_errors_are_those_of_the_recorded_estimator(shared, relative, published):
+    for record in golden(shared, published=published):
+        asked = record["n_reference"], record["profiling"]
+        found = [matches_of(relative, *asked, seed, published=published) for seed in range(record["seeds"])]
+        references, matches = found[0]
+        name = relative.job_types
+        assert [name[k] for k in references] == record["seed0_reference"]
+        assert [[name[k], name[taken_for]] for k, taken_for in enumerate(matches)] == record["seed0_matches"]
+        share = np.mean([recognised(each) for each in found])
+        assert share == pytest.approx(record["match_rate_of_reference_types"])
+        errors = [np.abs(relative.rate[taken_for] - relative.rate).mean() for _, taken_for in found]
+        assert np.mean(errors) == pytest.approx(record["mean_abs_error_normalised"], abs=1e-8)
+
+
+def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative):
+    """Within two standard errors of the difference of the two means, for a part of the table; no seed of the five."""
+    for published, n_references, profiled in ((False, 16, 0.2), (False, 8, 0.2), (True, 16, 1.0), (True, 8, 0.2)):
+        record = next(
+            each
+            for each in golden(shared, published=published)
+            if (each["n_reference"], each["profiling"]) == (n_references, profiled)
+        )
+        shares = [
+            recognised(matches_of(relative, n_references, profiled, seed, published=published))
+            for seed in range(100, 120)
+        ]
+        error = np.std(shares, ddof=1) * np.sqrt(1 / 20 + 1 / record["seeds"])
+        assert abs(np.mean(shares) - record["match_rate_of_reference_types"]) < 2 * error
+
+
+def test_all_types_are_recognised_by_a_whole_profile_and_a_defect_shows_where_references_are_few(relative):
+    assert recognised(matches_of(relative, 16, 1.0, 3, published=False)) == 1.0
+    assert recognised(matches_of(relative, 16, 1.0, 3, published=True)) < 0.5
+    assert recognised(matches_of(relative, 26, 1.0, 3, published=True)) == 1.0
+
+
+def test_a_matrix_of_low_rank_is_completed_and_a_row_of_nothing_stays_zero():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0, 1, (8, 2)) @ rng.uniform(0, 1, (2, 40))
+    is_measured = np.ones_like(truth)
+    is_measured[-1, ::2] = 0
+    found = completed(np.where(is_measured > 0, truth, 99.0), is_measured, np.random.RandomState(0))
+    assert np.abs(found - truth).max() < 0.1
+    is_measured[-1] = 0
+    assert not completed(truth, is_measured, np.random.RandomState(0))[-1].any()
+
+
+def test_a_job_that_is_not_measured_at_all_is_taken_for_a_random_reference(relative):
+    """Nothing is known of it: the draws after the sample and the 3 x 8 measurements choose."""
+    references, matches = matches_of(relative, 8, 0.0, 5, published=False)
+    assert set(matches) <= set(references)
+    assert len(set(matches)) > 3
+
+
+# -- in a replay: three models, of which "big" cannot share the node with "one" ----------------------------------------
+
+TOGETHER = Colocation(
+    {
+        ("one", "two", 1, "a"): (6.0, 3.0),
+        ("one", "one", 1, "a"): (5.0, 5.0),
+        ("two", "two", 1, "a"): (3.0, 3.0),
+        ("big", "two", 1, "a"): (6.0, 3.0),
+        ("big", "big", 1, "a"): (5.0, 5.0),
+    },
+    {("one", 1, "a"): 10.0, ("two", 1, "a"): 4.0, ("big", 1, "a"): 10.0},
+)
+
+
+def job(name: str, model: str, steps: float, submit_s: float = 0.0, gang: int = 1) -> ElasticJob:
+    curve = TabulatedCurve([0, gang], [0, TOGETHER.alone[model, 1, "a"]])
+    return ElasticJob(
+        name=name, submit_us=int(submit_s * 1e6), min_nodes=gang, max_nodes=gang, scale_up_cost_s=0,
+        scale_down_cost_s=0, work_samples=steps, throughput=curve, throughput_by_type={"a": curve}, model=model,
+    )  # fmt: skip
+
+
+def run(jobs, options: GavelOptions, colocation=TOGETHER, **more) -> RunResult:
+    every = JobSet(jobs, submit_is_relative=True, colocation=colocation)
+    policy = gavel_policy("max_min_fairness_packed")(options)
+    return replay_log(
+        fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), with_bound=False, **more
+    )
+
+
+def jct_s(result: RunResult) -> list[float]:
+    return [round(value) for value in (result.jobs["finished"] - result.jobs["submitted"]).dt.total_seconds()]
+
+
+def test_relative_rates_are_those_of_the_pairs_over_those_alone():
+    found = RelativeRates.of(TOGETHER, ("a",))
+    assert found.job_types == ("one", "two", "big")
+    assert found.rate.tolist() == [[0.5, 0.6, 0.0], [0.75, 0.75, 0.75], [0.0, 0.6, 0.5]]
+
+
+def test_with_every_type_measured_in_full_the_run_is_that_with_known_rates():
+    jobs = [job("x", "one", 3_600), job("y", "two", 1_800), job("z", "big", 3_000, 100)]
+    result = run(jobs, GavelOptions(profiled=1.0))
+    known = run(jobs, GavelOptions())
+    assert jct_s(result) == jct_s(known)
+    learning = result.record.summary.learning
+    assert learning is not None
+    assert learning.known_average_jct_s == known.record.summary.scheduling.average_jct_s
+    assert learning.known_average_jct_s == result.record.summary.scheduling.average_jct_s
+    assert known.record.summary.learning is None
+    assert result.record.config.policy["profiled"] == 1.0
+
+
+def test_a_pair_progresses_at_its_true_rates_whatever_is_believed():
+    """All are taken for "two", which shares well: x and y do share, at 6 and 3 steps/s, not at 7.5 and 3."""
+    options = GavelOptions(profiled=0.0, references=1, seed=_seed_with_reference("two"))
+    result = run([job("x", "one", 3_600), job("y", "two", 1_800)], options)
+    assert set(result.allocations["sharing"]) == {1, 2}
+    assert jct_s(result) == [600, 600]
+
+
+def test_a_pair_that_cannot_share_is_found_out_in_its_first_round_and_runs_in_turns_from_then_on():
+    """Believed to share, x and z are given all time as a pair, and none alone: x has the nodes that are left over.
+
+    Shares computed anew in the second round let them take turns: z, x, z, x.
+    """
+    options = GavelOptions(profiled=0.0, references=1, seed=_seed_with_reference("two"))
+    result = run([job("x", "one", 7_200), job("z", "big", 7_200)], options)
+    assert set(result.allocations["sharing"]) == {0}
+    assert jct_s(result)[0] < jct_s(result)[1] == 1_440
+    assert jct_s(result)[0] > 720
+    assert result.record.summary.policy["n_recomputations"] == 3  # at first, after the failure, after a completion
+
+
+def test_a_job_of_a_model_that_was_not_measured_is_believed_in_as_it_is():
+    """Not profiled: the true rates of its pairs count."""
+    colocation = Colocation(
+        {("one", "two", 1, "a"): (6.0, 3.0), ("two", "two", 1, "a"): (3.0, 3.0)}, {("two", 1, "a"): 4.0}
+    )
+    result = run([job("x", "one", 3_600), job("y", "two", 1_800)], GavelOptions(profiled=1.0), colocation)
+    assert jct_s(result) == [600, 600]
+
+
+def _seed_with_reference(name: str) -> int:
+    relative = RelativeRates.of(TOGETHER, ("a",))
+    wanted = (relative.job_types.index(name),)
+    return next(seed for seed in range(50) if PairEstimator(relative, 0.0, 1, seed).references == wanted)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "column"),
+    [
+        ("max_min_fairness_packed(profiled=1.5)", "profiled"),
+        ("max_min_fairness_packed(references=3)", "references"),
+        ("max_min_fairness_packed(profiled=0.5, references=0)", "references"),
+        ("max_min_fairness_packed(profiled=0.5, references=27)", "references"),
+        ("max_min_fairness_perf(profiled=0.5)", "profiled"),
+    ],
+)
+def test_an_impossible_option_is_named(policy, column):
+    options = RunOptions(cluster="v100=2", jobs="gavel(n=3)", curves="sample", policy=f"gavel.{policy}")
+    with pytest.raises(InputError) as error:
+        options.run()
+    assert error.value.column == column
+
+
+def test_jobs_on_several_nodes_and_rates_alone_that_are_missing_are_refused():
+    with pytest.raises(InputError, match="'wide' needs 2"):
+        run([job("wide", "one", 100, gang=2)], GavelOptions(profiled=0.5))
+    with pytest.raises(InputError, match="none on one node"):
+        run([job("x", "one", 100)], GavelOptions(profiled=0.5), Colocation({("one", "one", 1, "a"): (5.0, 5.0)}))
+
+
+def test_known_rates_are_compared_with_unless_efficiency_is_off():
+    base = {"cluster": "v100=2", "jobs": "gavel(n=3)", "curves": "sample"}
+    estimated = {**base, "policy": "gavel.max_min_fairness_packed(profiled=0.5)"}
+    assert RunOptions(**estimated).run().record.summary.learning is not None
+    assert RunOptions(**estimated, efficiency=False).run().record.summary.learning is None
+    # so the option has an effect there, and the ids of sweeps tell the two apart
+    assert "efficiency" not in RunOptions(**estimated).without_effect()
+    assert "efficiency" in RunOptions(**base, policy="gavel.max_min_fairness_packed").without_effect()
+    assert learns(estimated["policy"])
+    assert not learns("gavel.max_min_fairness_packed")
+
+
+def test_a_record_without_the_mean_completion_time_of_known_rates_is_read():
+    import msgspec
+
+    earlier = {
+        "samples": 1.0, "known_samples": 1.0, "last_finish_us": None, "known_last_finish_us": None, "known_jobs": {},
+        "known_best_score": None, "lost": 0.0,
+    }  # fmt: skip
+    assert msgspec.convert(earlier, LearningCost).known_average_jct_s is None
