@@ -185,4 +185,4 @@ def least_rounds(problem: PlanProblem, values: RoundValues) -> NDArray[np.int64]
 
 
 TOLERANCE_S = 1e-6
-"""Of finish-time constraints."""
+"""Of constraints on remaining times."""

@@ -21,7 +21,7 @@ from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
 from bfreplay.systems.shockwave.planner.packing import backfilled, packed, refilled
-from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
+from bfreplay.systems.shockwave.planner.problem import TOLERANCE_S, Level, PlanProblem, RoundValues, least_rounds
 
 CallName = Literal["fairness", "priority", "order"]
 """Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: which rounds, counts given."""
@@ -235,12 +235,28 @@ class PlanSolver:
                 failed = answer.solver_status
                 has_answer = failed in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
                 return _Solved(SolverStatus.ERROR if has_answer else failed)
+            if _hides_utilities(problem, values, level):
+                found = self._refined(problem, values, level, floor, found)
             counts, runs = found
             bounds.append(values.at(level, least) + answer.bound)
             floor = Floor(level, values.at(level, counts))
             start = runs
         worst = SolverStatus.FEASIBLE if SolverStatus.FEASIBLE in statuses else SolverStatus.OPTIMAL
         return _Solved(worst, counts, runs, tuple(bounds))
+
+    def _refined(
+        self, problem: PlanProblem, values: RoundValues, level: Level, floor: Floor | None, found: _Counts
+    ) -> _Counts:
+        """Maximise utilities again, with the longest remaining time no longer than it was found to be."""
+        counts, runs = found
+        job = np.arange(problem.n_jobs)
+        longest_s = values.remaining_s[job, counts].max(initial=0.0)
+        least: NDArray[np.int64] = (values.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
+        utilities = Level(level.weight, 0.0)
+        per_round = runs is not None
+        posed = counts_model(problem, values, utilities, least, floor, per_round=per_round, start=runs)
+        better = _counts(problem, posed, self._answer(posed.model), per_round=per_round)
+        return found if better is None or values.at(level, better[0]) < values.at(level, counts) else better
 
     def _ordered(
         self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
@@ -287,9 +303,23 @@ ROUNDING = 1e-9
 """Relative gaps up to this are rounding."""
 
 
-def _counts(
-    problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool
-) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None] | None:
+HIDING = 1e3
+"""Where a round less of the longest remaining time is worth so many times more than one of any job, it hides them."""
+
+_Counts = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
+"""Rounds of each job, and which they are where the model says so."""
+
+
+def _hides_utilities(problem: PlanProblem, values: RoundValues, level: Level) -> bool:
+    """Whether the objective is so much the longest remaining time that utilities drown in gaps and tolerances.
+
+    So it is with the published k for 64 and 256 GPUs, of 10 and 1e5.
+    """
+    gain = (level.weight[:, None] * np.diff(values.utility, axis=1)).max(initial=0.0)
+    return bool(level.k * problem.round_s * problem.n_jobs * problem.n_rounds > HIDING * gain)
+
+
+def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool) -> _Counts | None:
     """Rounds of each job in an answer, and which they are; None where the answer breaks a rule."""
     if answer.x is None:
         return None
