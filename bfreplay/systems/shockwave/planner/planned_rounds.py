@@ -69,6 +69,10 @@ class ShockwavePlanner:
         """Wall-clock seconds spent on solves so far. Not reproducible, so not in ``summary``."""
         return self._solve_s
 
+    def prediction(self, job: int) -> JobPrediction:
+        """Prediction for a job that has been added."""
+        return self._jobs[job]
+
     def add(self, job: int, profile: Profile, gang: int, now_s: float) -> None:
         """Admit a job that runs on ``gang`` GPUs."""
         self._jobs[job] = JobPrediction(

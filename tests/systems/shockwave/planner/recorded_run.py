@@ -17,6 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
+from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
+from bfreplay.systems.shockwave.planner.solve import Plan
 from bfreplay.systems.shockwave.profile import Profile
 
 ROUND_S = 120.0
@@ -215,3 +219,69 @@ def _is_critical(job: _Job, epoch: int) -> bool:
     if job.model == "Recommendation":
         return epoch < {512: 30, 1024: 30, 2048: 40}.get(job.first_batch, 10)
     return epoch < 10
+
+
+@dataclass
+class Recorded:
+    """One recorded plan, and ours for the same inputs."""
+
+    solve: dict[str, Any]
+    problem: PlanProblem
+    values: RoundValues
+    plan: Plan
+    latest_targets: list[float]
+    """Finish times predicted last, one a job."""
+
+    @property
+    def theirs(self) -> np.ndarray:
+        """(N, F) who runs in which round in the record."""
+        return np.array([[each == "1" for each in row] for row in self.solve["y"]])
+
+    @property
+    def level(self) -> Level:
+        """The recorded objective: equal weights under constraints, otherwise the recorded ones."""
+        equal = [1.0] * self.problem.n_jobs
+        return Level(np.array(self.solve.get("priority", equal)), self.problem.k)
+
+
+def options_of(config: dict[str, Any], **changes: Any) -> PlannerOptions:
+    return PlannerOptions(
+        **{
+            "future_rounds": config["future_rounds"],
+            "k": config["k"],
+            "priority_power": config["lambda"],
+            "rhomax": config["rhomax"],
+            "log_knots": tuple(config["log_approximation_bases"]),
+            "relative_gap": config["solver_rel_gap"],
+            "quirks": PlannerQuirks.published(),
+            **changes,
+        }
+    )
+
+
+@cache
+def planned(shared: Path, name: str) -> tuple[list[Recorded], list[int]]:
+    """Every plan of a recorded run, made again from what the simulator measured; and the rounds with a new plan."""
+    run = recorded_run(shared, name)
+    planner, plans, rounds = ShockwavePlanner(options_of(run.config)), [], []
+    solves = {solve["round"]: solve for solve in run.solves}
+    for step in run.steps:
+        if step.round_index:
+            planner.after_round(step.round_index - 1, step.ran, step.now_s)
+        for job in step.removed:
+            planner.remove(job)
+        for job in step.added:
+            planner.add(job, run.profiles[job], run.gangs[job], step.now_s)
+        before = planner.plan
+        planner.next_round(step.round_index, step.now_s, run.n_gpus)
+        if planner.plan is before:
+            continue
+        rounds.append(step.round_index)
+        if step.round_index in solves:
+            solve = solves[step.round_index]
+            assert list(planner.planned_jobs) == solve["jobs"], step.round_index
+            problem = planner.problem(step.round_index, step.now_s, run.n_gpus)  # its targets are the plan's
+            latest = [planner.prediction(job).targets[-1][1] for job in planner.planned_jobs]
+            plans.append(Recorded(solve, problem, RoundValues.of(problem), planner.plan, latest))
+    assert len(plans) == len(run.solves)
+    return plans, rounds
