@@ -1,0 +1,87 @@
+"""Numbers of rounds packed into the rounds of a window, and idle GPUs filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanProblem, RoundValues
+
+
+def packed(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(N, F) rounds in which jobs run: up to ``counts (N,)`` each, each time where most GPUs are still free.
+
+    Jobs in ``first (N,)`` are placed before the others, then larger gangs, then longer jobs. The earlier one of equally
+    free rounds is taken. Where ``counts`` do not fit this way some jobs get less, though another packing may exist.
+    """
+    plan = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
+    free = np.full(problem.n_rounds, problem.n_gpus)
+    for job in np.lexsort((-counts, -problem.gang, ~first)).tolist():
+        freest = np.argsort(-free, kind="stable")[: counts[job]]
+        rounds = freest[free[freest] >= problem.gang[job]]
+        plan[job, rounds] = True
+        free[rounds] -= problem.gang[job]
+    return plan
+
+
+def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the plan with further rounds for jobs that still gain, most gain by GPU first, where GPUs are free.
+
+    Starting from an empty plan, this is the greedy answer.
+    """
+    plan = plan.copy()
+    counts, job = plan.sum(axis=1), np.arange(problem.n_jobs)
+    free = problem.n_gpus - problem.gang @ plan
+    density = level.weight[:, None] * np.diff(values.utility, axis=1, append=values.utility[:, -1:])
+    density = np.where(density > NEGLIGIBLE, density, 0.0) / problem.gang[:, None]
+    while True:
+        gain = density[job, counts]
+        fits = ~plan & (problem.gang[:, None] <= free)
+        gain = np.where(fits.any(axis=1), gain, 0.0)
+        best = int(gain.argmax()) if gain.size else 0
+        if gain.size == 0 or gain[best] <= 0.0:
+            return plan
+        # as many rounds as gain the same, in the freest rounds
+        same = np.flatnonzero(density[best, counts[best] :] < gain[best] * (1 - NEGLIGIBLE))
+        freest = np.argsort(-np.where(fits[best], free, -1), kind="stable")[: min(int(same[0]), int(fits[best].sum()))]
+        plan[best, freest] = True
+        counts[best] += freest.shape[0]
+        free[freest] -= problem.gang[best]
+
+
+def backfilled(
+    plan: NDArray[np.bool_], gang: NDArray[np.int64], remaining_s: NDArray[np.float64], n_gpus: int
+) -> tuple[tuple[int, ...], ...]:
+    """Jobs of each round: those of the plan, then others that fit, longest remaining time first.
+
+    Parameters
+    ----------
+    plan : (N, F) bool
+        Who runs in which round.
+    gang : (N,) int64
+        GPUs of each job.
+    remaining_s : (N,) float64
+        Remaining time of each job, as of the plan. Of equals the one admitted first comes first.
+    n_gpus
+        G.
+
+    Returns
+    -------
+    tuple
+        For each round the jobs in ascending order.
+    """
+    longest_first: Sequence[int] = np.argsort(-remaining_s, kind="stable").tolist()
+    rounds = []
+    for runs in plan.T:
+        jobs = set(np.flatnonzero(runs).tolist())
+        idle = n_gpus - int(gang[runs].sum())
+        for job in longest_first:
+            if idle <= 0:
+                break
+            if job not in jobs and gang[job] <= idle:
+                jobs.add(job)
+                idle -= int(gang[job])
+        rounds.append(tuple(sorted(jobs)))
+    return tuple(rounds)

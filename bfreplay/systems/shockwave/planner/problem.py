@@ -1,0 +1,188 @@
+"""What a plan is made for: jobs and a window of rounds; and what it is worth to give a job n rounds of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LOG_OF_ZERO = math.log(1e-6)
+"""The logarithm of progress 0 in the objective."""
+
+URGENT_POWER = 100.0
+"""Exponent of the published weights of jobs that are about to be too late and need less than a round."""
+
+MOST_WEIGHT = 1e100
+"""Published weights are cut off here, before they overflow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanProblem:
+    """N jobs that want rounds of the next F on G GPUs.
+
+    Parameters
+    ----------
+    gang : (N,) int64
+        GPUs that a job takes in every round in which it runs.
+    n_epochs, epochs_done : (N,) int64
+        Epochs in all, and done (E, e).
+    mean_epoch_s, remaining_s : (N,) float64
+        Seconds of an epoch, and remaining time alone (``d̄``, R).
+    elapsed_s, target_s : (N,) float64
+        Time that counts as passed for the job, and its finish target (Φ), from the same zero.
+    n_rounds
+        Rounds of the window (F).
+    round_s
+        Length of a round (T).
+    n_gpus
+        G.
+    k, priority_power, rhomax, log_knots
+        As in ``PlannerOptions``.
+    """
+
+    gang: NDArray[np.int64]
+    n_epochs: NDArray[np.int64]
+    epochs_done: NDArray[np.int64]
+    mean_epoch_s: NDArray[np.float64]
+    remaining_s: NDArray[np.float64]
+    elapsed_s: NDArray[np.float64]
+    target_s: NDArray[np.float64]
+    n_rounds: int
+    round_s: float
+    n_gpus: int
+    k: float
+    priority_power: float
+    rhomax: float
+    log_knots: tuple[float, ...]
+
+    @property
+    def n_jobs(self) -> int:
+        """N."""
+        return int(self.gang.shape[0])
+
+    @property
+    def fair_share(self) -> float:
+        """Share of the time in which each job would run if all shared alike (σ). Gangs are not considered."""
+        return min(1.0, self.n_gpus / max(1, self.n_jobs))
+
+    @property
+    def rho(self) -> NDArray[np.float64]:
+        """(N,) finish-time fairness that jobs are heading for: above 1 they would finish after their targets."""
+        return (self.elapsed_s + self.remaining_s / self.fair_share) / self.target_s
+
+    @property
+    def is_urgent(self) -> NDArray[np.bool_]:
+        """(N,) jobs that are about to be too late and need less than a round."""
+        return (self.rho > self.rhomax) & (self.remaining_s < self.round_s)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """(N,) ``rho ** priority_power`` of jobs with rho above ``rhomax``, otherwise 1."""
+        return np.where(self.rho > self.rhomax, self.rho**self.priority_power, 1.0)
+
+    @property
+    def published_weights(self) -> NDArray[np.float64]:
+        """(N,) the same with ``rho ** 100`` of urgent jobs: up to 1e75 beside 1, more than a solver can tell apart."""
+        with np.errstate(over="ignore"):
+            urgent = np.minimum(self.rho**URGENT_POWER, MOST_WEIGHT)
+        return np.where(self.is_urgent, urgent, self.weights)
+
+    def levels(self, *, published: bool) -> tuple[Level, ...]:
+        """Objectives without finish-time constraints, the most important first.
+
+        Urgent jobs first, among themselves weighted like all jobs (``weights``); then all jobs, and the longest
+        remaining time. As published: one objective with ``published_weights``. The two agree where these tell urgent
+        jobs from all others and a solver can still see the others; urgent jobs rarely compete, as each needs about
+        one round.
+        """
+        if published:
+            return (Level(self.published_weights, self.k),)
+        urgent = (Level(np.where(self.is_urgent, self.weights, 0.0), 0.0),) if self.is_urgent.any() else ()
+        return (*urgent, Level(self.weights, self.k))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One objective: maximise weighted utilities, less ``k`` times the longest remaining time.
+
+    The utilities are summed over jobs and divided by jobs and rounds (N F).
+
+    Parameters
+    ----------
+    weight : (N,) float64
+        At least 0.
+    k
+        Seconds to utility.
+    """
+
+    weight: NDArray[np.float64]
+    k: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundValues:
+    """Value of n rounds of the window to each job, for n = 0 ... F: an answer's worth depends on these numbers only.
+
+    Parameters
+    ----------
+    utility : (N, F + 1) float64
+        Interpolated logarithm of the share of its epochs that a job has then done: concave, not falling.
+    remaining_s : (N, F + 1) float64
+        Remaining time then: convex, not rising.
+    round_s
+        Length of a round.
+    """
+
+    utility: NDArray[np.float64]
+    remaining_s: NDArray[np.float64]
+    round_s: float
+
+    @classmethod
+    def of(cls, problem: PlanProblem) -> RoundValues:
+        """Values of all numbers of rounds."""
+        left = np.maximum(problem.n_epochs - problem.epochs_done, 0)[:, None]
+        seconds = problem.round_s * np.arange(problem.n_rounds + 1)
+        epochs = np.minimum(left, seconds / problem.mean_epoch_s[:, None])
+        progress = (problem.epochs_done[:, None] + epochs) / problem.n_epochs[:, None]
+        knots = np.array(problem.log_knots)
+        logs = np.concatenate(([LOG_OF_ZERO], np.log(knots[1:])))
+        remaining_s = problem.remaining_s[:, None] - problem.mean_epoch_s[:, None] * epochs
+        return cls(np.interp(progress, knots, logs), np.maximum(0.0, remaining_s), problem.round_s)
+
+    def at(self, level: Level, counts: NDArray[np.int64]) -> float:
+        """Return the objective of ``level`` when each job gets ``counts (N,)`` rounds."""
+        job = np.arange(counts.shape[0])
+        scale = int(counts.shape[0]) * int(self.utility.shape[1] - 1)
+        longest_s = float(self.remaining_s[job, counts].max(initial=0.0))
+        return float(level.weight @ self.utility[job, counts]) / scale - level.k * longest_s
+
+    def most_useful(self) -> NDArray[np.int64]:
+        """(N,) rounds beyond which a job gains nothing."""
+        gained: NDArray[np.int64] = (np.diff(self.utility, axis=1) > NEGLIGIBLE).sum(axis=1)
+        return gained
+
+
+NEGLIGIBLE = 1e-11
+"""Differences of utilities below this are rounding."""
+
+
+def least_rounds(problem: PlanProblem, values: RoundValues) -> NDArray[np.int64] | None:
+    """(N,) rounds that jobs need so that none finishes later than ``rhomax`` times its target, or None.
+
+    Every job counts as going on after the window, as published: a job whose target falls into the window makes this
+    impossible.
+    """
+    window_s = problem.n_rounds * problem.round_s
+    allowed_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
+    met = values.remaining_s <= (allowed_s + TOLERANCE_S)[:, None]
+    most = np.where(problem.gang <= problem.n_gpus, problem.n_rounds, 0)
+    least: NDArray[np.int64] = met.argmax(axis=1)
+    if not met.any(axis=1).all() or (least > most).any():
+        return None
+    return least if int(problem.gang @ least) <= problem.n_rounds * problem.n_gpus else None
+
+
+TOLERANCE_S = 1e-6
+"""Of constraints on remaining times."""

@@ -1,0 +1,359 @@
+"""A plan for a window of rounds: finish-time constraints, else weights; then an order of the rounds."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import SolverUnavailableError
+from bfreplay.milp.backends import BackendAnswer, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends.backend import OR_TOOLS
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
+from bfreplay.systems.shockwave.planner.options import PlannerOptions
+from bfreplay.systems.shockwave.planner.packing import backfilled, packed, refilled
+from bfreplay.systems.shockwave.planner.problem import TOLERANCE_S, Level, PlanProblem, RoundValues, least_rounds
+
+CallName = Literal["fairness", "priority", "order"]
+"""Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: which rounds, counts given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One of the two or three optimisations of a plan.
+
+    Parameters
+    ----------
+    name
+        Of the optimisation.
+    status
+        Of the whole: ``FEASIBLE`` where a time limit ended a solve, ``NO_SOLUTION`` and ``ERROR`` without an answer.
+    objective
+        Of the answer, recomputed; of the order, the sum that is minimised. NaN without an answer.
+    bound
+        No answer is better, as far as proven.
+    gap
+        Between them, relative to what the answer gains over giving no job a round (of the order: to the objective).
+        Of several levels, the largest.
+    per_round
+        The model with rounds of their own was needed: the relaxation's counts could not be packed.
+    greedy
+        No solve gave an answer: the greedy one was taken.
+    seconds
+        Wall-clock time. Not reproducible.
+    """
+
+    name: CallName
+    status: SolverStatus
+    objective: float = math.nan
+    bound: float = math.nan
+    gap: float = math.nan
+    per_round: bool = False
+    greedy: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Who runs in which round of the window.
+
+    Parameters
+    ----------
+    runs : (N, F) bool
+        As planned, idle GPUs left idle.
+    schedule
+        Jobs (their numbers in the problem) of each round, idle GPUs filled.
+    calls
+        What was solved, in order.
+    n_levels
+        Objectives that were optimised one after the other: 1, or 2 with urgent jobs first.
+    """
+
+    runs: NDArray[np.bool_]
+    schedule: tuple[tuple[int, ...], ...]
+    calls: tuple[CallReport, ...]
+    n_levels: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Solved:
+    """Levels solved in turn: the last answer as counts, and as rounds with ``per_round``; a bound for each level."""
+
+    status: SolverStatus
+    counts: NDArray[np.int64] | None = None
+    runs: NDArray[np.bool_] | None = None
+    bounds: tuple[float, ...] = ()
+
+
+class PlanSolver:
+    """Makes plans with a back end of ``bfreplay.milp``.
+
+    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
+    problem gives the same plan, unless a time limit ends a solve.
+
+    Parameters
+    ----------
+    options
+        Back end, time limit, gap, weights.
+
+    Raises
+    ------
+    SolverUnavailableError
+        The back end does not work here, or takes no continuous columns.
+    """
+
+    def __init__(self, options: PlannerOptions) -> None:
+        backend = backend_of(options.backend)
+        reason = why_not(backend)
+        if not reason and options.k > 0 and not backend.capabilities.continuous:
+            reason = "it takes no continuous columns, and the longest remaining time is one; take another, or k=0"
+        if reason:
+            raise SolverUnavailableError(f"Shockwave's planner cannot use {backend.name}: {reason}")
+        self._options = options
+        self._limits = SolveOptions(options.time_limit_s, options.relative_gap, threads=1, seed=0)
+        self._backend = backend
+        beside = any(module in sys.modules for module in OR_TOOLS)
+        self._worker = IsolatedBackend(options.backend) if backend.name != "highs" or beside else None
+
+    def close(self) -> None:
+        """End the worker process, if there is one."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def plan(self, problem: PlanProblem) -> Plan:
+        """Plan the window.
+
+        Equal weights are optimised under finish-time constraints; where these cannot be met, the weighted levels
+        without them. Then rounds are put in order: jobs with larger weights early. (The published program orders only
+        after weights; after constraints it takes the rounds as they come.)
+        """
+        values = RoundValues.of(problem)
+        levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
+        least = least_rounds(problem, values)
+        if least is None:
+            runs, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
+        else:
+            runs, report = self._best(problem, values, levels, least, "fairness")
+            calls = [report]
+        if runs is None:
+            levels = problem.levels(published=self._options.published_weights)
+            runs, report = self._best(problem, values, levels, np.zeros_like(problem.gang), "priority")
+            calls.append(report)
+        if runs is None:
+            nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
+            runs = refilled(problem, values, levels[-1], nothing)
+        runs, report = self._ordered(problem, levels, runs)
+        schedule = backfilled(runs, problem.gang, problem.remaining_s, problem.n_gpus)
+        return Plan(runs, schedule, (*calls, report), len(levels))
+
+    def _best(
+        self,
+        problem: PlanProblem,
+        values: RoundValues,
+        levels: tuple[Level, ...],
+        least: NDArray[np.int64],
+        name: CallName,
+    ) -> tuple[NDArray[np.bool_] | None, CallReport]:
+        """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
+        started = time.perf_counter()
+        solved = self._solved(problem, values, levels, least, None)
+        runs, per_round = None, False
+        if solved.counts is not None:
+            runs, bounds = self._packed(problem, values, levels, least, solved), solved.bounds
+            status = solved.status
+            gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
+            if (runs.sum(axis=1) < least).any() or gap > max(self._options.relative_gap, ROUNDING):
+                per_round = True
+                solved = self._solved(problem, values, levels, least, runs)
+                if solved.runs is not None:
+                    runs, status = solved.runs, solved.status
+                    bounds = tuple(map(min, bounds, solved.bounds))
+                elif (runs.sum(axis=1) < least).any():
+                    runs = None
+                else:
+                    status = SolverStatus.FEASIBLE
+        seconds = time.perf_counter() - started
+        if runs is None:
+            greedy = name == "priority"
+            return None, CallReport(name, solved.status, per_round=per_round, greedy=greedy, seconds=seconds)
+        counts = runs.sum(axis=1)
+        gap = max(_gaps(values, levels, least, counts, bounds))
+        objective = values.at(levels[-1], counts)
+        return runs, CallReport(name, status, objective, bounds[-1], gap, per_round, seconds=seconds)
+
+    def _packed(
+        self,
+        problem: PlanProblem,
+        values: RoundValues,
+        levels: tuple[Level, ...],
+        least: NDArray[np.int64],
+        solved: _Solved,
+    ) -> NDArray[np.bool_]:
+        """Pack counts as well as the rules of packing can, and give what is left over to whoever gains."""
+        assert solved.counts is not None
+        nobody = np.zeros(problem.n_jobs, dtype=np.bool_)
+        packings = []
+        for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else least > 0):
+            runs = refilled(problem, values, levels[-1], packed(problem, solved.counts, first))
+            counts = runs.sum(axis=1)
+            lacking = int(np.maximum(least - counts, 0).sum())
+            packings.append((lacking, max(_gaps(values, levels, least, counts, solved.bounds)), runs))
+            if (counts >= solved.counts).all():
+                break
+        return min(packings, key=lambda each: each[:2])[2]
+
+    def _solved(
+        self,
+        problem: PlanProblem,
+        values: RoundValues,
+        levels: tuple[Level, ...],
+        least: NDArray[np.int64],
+        start: NDArray[np.bool_] | None,
+    ) -> _Solved:
+        """Solve level after level, each keeping what those before reached; over rounds where ``start`` is given."""
+        per_round = start is not None
+        floor: Floor | None = None
+        statuses: list[SolverStatus] = []
+        bounds: list[float] = []
+        counts, runs = None, None
+        for level in levels:
+            begin = start if start is not None and (start.sum(axis=1) >= least).all() else None
+            posed = counts_model(problem, values, level, least, floor, per_round=per_round, start=begin)
+            answer = self._answer(posed.model)
+            statuses.append(answer.solver_status)
+            found = _counts(problem, posed, answer, per_round=per_round)
+            if found is None:
+                failed = answer.solver_status
+                has_answer = failed in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+                return _Solved(SolverStatus.ERROR if has_answer else failed)
+            if _hides_utilities(problem, values, level):
+                found = self._refined(problem, values, level, floor, found)
+            counts, runs = found
+            bounds.append(values.at(level, least) + answer.bound)
+            floor = Floor(level, values.at(level, counts))
+            start = runs
+        worst = SolverStatus.FEASIBLE if SolverStatus.FEASIBLE in statuses else SolverStatus.OPTIMAL
+        return _Solved(worst, counts, runs, tuple(bounds))
+
+    def _refined(
+        self, problem: PlanProblem, values: RoundValues, level: Level, floor: Floor | None, found: _Counts
+    ) -> _Counts:
+        """Maximise utilities again, with the longest remaining time no longer than it was found to be."""
+        counts, runs = found
+        job = np.arange(problem.n_jobs)
+        longest_s = values.remaining_s[job, counts].max(initial=0.0)
+        least: NDArray[np.int64] = (values.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
+        utilities = Level(level.weight, 0.0)
+        per_round = runs is not None
+        posed = counts_model(problem, values, utilities, least, floor, per_round=per_round, start=runs)
+        better = _counts(problem, posed, self._answer(posed.model), per_round=per_round)
+        return found if better is None or values.at(level, better[0]) < values.at(level, counts) else better
+
+    def _ordered(
+        self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], CallReport]:
+        """Move jobs to early rounds, those of the first level before the others; ``runs`` where that is not solved."""
+        started = time.perf_counter()
+        counts, floor, bound, status = runs.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
+        has_rounds = np.flatnonzero(counts)
+        if not has_rounds.size:
+            return runs, CallReport("order", SolverStatus.OPTIMAL, 0.0, 0.0, 0.0)
+        for level in levels:
+            answer = self._answer(order_model(problem, level.weight, counts, floor, runs))
+            if answer.x is None:
+                return runs, CallReport("order", answer.solver_status, seconds=time.perf_counter() - started)
+            ordered = np.zeros_like(runs)
+            ordered[has_rounds] = np.rint(answer.x).reshape(-1, problem.n_rounds).astype(np.bool_)
+            if (ordered.sum(axis=1) != counts).any() or (problem.gang @ ordered > problem.n_gpus).any():
+                return runs, CallReport("order", SolverStatus.ERROR, seconds=time.perf_counter() - started)
+            runs, bound = ordered, -answer.bound
+            floor = level.weight, _lateness(level.weight, runs)
+            status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else status
+        cost = _lateness(levels[-1].weight, runs)
+        gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
+        seconds = time.perf_counter() - started
+        return runs, CallReport("order", status, cost, bound, gap, seconds=seconds)
+
+    def _answer(self, model: LinearModel) -> BackendAnswer:
+        """Ask the back end; anything but an answer with finite numbers is one without."""
+        if not self._backend.capabilities.warm_start:
+            model = replace(model, start=None)
+        if self._worker is not None:
+            answer = self._worker.solve(model, self._limits).answer
+        else:
+            kind, content = attempted(self._backend, model, self._limits)
+            answer = content if kind == "answer" else None
+        if answer is None:
+            return BackendAnswer(SolverStatus.ERROR)
+        x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
+        return answer if usable else replace(answer, x=None)
+
+
+ROUNDING = 1e-9
+"""Relative gaps up to this are rounding."""
+
+
+HIDING = 1e3
+"""Where a round less of the longest remaining time is worth so many times more than one of any job, it hides them."""
+
+_Counts = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
+"""Rounds of each job, and which they are where the model says so."""
+
+
+def _hides_utilities(problem: PlanProblem, values: RoundValues, level: Level) -> bool:
+    """Whether the objective is so much the longest remaining time that utilities drown in gaps and tolerances.
+
+    So it is with the published k for 64 and 256 GPUs, of 10 and 1e5.
+    """
+    gain = (level.weight[:, None] * np.diff(values.utility, axis=1)).max(initial=0.0)
+    return bool(level.k * problem.round_s * problem.n_jobs * problem.n_rounds > HIDING * gain)
+
+
+def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool) -> _Counts | None:
+    """Rounds of each job in an answer, and which they are; None where the answer breaks a rule."""
+    if answer.x is None:
+        return None
+    counts = posed.counts(answer.x)
+    if (counts < posed.least).any() or (counts > problem.n_rounds).any():
+        return None
+    if int(problem.gang @ counts) > problem.n_rounds * problem.n_gpus:
+        return None
+    if not per_round:
+        return counts, None
+    n_segments, size = posed.owner.shape[0], problem.n_jobs * problem.n_rounds
+    runs = np.rint(answer.x[n_segments : n_segments + size]).astype(np.bool_).reshape(problem.n_jobs, -1)
+    if (runs.sum(axis=1) != counts).any() or (problem.gang @ runs > problem.n_gpus).any():
+        return None
+    return counts, runs
+
+
+def _gaps(
+    values: RoundValues,
+    levels: Sequence[Level],
+    least: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    bounds: Sequence[float],
+) -> list[float]:
+    """Gap of each level, relative to what is gained over ``least``."""
+    gaps = []
+    for level, bound in zip(levels, bounds, strict=True):
+        value = values.at(level, counts)
+        gain = value - values.at(level, least)
+        missing = max(0.0, bound - value)
+        gaps.append(missing / gain if gain > 0 else math.inf if missing > ROUNDING * abs(value) else 0.0)
+    return gaps
+
+
+def _lateness(weight: NDArray[np.float64], runs: NDArray[np.bool_]) -> float:
+    """Weighted sum of the mean numbers of the rounds in which jobs run."""
+    return float(mean_round_cost(weight, runs.sum(axis=1)) @ (runs @ np.arange(runs.shape[1])))

@@ -1,0 +1,338 @@
+"""Plans of a window: against brute force, against the full model, and against every recorded plan."""
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.backends import BackendAnswer, SolveOptions, backend_of
+from bfreplay.milp.solution import SolverStatus
+from bfreplay.systems.shockwave.planner.model import Floor, counts_model
+from bfreplay.systems.shockwave.planner.options import PlannerOptions
+from bfreplay.systems.shockwave.planner.packing import backfilled, packed
+from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, least_rounds
+from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
+from tests.examples import examples
+from tests.systems.shockwave.planner.recorded_run import RUNS, planned
+
+KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+HEAVIEST = 1e6
+"""Recorded objectives with larger weights are beyond what a solver can tell apart."""
+
+
+def problem_of(
+    jobs: list[tuple[int, int, int, float, float, float]], n_rounds: int, n_gpus: int, **more
+) -> PlanProblem:
+    """Jobs as (gang, epochs, done, seconds an epoch, remaining, target)."""
+    gang, epochs, done, epoch_s, remaining_s, target_s = map(np.array, zip(*jobs, strict=True))
+    given = {
+        "elapsed_s": np.zeros(len(jobs)), "k": 1e-3, "priority_power": 5.0, "rhomax": 1.0, "log_knots": KNOTS, **more,
+    }  # fmt: skip
+    return PlanProblem(
+        gang=gang, n_epochs=epochs, epochs_done=done, mean_epoch_s=epoch_s.astype(float),
+        remaining_s=remaining_s.astype(float), target_s=target_s.astype(float), n_rounds=n_rounds, round_s=100.0,
+        n_gpus=n_gpus, **given,
+    )  # fmt: skip
+
+
+def plan_of(problem: PlanProblem, **options) -> Plan:
+    return PlanSolver(PlannerOptions(relative_gap=0.0, **options)).plan(problem)
+
+
+def objective(problem: PlanProblem, weight: np.ndarray, k: float, runs: np.ndarray) -> float:
+    """The published objective, written down again from its definition."""
+    total, longest = 0.0, 0.0
+    for j in range(problem.n_jobs):
+        left = problem.n_epochs[j] - problem.epochs_done[j]
+        epochs = min(left, problem.round_s * runs[j].sum() / problem.mean_epoch_s[j])
+        share = (problem.epochs_done[j] + epochs) / problem.n_epochs[j]
+        upper = next(i for i in range(1, 6) if share <= KNOTS[i] + 1e-12)
+        logs = [math.log(max(knot, 1e-6)) for knot in KNOTS[upper - 1 : upper + 1]]
+        part = (share - KNOTS[upper - 1]) / 0.2
+        total += weight[j] * (logs[0] + part * (logs[1] - logs[0]))
+        longest = max(longest, problem.remaining_s[j] - problem.mean_epoch_s[j] * epochs)
+    return total / (problem.n_jobs * problem.n_rounds) - k * longest
+
+
+def all_runs(problem: PlanProblem) -> list[np.ndarray]:
+    """Every way to fill the rounds of a tiny window."""
+    columns = [c for c in itertools.product([False, True], repeat=problem.n_jobs) if problem.gang @ c <= problem.n_gpus]
+    return [np.array(filled).T for filled in itertools.product(columns, repeat=problem.n_rounds)]
+
+
+def is_in_time(problem: PlanProblem, runs: np.ndarray) -> bool:
+    epochs = np.minimum(
+        problem.n_epochs - problem.epochs_done, problem.round_s * runs.sum(axis=1) / problem.mean_epoch_s
+    )
+    remaining_s = np.maximum(0.0, problem.remaining_s - problem.mean_epoch_s * epochs)
+    end_s = problem.elapsed_s + problem.round_s * problem.n_rounds + remaining_s / problem.fair_share
+    return bool((end_s <= problem.rhomax * problem.target_s + 1e-9).all())
+
+
+@st.composite
+def tiny_problems(draw: st.DrawFn) -> PlanProblem:
+    n_jobs, n_rounds, n_gpus = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    jobs = []
+    for _ in range(n_jobs):
+        epochs = draw(st.integers(1, 9))
+        epoch_s = draw(st.sampled_from([15.0, 40.0, 70.0, 130.0]))
+        done = draw(st.integers(0, epochs))
+        remaining_s = max(1.0, (epochs - done) * epoch_s * draw(st.sampled_from([0.6, 1.0, 1.3])))
+        target_s = draw(st.sampled_from([90.0, 240.0, 500.0, 900.0, 2000.0]))
+        jobs.append((draw(st.sampled_from([1, 1, 2, 4])), epochs, done, epoch_s, remaining_s, target_s))
+    return problem_of(
+        jobs, n_rounds, n_gpus,
+        elapsed_s=np.full(n_jobs, draw(st.sampled_from([0.0, 150.0, 400.0]))),
+        k=draw(st.sampled_from([0.0, 1e-3, 1e-1, 1e5])),
+        rhomax=draw(st.sampled_from([1.0, 2.0])),
+    )  # fmt: skip
+
+
+@settings(max_examples=examples(300))
+@given(tiny_problems())
+def test_plans_are_as_good_as_brute_force(problem: PlanProblem) -> None:
+    plan = plan_of(problem)
+    assert (problem.gang @ plan.runs <= problem.n_gpus).all()
+    ways = all_runs(problem)
+    in_time = [runs for runs in ways if is_in_time(problem, runs)]
+    assert (plan.calls[0].status is SolverStatus.OPTIMAL) == bool(in_time)
+    equal = np.ones(problem.n_jobs)
+    if in_time:
+        assert is_in_time(problem, plan.runs)
+        ways, weight = in_time, equal
+    else:
+        late = problem.rho > problem.rhomax
+        weight = np.where(late, problem.rho**problem.priority_power, 1.0)
+        urgent = late & (problem.remaining_s < problem.round_s)
+        if urgent.any():
+            first = [objective(problem, np.where(urgent, weight, 0.0), 0.0, runs) for runs in ways]
+            found = objective(problem, np.where(urgent, weight, 0.0), 0.0, plan.runs)
+            assert found == pytest.approx(max(first), rel=1e-6, abs=1e-6)
+            ways = [runs for runs, value in zip(ways, first, strict=True) if value >= max(first) - 1e-9]
+    best = max(objective(problem, weight, problem.k, runs) for runs in ways)
+    found = objective(problem, weight, problem.k, plan.runs)
+    assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
+    assert plan.calls[-2].objective == pytest.approx(found, rel=1e-9, abs=1e-9)
+    # utilities count beside a k that drowns them
+    shortest = [
+        r
+        for r in ways
+        if objective(problem, 0 * weight, 1.0, r) >= objective(problem, 0 * weight, 1.0, plan.runs) - 1e-9
+    ]
+    if problem.k == 1e5:
+        most = max(objective(problem, weight, 0.0, runs) for runs in shortest)
+        assert objective(problem, weight, 0.0, plan.runs) == pytest.approx(most, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=examples(100))
+@given(tiny_problems())
+def test_rounds_are_in_the_best_order(problem: PlanProblem) -> None:
+    plan = plan_of(problem, published_weights=True)
+    weight = problem.published_weights if plan.calls[0].status is SolverStatus.INFEASIBLE else np.ones(problem.n_jobs)
+    if weight.max() > HEAVIEST:
+        return
+    counts = plan.runs.sum(axis=1)
+
+    def lateness(runs: np.ndarray) -> float:
+        return sum(w * np.flatnonzero(r).mean() for w, r in zip(weight, runs, strict=True) if r.any())
+
+    best = min(lateness(runs) for runs in all_runs(problem) if (runs.sum(axis=1) == counts).all())
+    assert plan.calls[-1].objective == pytest.approx(lateness(plan.runs), rel=1e-9)
+    assert lateness(plan.runs) == pytest.approx(best, rel=1e-6, abs=1e-9)
+
+
+def test_counts_that_fit_in_sum_but_in_no_packing_are_planned_by_rounds() -> None:
+    """Two rounds of 2 GPUs: the wide job for one of them and a narrow one for both take 4, but cannot be packed."""
+    wide, narrow = (2, 1, 0, 90.0, 110.0, 50.0), (1, 2, 0, 95.0, 190.0, 50.0)
+    problem = problem_of([wide, narrow], 2, 2, k=0.0)
+    plan = plan_of(problem)
+    assert plan.calls[1].per_round
+    best = max(objective(problem, problem.weights, 0.0, runs) for runs in all_runs(problem))
+    assert objective(problem, problem.weights, 0.0, plan.runs) == pytest.approx(best)
+    loose = replace(problem, n_gpus=3)
+    assert not plan_of(loose).calls[1].per_round
+
+
+def test_jobs_about_to_be_too_late_come_first_however_heavy_others_are() -> None:
+    """One GPU and one round. The urgent job is hardly late, the other one 5 times: it would win by weight."""
+    urgent, late = (1, 2, 1, 90.0, 90.0, 150.0), (1, 9, 1, 90.0, 720.0, 290.0)
+    problem = problem_of([urgent, late], 1, 1)
+    assert problem.is_urgent.tolist() == [True, False]
+    assert problem.weights[1] > problem.weights[0]
+    plan = plan_of(problem)
+    assert plan.runs.tolist() == [[True], [False]]
+    assert plan.n_levels == 2
+    assert plan_of(problem, published_weights=True).n_levels == 1
+
+
+def test_a_gang_larger_than_the_cluster_gets_nothing() -> None:
+    plan = plan_of(problem_of([(4, 5, 0, 90.0, 450.0, 50.0), (1, 5, 0, 90.0, 450.0, 50.0)], 2, 2))
+    assert plan.runs.tolist() == [[False, False], [True, True]]
+    assert plan.schedule == ((1,), (1,))
+
+
+def test_idle_gpus_go_to_jobs_that_fit_by_remaining_time() -> None:
+    runs = np.array([[True, False], [False, False], [False, False], [False, False]])
+    gang, remaining_s = np.array([1, 2, 1, 1]), np.array([10.0, 90.0, 50.0, 50.0])
+    assert backfilled(runs, gang, remaining_s, 3) == ((0, 1), (1, 2))
+    assert backfilled(runs, gang, remaining_s, 2) == ((0, 2), (1,))
+
+
+def test_packing_takes_the_freest_rounds_and_never_too_many_gpus() -> None:
+    problem = problem_of([(2, 9, 0, 90.0, 450.0, 50.0), (1, 9, 0, 90.0, 450.0, 50.0)], 2, 2)
+    nobody = np.zeros(2, dtype=bool)
+    assert packed(problem, np.array([1, 2]), nobody).tolist() == [[True, False], [False, True]]
+    assert packed(problem, np.array([1, 2]), np.array([False, True])).tolist() == [[False, False], [True, True]]
+
+
+def _broken(problem: PlanProblem, monkeypatch: pytest.MonkeyPatch, change) -> Plan:
+    solver = PlanSolver(PlannerOptions())
+    ask = solver._answer
+    monkeypatch.setattr(PlanSolver, "_answer", lambda _, model: change(ask(model)))
+    return solver.plan(problem)
+
+
+LATE = problem_of([(1, 9, 0, 90.0, 800.0, 50.0), (1, 9, 3, 90.0, 500.0, 70.0), (2, 9, 3, 50.0, 300.0, 70.0)], 4, 2)
+
+
+def test_without_an_answer_the_greedy_plan_is_taken_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _broken(LATE, monkeypatch, lambda _: BackendAnswer(SolverStatus.NO_SOLUTION))
+    assert plan.calls[1].status is SolverStatus.NO_SOLUTION
+    assert plan.calls[1].greedy
+    assert (LATE.gang @ plan.runs <= LATE.n_gpus).all()
+    value = objective(LATE, LATE.weights, LATE.k, plan.runs)
+    best = max(objective(LATE, LATE.weights, LATE.k, runs) for runs in all_runs(LATE))
+    assert value > best - 0.1 * abs(best)
+
+
+def test_an_answer_that_takes_too_many_gpus_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def inflated(answer: BackendAnswer) -> BackendAnswer:
+        return replace(answer, x=np.full_like(answer.x, 4.0))
+
+    plan = _broken(LATE, monkeypatch, inflated)
+    assert plan.calls[1].status is SolverStatus.ERROR
+    assert (LATE.gang @ plan.runs <= LATE.n_gpus).all()
+
+
+def test_an_incumbent_at_the_time_limit_is_used_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _broken(LATE, monkeypatch, lambda answer: replace(answer, solver_status=SolverStatus.FEASIBLE))
+    assert plan.calls[1].status is SolverStatus.FEASIBLE
+    assert plan.runs.tolist() == plan_of(LATE).runs.tolist()
+
+
+def test_the_same_problem_gives_the_same_plan() -> None:
+    assert plan_of(LATE).schedule == plan_of(LATE).schedule
+
+
+def test_another_back_end_gives_as_good_a_plan() -> None:
+    cbc, highs = plan_of(LATE, backend="cbc"), plan_of(LATE)
+    assert cbc.calls[1].objective == pytest.approx(highs.calls[1].objective, rel=1e-6)
+
+
+def test_a_back_end_without_continuous_columns_is_refused_at_once() -> None:
+    if backend_of("cp-sat").available():
+        pytest.skip("cp-sat is not installed")
+    with pytest.raises(SolverUnavailableError, match="continuous"):
+        PlanSolver(PlannerOptions(backend="cp-sat"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"future_rounds": 0}, {"k": -1.0}, {"log_knots": (0.0, 0.5)}, {"log_knots": ()}, {"time_limit_s": 0.0}],
+)
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        PlannerOptions(**wrong)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_recorded_plans_are_worth_what_the_record_says(shared: Path, name: str) -> None:
+    """Our objective is the published one. Their solver may plan fewer epochs than fit, so theirs is worth no less."""
+    plans, _ = planned(shared, name)
+    for each in plans:
+        if each.level.weight.max() > HEAVIEST:
+            continue
+        call = each.solve["calls"][min(1, len(each.solve["calls"]) - 1)]
+        theirs = objective(each.problem, each.level.weight, each.level.k, each.theirs)
+        assert each.values.at(each.level, each.theirs.sum(axis=1)) == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+        assert call["obj"] - 1e-6 <= theirs <= -call["bound"] + 1e-6 * max(1.0, abs(call["bound"]))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_plans_are_as_good_as_the_recorded_ones(shared: Path, name: str) -> None:
+    plans, _ = planned(shared, name)
+    compared = 0
+    for each in plans:
+        if each.level.weight.max() > HEAVIEST:
+            continue
+        recorded = each.solve["calls"][min(1, len(each.solve["calls"]) - 1)]["obj"]
+        found = objective(each.problem, each.level.weight, each.level.k, each.plan.runs)
+        assert found >= recorded - 1e-3 * abs(recorded) - 1e-12, each.solve["round"]
+        compared += 1
+    assert compared == {"first12": 9, "first20": 23, "first12-F5": 37}[name]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_level_by_level_no_recorded_plan_is_better(shared: Path, name: str) -> None:
+    """Also where recorded weights are beyond what a solver can tell apart."""
+    plans, _ = planned(shared, name)
+    for each in plans:
+        if len(each.plan.calls) == 2:
+            continue
+        for level in each.problem.levels(published=False):
+            ours, theirs = (each.values.at(level, runs.sum(axis=1)) for runs in (each.plan.runs, each.theirs))
+            assert ours >= theirs - 1e-3 * abs(theirs) - 1e-12, each.solve["round"]
+            if ours > theirs + 1e-9 * abs(theirs):
+                break
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_finish_time_constraints_can_be_met_where_they_could(shared: Path, name: str) -> None:
+    plans, _ = planned(shared, name)
+    found = [each.plan.calls[0].status is not SolverStatus.INFEASIBLE for each in plans]
+    assert found == [each.solve["calls"][0]["status"] == "optimal" for each in plans]
+    for each, is_met in zip(plans, found, strict=True):
+        assert len(each.plan.calls) == (2 if is_met else 3)
+        assert is_in_time(each.problem, each.plan.runs) or not is_met
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -> None:
+    plans, _ = planned(shared, name)
+    for each in plans:
+        problem, jobs = each.problem, each.solve["jobs"]
+        schedule = backfilled(each.theirs, problem.gang, problem.remaining_s, problem.n_gpus)
+        found = [[jobs[position] for position in positions] for positions in schedule]
+        assert found == [sorted(round_) for round_ in each.solve["schedule"]], each.solve["round"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -> None:
+    """Within the gap, and by weights that a solver can see."""
+    gap = SolveOptions(60.0, 1e-6)
+    needed_rounds = 0
+    for each in planned(shared, name)[0]:
+        problem, values, is_met = each.problem, each.values, len(each.plan.calls) == 2
+        level = Level(np.ones(problem.n_jobs), problem.k) if is_met else problem.levels(published=False)[-1]
+        least = least_rounds(problem, values) if is_met else np.zeros_like(problem.gang)
+        floor = None
+        if each.plan.n_levels > 1:  # what the plan gives urgent jobs is the most that they can have
+            urgent = problem.levels(published=False)[0]
+            most = backend_of("highs").solve(
+                counts_model(problem, values, urgent, least, None, per_round=True).model, gap
+            )
+            found = values.at(urgent, each.plan.runs.sum(axis=1))
+            assert found >= values.at(urgent, least) + most.objective - 1e-6 * max(1.0, abs(found))
+            floor = Floor(urgent, found)
+        full = counts_model(problem, values, level, least, floor, per_round=True)
+        answer = backend_of("highs").solve(full.model, gap)
+        best = values.at(level, least) + answer.objective
+        assert each.plan.calls[-2].objective >= best - 1e-3 * answer.objective - 1e-9, each.solve["round"]
+        needed_rounds += each.plan.calls[-2].per_round
+    assert needed_rounds == {"first12": 0, "first20": 0, "first12-F5": 2}[name]

@@ -1,0 +1,144 @@
+"""Prediction of epoch times, remaining time and finish targets, by hand and on every recorded plan."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bfreplay.systems.shockwave.planner.options import PlannerQuirks
+from bfreplay.systems.shockwave.planner.prediction import JobPrediction
+from bfreplay.systems.shockwave.profile import Profile
+from tests.systems.shockwave.planner.recorded_run import RUNS, planned, recorded_run
+
+PUBLISHED = PlannerQuirks.published()
+
+
+def _job(sizes: list[int], seconds: list[float], quirks: PlannerQuirks = PUBLISHED, at_s: float = 0.0) -> JobPrediction:
+    profile = Profile(100, np.array(sizes), np.array(seconds))
+    return JobPrediction(profile, 1, admitted_s=at_s, round_s=120.0, quirks=quirks)
+
+
+def test_mean_epoch_time_is_that_of_epochs_done_and_the_current_one() -> None:
+    job = _job([1, 1, 2, 2], [40.0, 40.0, 10.0, 10.0])
+    assert job.mean_epoch_s == 40.0
+    job.epochs_done = 2
+    assert job.mean_epoch_s == pytest.approx(30.0)
+    job.epochs_done = 4
+    assert job.mean_epoch_s == pytest.approx(25.0)
+
+
+def test_remaining_time_splits_epochs_by_the_dirichlet_mean() -> None:
+    """E = 4, K = 2: concentrations (2 + 2, 2), so 4 epochs split as 8/3 and 4/3; 2 observed ones of the first go.
+
+    That leaves 2/3 * 40 + 4/3 * 10 = 40 s for int(2 + 1) = 3 epochs, of which 3 remain after the first.
+    """
+    job = _job([1, 1, 2, 2], [40.0, 40.0, 10.0, 10.0])
+    job.epochs_done = 1
+    assert job.remaining_s == pytest.approx(40.0)
+    job.epochs_done = 4
+    assert job.remaining_s == 1.0
+
+
+def test_observed_epochs_are_taken_off_only_while_a_whole_one_is_expected() -> None:
+    """E = 4, K = 2, three of the second size seen: (2 + 1, 2 + 3) of 8 give 1.5 and 2.5; 1 and 2 can be taken off.
+
+    0.5 * 40 + 0.5 * 10 = 25 s for int(1 + 1) = 2 epochs, of which 1 remains.
+    """
+    job = _job([1, 2, 2, 2], [40.0, 10.0, 10.0, 10.0])
+    job.epochs_done = 3
+    assert job.remaining_s == pytest.approx(12.5)
+
+
+def test_whole_second_epochs_are_at_least_one_second() -> None:
+    assert _job([1, 1], [1.29, 0.2]).mean_epoch_s == 1.0
+    assert _job([1, 1], [2.5, 0.2]).mean_epoch_s == 2.0  # halves to even, as published
+    assert _job([1, 1], [1.29, 0.2], PlannerQuirks()).mean_epoch_s == 1.29
+
+
+@pytest.mark.parametrize(("rate", "factor"), [(1.4, 1.0), (0.61, 1.0), (1.41, 1 / 1.41), (0.59, 1 / 0.59)])
+def test_epoch_times_are_calibrated_beyond_a_difference_of_two_fifths(rate: float, factor: float) -> None:
+    """100 samples in 40 s and size 1: the profile does 2.5 steps/s."""
+    job = _job([1] * 10, [40.0] * 10)
+    job.measured(0, 1, 2.5 * rate)
+    job.calibrate()
+    assert job.factor == pytest.approx(factor)
+    assert job.mean_epoch_s == pytest.approx(40.0 * factor)
+    assert job.remaining_s == pytest.approx(9 * 40.0 * factor)  # one of ten is observed
+
+
+def test_calibration_starts_from_the_profile_and_a_small_error_leaves_it_as_it_is() -> None:
+    job = _job([1] * 100, [40.0] * 100)
+    job.measured(0, 1, 5.0)
+    job.calibrate()
+    assert job.factor == pytest.approx(0.5)
+    job.measured(1, 1, 4.0)  # 9 of 5 promised
+    job.calibrate()
+    assert job.factor == pytest.approx(5 / 9)
+    job.measured(2, 1, 0.5)  # 9.5 of 7.5
+    job.calibrate()
+    assert job.factor == pytest.approx(5 / 9)
+
+
+def test_waiting_counts_like_the_next_measurement_as_published_and_not_otherwise() -> None:
+    """Epochs of the second half are four times faster; the job ran in rounds 9 and 19 only, in its slow first half."""
+    sizes, seconds = [1] * 30 + [4] * 30, [40.0] * 30 + [10.0] * 30
+    published, ours = _job(sizes, seconds), _job(sizes, seconds, PlannerQuirks())
+    for job in (published, ours):
+        job.measured(9, 1, 2.5)
+        job.measured(19, 1, 2.5)
+        job.calibrate()
+    # 2400 s of the profile: 30 slow epochs, and 120 fast ones (on past the end); measured: 60 slow epochs
+    assert published.factor == pytest.approx(150 / 60)
+    assert ours.factor == 1.0
+
+
+def test_a_failed_round_is_no_measurement_of_nothing() -> None:
+    job = _job([1] * 10, [40.0] * 10)
+    job.measured(0, 1, 0.0)
+    job.calibrate()
+    assert job.factor == 1.0
+
+
+def test_finish_target_mixes_the_average_in_force_with_the_latest() -> None:
+    """As recorded for job 0 of the first run: 1018.64 for one round, then 1550, which in round 2 was replaced."""
+    job = _job([1], [40.0])
+    job.targets = [(0, 1018.6388888888888)]
+    assert job.target_s(0) == pytest.approx(1018.6388888888888)
+    job.targets += [(1, 1550.0)]
+    assert job.target_s(1) == pytest.approx(0.9 * 1018.6388888888888 + 155.0)
+    assert job.target_s(4) == pytest.approx(0.9 * (1018.6388888888888 + 3 * 1550.0) / 4 + 155.0)
+
+
+def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
+    job = _job([1] * 4, [40.0] * 4, at_s=500.0)
+    job.epochs_done = 2
+    job.add_target(7, 0.5)
+    ((round_index, finish_s),) = job.targets
+    assert round_index == 7
+    assert finish_s == pytest.approx(500.0 + (80.0 + job.remaining_s) / 0.5)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_inputs_of_every_recorded_plan_are_the_recorded_ones(shared: Path, name: str) -> None:
+    plans, _ = planned(shared, name)
+    for each in plans:
+        at, solve, problem = f"round {each.solve['round']}", each.solve, each.problem
+        assert problem.epochs_done.tolist() == solve["progress"], at
+        assert problem.n_epochs.tolist() == solve["epochs"], at
+        assert problem.gang.tolist() == solve["nworkers"], at
+        series = [target for _, target in solve["share_series_last"]]
+        np.testing.assert_allclose(each.latest_targets, series, rtol=1e-9, err_msg=at)
+        np.testing.assert_allclose(problem.mean_epoch_s, solve["dbar"], rtol=1e-9, err_msg=at)
+        np.testing.assert_allclose(problem.remaining_s, solve["remaining"], rtol=1e-9, err_msg=at)
+        np.testing.assert_allclose(problem.target_s, solve["ftf_target"], rtol=1e-9, err_msg=at)
+        if "priority" in solve:
+            np.testing.assert_allclose(problem.published_weights, solve["priority"], rtol=1e-9, err_msg=at)
+
+
+@pytest.mark.parametrize("name", ["first12", "first20"])
+def test_the_second_simulator_ends_when_the_published_one_did(shared: Path, name: str) -> None:
+    metrics = shared / "golden" / "shockwave" / "original_runs_metrics.json.gz"
+    recorded = json.loads(gzip.decompress(metrics.read_bytes()))[RUNS[name][2]]["shockwave"]
+    assert recorded_run(shared, name).end_s == recorded["makespan"]
