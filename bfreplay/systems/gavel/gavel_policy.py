@@ -198,7 +198,7 @@ class GavelPolicy(Policy):
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
         failed = self._failed(state, credit(rounds))
-        self._after_round(rounds)
+        self._after_round(state, rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
@@ -239,7 +239,7 @@ class GavelPolicy(Policy):
         left: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
         return left
 
-    def _after_round(self, rounds: RoundState) -> None:
+    def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         """A round has ended, and its micro-tasks are credited: nothing more by default."""
 
     def _picked(

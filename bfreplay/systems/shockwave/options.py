@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from bfreplay import checks
@@ -10,6 +10,7 @@ from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy
+from bfreplay.systems.shockwave.planner.options import PlannerOptions
 from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR
 from bfreplay.systems.shockwave.trace import RESTORE_S
 
@@ -51,3 +52,16 @@ class ShockwaveOptions(GavelOptions):
     def __post_init__(self) -> None:
         GavelOptions.__post_init__(self)
         checks.number("deadline_factor", self.deadline_factor, above=0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOptions(ShockwaveOptions):
+    """Options of the policy ``shockwave.shockwave``: those of the others, and its planner's.
+
+    Parameters
+    ----------
+    planner
+        Of prediction, objective and back end; its rounds are as long as those of the policy.
+    """
+
+    planner: PlannerOptions = field(default_factory=PlannerOptions)

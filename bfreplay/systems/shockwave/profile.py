@@ -64,9 +64,9 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
     """
     adaptation = job.adaptation
     if adaptation is None:
-        epoch_s = job.seconds_alone(n_nodes) / _EPOCHS_OF_PLAIN_JOB
+        each_s = job.seconds_alone(n_nodes) / _EPOCHS_OF_PLAIN_JOB
         ones = np.ones(_EPOCHS_OF_PLAIN_JOB, np.int64)
-        return Profile(math.ceil(job.work_samples / _EPOCHS_OF_PLAIN_JOB), ones, epoch_s * ones)
+        return Profile(math.ceil(job.work_samples / _EPOCHS_OF_PLAIN_JOB), ones, np.full(_EPOCHS_OF_PLAIN_JOB, each_s))
     samples = adaptation.samples_per_epoch
     first_size = adaptation.changes[0][1]
     steps = -(-samples // first_size)
@@ -79,4 +79,5 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
     else:
         sizes = [adaptation.batch_size_at(float(epoch * samples)) for epoch in range(n_epochs)]
     rate = {size: float(adaptation.throughput[size].table(n_nodes)[n_nodes]) / size for size in set(sizes)}
-    return Profile(samples, np.array(sizes, np.int64), np.array([(samples / size) / rate[size] for size in sizes], np.float64))
+    epoch_s = np.array([(samples / size) / rate[size] for size in sizes], np.float64)
+    return Profile(samples, np.array(sizes, np.int64), epoch_s)

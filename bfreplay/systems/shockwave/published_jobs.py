@@ -18,6 +18,7 @@ from bfreplay.systems.shockwave.adaptation_rules import (
     wants_to_change,
 )
 from bfreplay.systems.shockwave.profile import Profile, profile_of
+from bfreplay.systems.shockwave.published_metrics import PublishedMetrics
 from bfreplay.systems.shockwave.trace import RESTORE_S
 from bfreplay.workload import ElasticJob
 
@@ -50,6 +51,10 @@ class PublishedJob:
         This round is its last one, as it has run for too long.
     n_failed
         Rounds in which it had nothing to do, one after the other.
+    finish_s, is_done
+        When its last micro-task ends, on the simulator's clock, and whether that is its end.
+    first_round, n_rounds, n_active
+        Its first round, the rounds in which it ran, and jobs there were in all rounds since, added up.
     """
 
     job: ElasticJob
@@ -63,6 +68,11 @@ class PublishedJob:
     last_round: int = -1
     ends_late: bool = False
     n_failed: int = 0
+    finish_s: float = 0.0
+    is_done: bool = False
+    first_round: int = 0
+    n_rounds: int = 0
+    n_active: int = 0
 
     @classmethod
     def of(cls, job: ElasticJob, gang: int) -> PublishedJob:
@@ -148,7 +158,15 @@ class PublishedJobs:
         self._round_s = round_s
         self._deadline_factor = deadline_factor
         self.of: dict[int, PublishedJob] = {}
+        self._all: list[PublishedJob] = []
         self.n_rounds = 0
+        self._busy_s = np.zeros(0)
+
+    def add(self, number: int, job: PublishedJob) -> None:
+        """A job that has arrived."""
+        job.first_round = self.n_rounds
+        self.of[number] = job
+        self._all.append(job)
 
     def begin_round(self, assignment: Assignment) -> Assignment:
         """Take away the steps that restarts cost; micro-tasks without a step fail.
@@ -157,6 +175,8 @@ class PublishedJobs:
         not where it leaves more than ``TAIL_S`` before the end; its time counts without them.
         """
         steps, restarts = assignment.steps.copy(), np.zeros_like(assignment.restarts)
+        last_node = int(assignment.node.max(initial=-1))
+        self._busy_s = np.pad(self._busy_s, (0, max(0, last_node + 1 - self._busy_s.size)))
         overhead_s, fails = assignment.overhead_s.copy(), assignment.fails.copy()
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of[number]
@@ -169,9 +189,16 @@ class PublishedJobs:
                 exec_s -= RESTORE_S
             fails[task] = steps[task, 0] <= 0 and exec_s <= 0
             job.last_round = self.n_rounds
+            job.n_rounds += 1
+            job.finish_s = float(assignment.finish_s[task])
             job.n_failed = job.n_failed + 1 if fails[task] else 0
             job.ends_late = not fails[task] and job.is_over_time(exec_s, self._deadline_factor)
-        self.n_rounds += bool(assignment.n_tasks)
+            job.is_done = job.ends_late or job.is_given_up or (not fails[task] and steps[task, 0] >= job.steps_left)
+            self._busy_s[assignment.nodes_of(task)] += 0.0 if fails[task] else exec_s
+        if assignment.n_tasks:
+            self.n_rounds += 1
+            for job in self.of.values():
+                job.n_active += len(self.of)
         return replace(assignment, steps=steps, restarts=restarts, overhead_s=overhead_s, fails=fails)
 
     def end_round(self, assignment: Assignment) -> None:
@@ -192,4 +219,18 @@ class PublishedJobs:
     def remove(self, numbers: Iterable[int]) -> None:
         """Forget jobs that are done."""
         for number in numbers:
-            self.of.pop(number, None)
+            del self.of[number]
+
+    def metrics(self, n_nodes: int) -> PublishedMetrics:
+        """Metrics of the jobs that are done, on ``n_nodes`` nodes."""
+        jobs = [job for job in self._all if job.is_done]
+        n_there = [job.last_round - job.first_round + 1 for job in jobs]
+        pairs = list(zip(jobs, n_there, strict=True))
+        return PublishedMetrics(
+            jct_s=np.array([job.finish_s - job.job.submit_us / 1e6 for job in jobs]),
+            exclusive_s=np.array([job.profile.exclusive_s for job in jobs]),
+            active=np.array([job.n_active / n for job, n in pairs]),
+            scheduled=np.array([job.n_rounds / n for job, n in pairs]),
+            busy_s=np.pad(self._busy_s, (0, n_nodes - self._busy_s.size)),
+            end_s=max((job.finish_s for job in jobs), default=0.0),
+        )

@@ -15,11 +15,15 @@ from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
-from bfreplay.systems.gavel.shares.share_problem import SharePolicy
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_size
-from bfreplay.systems.shockwave.options import ShockwaveOptions
+from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions, ShockwaveOptions
+from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.policies import BASELINES
+from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs
+from bfreplay.systems.shockwave.published_metrics import PublishedMetrics
 from bfreplay.systems.shockwave.trace import RESTORE_S
 from bfreplay.workload import ElasticJob
 
@@ -49,6 +53,7 @@ class ShockwavePolicy(GavelPolicy):
     def _forget(self) -> None:
         super()._forget()
         self._listed_jobs: Sequence[ElasticJob] = getattr(self, "_listed_jobs", ())
+        self._n_first = 0
         self._published = PublishedJobs(self.options.round_s, self.options.deadline_factor)
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
@@ -100,23 +105,42 @@ class ShockwavePolicy(GavelPolicy):
             for number, row in zip(there, rows.tolist(), strict=True):
                 if number not in known:
                     job = self._listed_jobs[int(state.job[row])]
-                    self._published.of[number] = PublishedJob.of(job, int(width[row]))
+                    self._published.add(number, PublishedJob.of(job, int(width[row])))
 
-    def _after_round(self, rounds: RoundState) -> None:
+    def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         if self._is_published:
             self._published.end_round(rounds.last)
 
     def _adjusted(self, assignment: Assignment) -> Assignment:
         return self._published.begin_round(assignment) if self._is_published else assignment
 
+    def published_metrics(self) -> PublishedMetrics:
+        """Metrics of the jobs that are done as the published program computes them; with ``published`` only."""
+        return self._published.metrics(int(self._n_nodes.sum()))
+
+    def summary(self) -> dict[str, object]:
+        """What the rounds count; with ``published`` also the metrics of the published program."""
+        own = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
+        return {**super().summary(), **own}
+
     def decide(self, state: PolicyState) -> Decision:
         """Who runs where until the next round begins."""
         decision = super().decide(state)
         return self._as_published(decision, state) if self._is_published else decision
 
+    def _begin(self, state: PolicyState) -> RoundState:
+        rounds = super()._begin(state)
+        self._n_first = self._n_first or state.n_idle
+        return rounds
+
     def _as_published(self, decision: Decision, state: PolicyState) -> Decision:
         """Let the replay's jobs have the batch sizes and the progress of the simulator's."""
         assert decision.round is not None
+        if state.n_idle != self._n_first:
+            raise InputError(
+                "the published simulator knows no nodes that come or go", column="published", value=state.n_idle,
+                expected=f"{self._n_first} nodes at every round", fix="leave published=true out, or take --cluster",
+            )  # fmt: skip
         of_state = self._of_state(state)
         left = np.array([float(max(job.steps_left, 1) * job.size) for job in of_state])
         running = decision.counts > 0
@@ -160,7 +184,7 @@ class BaselinePolicy(ShockwavePolicy):
         *,
         t_fwd_s: float | str,
         solver: Solver,
-        round_s: float = 120.0,
+        round_s: float = ROUND_S,
         least_reset_s: float = 0.0,
         restart_s: float = RESTORE_S,
         gang: str = "max",
@@ -177,5 +201,135 @@ class BaselinePolicy(ShockwavePolicy):
         )  # fmt: skip
 
 
+class _NoShares(SharePolicy):
+    """A plan says who runs, not shares of time; only jobs with an end can be planned."""
+
+    looks_at_work = True
+
+    def shares(self, problem: ShareProblem) -> TimeShares:
+        """No share for any job."""
+        return TimeShares(np.zeros((problem.n_jobs, problem.n_types)))
+
+
 class PlannerPolicy(ShockwavePolicy):
-    """placeholder."""
+    """Shockwave itself: a plan of the next rounds says who runs (NSDI'23, sections 4 to 6).
+
+    On nodes that come or go in mid-round, those that the plan does not use go to jobs in order of arrival.
+    """
+
+    options: PlannedOptions
+
+    def __init__(self, options: PlannedOptions | None = None) -> None:
+        options = options or PlannedOptions()
+        self._planner = ShockwavePlanner(options.planner)
+        super().__init__(options)
+
+    @staticmethod
+    def make_shares(options: GavelOptions) -> SharePolicy:
+        """Nobody has a share."""
+        return _NoShares()
+
+    @classmethod
+    def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        round_s: float = ROUND_S,
+        restart_s: float = RESTORE_S,
+        gang: str = "max",
+        published: bool = False,
+        deadline_factor: float = DEADLINE_FACTOR,
+        refill: bool = True,
+        future_rounds: int = 20,
+        k: float = 1e-3,
+        priority_power: float = 12.0,
+        rhomax: float = 1.0,
+        backend: str = "highs",
+        time_limit_s: float = 15.0,
+        relative_gap: float = 1e-3,
+        published_weights: bool = False,
+        replan_every: int = 8,
+    ) -> PlannerPolicy:
+        """Neither the forward-looking time nor the solver of the run matters.
+
+        See ``ShockwaveOptions`` and ``PlannerOptions`` for the others.
+        """
+        planner = PlannerOptions(
+            round_s=round_s, future_rounds=future_rounds, k=k, priority_power=priority_power, rhomax=rhomax,
+            backend=backend, time_limit_s=time_limit_s, relative_gap=relative_gap, published_weights=published_weights,
+            replan_every=replan_every, quirks=PlannerQuirks.published() if published else PlannerQuirks(),
+        )  # fmt: skip
+        return cls(
+            PlannedOptions(
+                round_s=round_s, restart_s=restart_s, gang=gang, published=published, deadline_factor=deadline_factor,
+                refill=refill, planner=planner,
+            )
+        )  # fmt: skip
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._planner.forget()
+        self._planned: set[int] = set()
+        self._round = -1
+        self._samples_per_epoch: dict[int, int] = {}
+        self._progress: dict[int, float] = {}
+
+    def _recompute_if_due(
+        self,
+        state: PolicyState,
+        rounds: RoundState,
+        now_s: float,
+        rows: NDArray[np.int64],
+        steps_left: NDArray[np.float64],
+    ) -> None:
+        """Nothing: there are no shares."""
+
+    def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
+        last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
+        super()._after_round(state, rounds)
+        measured_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
+        row_of = {job: row for row, job in enumerate(state.job.tolist())}
+        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
+        ran = {}
+        tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), measured_s.tolist(), strict=True)
+        known = {number: row_of[job] for job, number in number_of.items() if job in row_of}
+        for number, steps, seconds in tasks:
+            if number not in known:
+                continue
+            if self._is_published:
+                job = self._published.of[number]
+                ran[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
+            else:
+                progress = float(state.progress[known[number]])
+                made = progress - self._progress.get(number, 0.0)
+                samples = self._samples_per_epoch[number]
+                ran[number] = int((progress + 1e-6) // samples), 1, made / seconds if seconds > 0 else 0.0
+                self._progress[number] = progress
+        if self._round >= 0:
+            self._planner.after_round(self._round, ran, rounds.round_end_s)
+
+    def _picked(
+        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        there = rounds.jobs.number.tolist()
+        for number in self._planned.difference(there):
+            self._planner.remove(number)
+        for number, gang in zip(there, rounds.jobs.gang.tolist(), strict=True):
+            if number not in self._planned:
+                profile = profile_of(self._job(number), gang, published=self._is_published)
+                self._samples_per_epoch[number] = profile.samples_per_epoch
+                self._planner.add(number, profile, gang, now_s)
+        self._planned = set(there)
+        # rounds are a little shorter than nominal, and gaps without jobs have none
+        self._round = max(self._round + 1, 0 if self._is_published else int(now_s // self.options.round_s))
+        return np.array(self._planner.next_round(self._round, now_s, int(self._n_nodes.sum())), np.int64)
+
+    def summary(self) -> dict[str, object]:
+        """What rounds and plans count."""
+        return {**super().summary(), **self._planner.summary()}
+
+    def close(self) -> None:
+        """Forget the replay, and end the back end's process."""
+        super().close()
+        self._planner.close()

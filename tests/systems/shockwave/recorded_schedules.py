@@ -26,6 +26,8 @@ TRACES = {
     "220jobs_64gpus_wisr": ("220_0.2_5_100_25_4", "wisr", 64),
     "460jobs_128gpus_wisr": ("460_0.2_5_100_10_1", "wisr", 128),
     "900jobs_256gpus_wisr": ("900_0.2_5_1000_5_15", "wisr", 256),
+    "first12_4gpus_tacc": ("120job_first12", "tacc", 4),
+    "first20_8gpus_tacc": ("120job_first20", "tacc", 8),
 }
 """Of each recorded set of runs: how the trace's name begins, the throughputs, GPUs."""
 
@@ -39,7 +41,8 @@ def golden(shared: Path, name: str) -> Any:
 def trace_jobs(shared: Path, begins: str, throughputs: str) -> JobSet:
     """The jobs of a trace, as a user would read them."""
     (trace,) = (shared / "data/shockwave/traces").glob(f"{begins}*.trace")
-    return read_trace(trace, read_throughputs(shared / f"data/shockwave/throughputs/{throughputs}_throughputs.full.json.gz"))
+    table = shared / f"data/shockwave/throughputs/{throughputs}_throughputs.full.json.gz"
+    return read_trace(trace, read_throughputs(table))
 
 
 class RecordedSchedule(ShockwavePolicy):
@@ -85,7 +88,8 @@ class RecordedSchedule(ShockwavePolicy):
 
 
 def replayed(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
-    """All jobs on so many GPUs."""
+    """All jobs on so many GPUs; the policy keeps its metrics."""
+    policy.close = lambda: None
     return replay_log(
         fixed_cluster(f"v100={n_gpus}"), jobs, policy,
         ReplaySettings(max_parallel=len(jobs), until_done=True, **settings), with_efficiency=False, with_bound=False,

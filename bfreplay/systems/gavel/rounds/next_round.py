@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
 from bfreplay.systems.gavel.rounds.queues import chosen_entries, priorities
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
+
+_BY_TASK = tuple(each.name for each in fields(Assignment) if each.name not in ("node", "node_offset"))
+"""Columns of an assignment."""
 
 
 def next_round(
@@ -127,10 +131,7 @@ def refill(
     begun = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, max(until_s - now_s, 0.0))
     n_kept = int(np.count_nonzero(kept))
     sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
-    by_task = {
-        name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)])
-        for name in ("member", "node_type", "steps", "start_s", "finish_s", "counted_from_s", "overhead_s", "restarts", "fails")
-    }
+    by_task = {name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)]) for name in _BY_TASK}
     state.last = Assignment(
         **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, node])
     )
