@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BackendAnswer, SolveOptions, backend_of
+from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import Floor, counts_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
@@ -213,7 +214,7 @@ def test_jobs_about_to_be_too_late_come_first_however_heavy_others_are() -> None
 
 
 def test_a_gang_larger_than_the_cluster_gets_nothing() -> None:
-    plan = plan_of(problem_of([(4, 5, 0, 90.0, 450.0, 50.0), (1, 5, 0, 90.0, 450.0, 50.0)], 2, 2))
+    plan = plan_of(problem_of([(4, 1, 0, 90.0, 450.0, 50.0), (1, 5, 0, 90.0, 450.0, 50.0)], 2, 2))
     assert plan.runs.tolist() == [[False, False], [True, True]]
     assert plan.schedule == ((1,), (1,))
     assert not plan.calls[1].per_round
@@ -266,6 +267,34 @@ def test_an_incumbent_at_the_time_limit_is_used_and_said(monkeypatch: pytest.Mon
     plan = _broken(LATE, monkeypatch, lambda answer, _: replace(answer, solver_status=SolverStatus.FEASIBLE))
     assert plan.calls[1].status is SolverStatus.FEASIBLE
     assert plan.runs.tolist() == plan_of(LATE).runs.tolist()
+
+
+def test_urgent_jobs_keep_their_rounds_where_only_the_rest_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of([(1, 9, 1, 90.0, 720.0, 290.0), (1, 2, 1, 90.0, 90.0, 150.0)], 1, 1)
+    asked = []
+
+    def first_only(answer: BackendAnswer, model: LinearModel) -> BackendAnswer:
+        asked.append(model)
+        return answer if len(asked) == 1 else BackendAnswer(SolverStatus.NO_SOLUTION)
+
+    plan = _broken(problem, monkeypatch, first_only)
+    assert plan.runs.tolist() == [[False], [True]]
+    assert plan.calls[1].status is SolverStatus.FEASIBLE
+    assert plan.calls[1].gap == math.inf
+
+
+def test_a_plan_to_begin_from_meets_the_rows_of_the_model() -> None:
+    values, least = RoundValues.of(LATE), np.array([1, 0, 0])
+    runs = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]], dtype=bool)
+    posed = counts_model(LATE, values, Level(np.ones(3), 1.0), least, None, per_round=True, start=runs)
+    model = posed.model
+    assert posed.counts(model.start).tolist() == [2, 3, 1]
+    rows = np.bincount(model.entry_row, weights=model.entry_value * model.start[model.entry_column])
+    assert (rows >= model.row_lower - 1e-9).all()
+    assert (rows <= model.row_upper + 1e-9).all()
+    assert (model.start <= model.column_upper).all()
+    gain = values.at(Level(np.ones(3), 1.0), np.array([2, 3, 1])) - values.at(Level(np.ones(3), 1.0), least)
+    assert model.objective @ model.start == pytest.approx(gain)
 
 
 def test_the_same_problem_gives_the_same_plan() -> None:
