@@ -50,6 +50,8 @@ class CallReport:
         No solve gave an answer: the greedy one was taken.
     seconds
         Wall-clock time. Not reproducible.
+    message
+        Why there is no answer, for a person to read.
     """
 
     name: CallName
@@ -60,6 +62,7 @@ class CallReport:
     per_round: bool = False
     greedy: bool = False
     seconds: float = 0.0
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,7 @@ class _Solved:
     counts: NDArray[np.int64] | None = None
     runs: NDArray[np.bool_] | None = None
     bounds: tuple[float, ...] = ()
+    message: str = ""
 
 
 class PlanSolver:
@@ -121,8 +125,7 @@ class PlanSolver:
         self._options = options
         self._limits = SolveOptions(options.time_limit_s, options.relative_gap, threads=1, seed=0)
         self._backend = backend
-        beside = any(module in sys.modules for module in OR_TOOLS)
-        self._worker = IsolatedBackend(options.backend) if backend.name != "highs" or beside else None
+        self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
         """End the worker process, if there is one."""
@@ -171,7 +174,8 @@ class PlanSolver:
         solved = self._solved(problem, values, levels, least, None)
         if solved.counts is None:
             seconds = time.perf_counter() - started
-            return None, CallReport(name, solved.status, greedy=name == "priority", seconds=seconds)
+            greedy = name == "priority"
+            return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
         runs = self._packed(problem, values, levels, least, solved)
         status, bounds = solved.status, solved.bounds
         lacks_rounds = bool((runs.sum(axis=1) < least).any())
@@ -183,7 +187,8 @@ class PlanSolver:
                 runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
                 seconds = time.perf_counter() - started
-                return None, CallReport(name, exact.status, per_round=True, greedy=name == "priority", seconds=seconds)
+                report = CallReport(name, exact.status, per_round=True, seconds=seconds, message=exact.message)
+                return None, replace(report, greedy=name == "priority")
             else:
                 status = SolverStatus.FEASIBLE
         counts = runs.sum(axis=1)
@@ -231,7 +236,8 @@ class PlanSolver:
             found = _counts(problem, posed, answer, per_round=per_round)
             if found is None and solved.counts is None:
                 claimed = answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-                return _Solved(SolverStatus.ERROR if claimed else answer.solver_status)
+                status = SolverStatus.ERROR if claimed else answer.solver_status
+                return _Solved(status, message="the answer breaks a rule" if claimed else answer.message)
             if found is None:  # the more important levels have an answer
                 return replace(solved, status=SolverStatus.FEASIBLE, bounds=(*solved.bounds, *[math.inf] * len(levels)))
             (counts, start), bound = found, values.at(level, posed.least) + answer.bound
@@ -272,13 +278,16 @@ class PlanSolver:
         """Ask the back end; anything but an answer with finite numbers is one without."""
         if not self._backend.capabilities.warm_start:
             model = replace(model, start=None)
+        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+            self._worker = IsolatedBackend(self._options.backend)
         if self._worker is not None:
-            answer = self._worker.solve(model, self._limits).answer
+            isolated = self._worker.solve(model, self._limits)
+            answer, message = isolated.answer, isolated.message
         else:
             kind, content = attempted(self._backend, model, self._limits)
-            answer = content if kind == "answer" else None
+            answer, message = (content, "") if kind == "answer" else (None, str(content))
         if answer is None:
-            return BackendAnswer(SolverStatus.ERROR)
+            return BackendAnswer(SolverStatus.ERROR, message=message)
         x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
         usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
         return answer if usable else replace(answer, x=None)

@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BackendAnswer, SolveOptions, backend_of
+from bfreplay.milp.backends.backend import OR_TOOLS
+from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import Floor, counts_model
@@ -260,6 +264,7 @@ def test_an_answer_that_breaks_a_rule_is_not_believed(monkeypatch: pytest.Monkey
     """More GPUs than there are; fewer rounds than none."""
     plan = _broken(LATE, monkeypatch, lambda answer, model: replace(answer, x=x_of(model)))
     assert plan.calls[1].status is SolverStatus.ERROR
+    assert "breaks a rule" in plan.calls[1].message
     assert (LATE.gang @ plan.runs <= LATE.n_gpus).all()
 
 
@@ -299,6 +304,27 @@ def test_a_plan_to_begin_from_meets_the_rows_of_the_model() -> None:
 
 def test_the_same_problem_gives_the_same_plan() -> None:
     assert plan_of(LATE).schedule == plan_of(LATE).schedule
+
+
+def test_a_back_end_that_raises_is_an_error_with_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_) -> BackendAnswer:
+        raise RuntimeError("no licence")
+
+    monkeypatch.setattr(Highs, "solve", broken)
+    call = plan_of(LATE).calls[1]
+    assert (call.status, call.greedy) == (SolverStatus.ERROR, True)
+    assert "no licence" in call.message
+
+
+def test_highs_runs_in_a_worker_beside_or_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded after the planner was made, too: in this process HiGHS would refuse."""
+    solver = PlanSolver(PlannerOptions(relative_gap=0.0))
+    monkeypatch.setitem(sys.modules, OR_TOOLS[0], ModuleType("loaded"))
+    plan = solver.plan(LATE)
+    solver.close()
+    assert plan.calls[1].status is SolverStatus.OPTIMAL
+    monkeypatch.undo()
+    assert plan.schedule == plan_of(LATE).schedule
 
 
 def test_another_back_end_gives_as_good_a_plan() -> None:

@@ -123,7 +123,9 @@ def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
     job.measured(0, 1, 5.0)  # twice as fast
     job.calibrate()
     job.add_target(8, 0.5)
-    assert job.targets[-1] == (8, pytest.approx(500.0 + alone_s / 2))
+    assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 2))]
+    job.add_target(8, 1.0)
+    assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 4))]
 
 
 @pytest.mark.parametrize("name", RUNS)
