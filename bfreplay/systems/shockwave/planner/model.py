@@ -84,8 +84,6 @@ def counts_model(
     if per_round:
         pair = np.indices((n_jobs, n_rounds))
         runs = columns.add("runs", pair[0].ravel(), pair[1].ravel()).reshape(n_jobs, n_rounds)
-        can_run = (problem.gang <= problem.n_gpus).astype(np.float64)
-        columns.upper[-1] = np.repeat(can_run, n_rounds)
         first = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
         rows.put(first + np.arange(n_rounds), runs, problem.gang[:, None])
         first = rows.add("counted", n_jobs, least, least)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -181,6 +182,6 @@ class ShockwavePlanner:
             self._counted["stopped_by_time_limit"] += call.status is SolverStatus.FEASIBLE
             self._counted["per_round"] += call.per_round
             self._counted["greedy"] += call.greedy
-            if answered:
+            if math.isfinite(call.gap):
                 self._largest_gap = max(self._largest_gap, call.gap)
             self._solve_s += call.seconds

@@ -123,7 +123,12 @@ class JobPrediction:
             self.factor = profiled / self._measured_samples
 
     def add_target(self, round_index: int, fair_share: float) -> None:
-        """Predict anew when the job would finish if it ran in ``fair_share`` of the time."""
+        """Predict anew when the job would finish if it ran in ``fair_share`` of the time.
+
+        A second prediction in a round replaces the first.
+        """
+        if self.targets and self.targets[-1][0] == round_index:
+            self.targets.pop()
         total_s = self.factor * float(self._until_s[min(self.epochs_done, self.n_epochs)]) + self.remaining_s
         self.targets.append((round_index, self.admitted_s + total_s / fair_share))
 

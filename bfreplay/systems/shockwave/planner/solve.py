@@ -21,7 +21,7 @@ from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
 from bfreplay.systems.shockwave.planner.packing import backfilled, packed, refilled
-from bfreplay.systems.shockwave.planner.problem import TOLERANCE_S, Level, PlanProblem, RoundValues, least_rounds
+from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 
 CallName = Literal["fairness", "priority", "order"]
 """Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: which rounds, counts given."""
@@ -50,6 +50,8 @@ class CallReport:
         No solve gave an answer: the greedy one was taken.
     seconds
         Wall-clock time. Not reproducible.
+    message
+        Why there is no answer, for a person to read.
     """
 
     name: CallName
@@ -60,6 +62,7 @@ class CallReport:
     per_round: bool = False
     greedy: bool = False
     seconds: float = 0.0
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,7 @@ class _Solved:
     counts: NDArray[np.int64] | None = None
     runs: NDArray[np.bool_] | None = None
     bounds: tuple[float, ...] = ()
+    message: str = ""
 
 
 class PlanSolver:
@@ -121,8 +125,7 @@ class PlanSolver:
         self._options = options
         self._limits = SolveOptions(options.time_limit_s, options.relative_gap, threads=1, seed=0)
         self._backend = backend
-        beside = any(module in sys.modules for module in OR_TOOLS)
-        self._worker = IsolatedBackend(options.backend) if backend.name != "highs" or beside else None
+        self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
         """End the worker process, if there is one."""
@@ -165,30 +168,33 @@ class PlanSolver:
     ) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
         started = time.perf_counter()
+        main = len(levels) - 1
+        if values.drown_in(levels[main]):
+            levels = (*levels, Level(levels[main].weight, 0.0))
         solved = self._solved(problem, values, levels, least, None)
-        runs, per_round = None, False
-        if solved.counts is not None:
-            runs, bounds = self._packed(problem, values, levels, least, solved), solved.bounds
-            status = solved.status
-            gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
-            if (runs.sum(axis=1) < least).any() or gap > max(self._options.relative_gap, ROUNDING):
-                per_round = True
-                solved = self._solved(problem, values, levels, least, runs)
-                if solved.runs is not None:
-                    runs, status = solved.runs, solved.status
-                    bounds = tuple(map(min, bounds, solved.bounds))
-                elif (runs.sum(axis=1) < least).any():
-                    runs = None
-                else:
-                    status = SolverStatus.FEASIBLE
-        seconds = time.perf_counter() - started
-        if runs is None:
+        if solved.counts is None:
+            seconds = time.perf_counter() - started
             greedy = name == "priority"
-            return None, CallReport(name, solved.status, per_round=per_round, greedy=greedy, seconds=seconds)
+            return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
+        runs = self._packed(problem, values, levels, least, solved)
+        status, bounds = solved.status, solved.bounds
+        lacks_rounds = bool((runs.sum(axis=1) < least).any())
+        gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
+        per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
+        if per_round:
+            exact = self._solved(problem, values, levels, least, runs)
+            if exact.runs is not None:
+                runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
+            elif lacks_rounds:
+                seconds = time.perf_counter() - started
+                report = CallReport(name, exact.status, per_round=True, seconds=seconds, message=exact.message)
+                return None, replace(report, greedy=name == "priority")
+            else:
+                status = SolverStatus.FEASIBLE
         counts = runs.sum(axis=1)
         gap = max(_gaps(values, levels, least, counts, bounds))
-        objective = values.at(levels[-1], counts)
-        return runs, CallReport(name, status, objective, bounds[-1], gap, per_round, seconds=seconds)
+        objective, seconds = values.at(levels[main], counts), time.perf_counter() - started
+        return runs, CallReport(name, status, objective, bounds[main], gap, per_round, seconds=seconds)
 
     def _packed(
         self,
@@ -221,42 +227,27 @@ class PlanSolver:
     ) -> _Solved:
         """Solve level after level, each keeping what those before reached; over rounds where ``start`` is given."""
         per_round = start is not None
+        solved = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
-        statuses: list[SolverStatus] = []
-        bounds: list[float] = []
-        counts, runs = None, None
         for level in levels:
             begin = start if start is not None and (start.sum(axis=1) >= least).all() else None
             posed = counts_model(problem, values, level, least, floor, per_round=per_round, start=begin)
             answer = self._answer(posed.model)
-            statuses.append(answer.solver_status)
             found = _counts(problem, posed, answer, per_round=per_round)
-            if found is None:
-                failed = answer.solver_status
-                has_answer = failed in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-                return _Solved(SolverStatus.ERROR if has_answer else failed)
-            if _hides_utilities(problem, values, level):
-                found = self._refined(problem, values, level, floor, found)
-            counts, runs = found
-            bounds.append(values.at(level, least) + answer.bound)
-            floor = Floor(level, values.at(level, counts))
-            start = runs
-        worst = SolverStatus.FEASIBLE if SolverStatus.FEASIBLE in statuses else SolverStatus.OPTIMAL
-        return _Solved(worst, counts, runs, tuple(bounds))
-
-    def _refined(
-        self, problem: PlanProblem, values: RoundValues, level: Level, floor: Floor | None, found: _Counts
-    ) -> _Counts:
-        """Maximise utilities again, with the longest remaining time no longer than it was found to be."""
-        counts, runs = found
-        job = np.arange(problem.n_jobs)
-        longest_s = values.remaining_s[job, counts].max(initial=0.0)
-        least: NDArray[np.int64] = (values.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
-        utilities = Level(level.weight, 0.0)
-        per_round = runs is not None
-        posed = counts_model(problem, values, utilities, least, floor, per_round=per_round, start=runs)
-        better = _counts(problem, posed, self._answer(posed.model), per_round=per_round)
-        return found if better is None or values.at(level, better[0]) < values.at(level, counts) else better
+            if found is None and solved.counts is None:
+                claimed = answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+                status = SolverStatus.ERROR if claimed else answer.solver_status
+                return _Solved(status, message="the answer breaks a rule" if claimed else answer.message)
+            if found is None:  # the more important levels have an answer
+                return replace(solved, status=SolverStatus.FEASIBLE, bounds=(*solved.bounds, *[math.inf] * len(levels)))
+            (counts, start), bound = found, values.at(level, posed.least) + answer.bound
+            status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else solved.status
+            solved = _Solved(status, counts, start, (*solved.bounds, bound))
+            if level.k > 0:  # later levels keep the longest remaining time
+                least = np.maximum(least, values.rounds_until(values.longest_s(counts)))
+            else:
+                floor = Floor(level, values.at(level, counts))
+        return solved
 
     def _ordered(
         self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
@@ -287,13 +278,16 @@ class PlanSolver:
         """Ask the back end; anything but an answer with finite numbers is one without."""
         if not self._backend.capabilities.warm_start:
             model = replace(model, start=None)
+        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+            self._worker = IsolatedBackend(self._options.backend)
         if self._worker is not None:
-            answer = self._worker.solve(model, self._limits).answer
+            isolated = self._worker.solve(model, self._limits)
+            answer, message = isolated.answer, isolated.message
         else:
             kind, content = attempted(self._backend, model, self._limits)
-            answer = content if kind == "answer" else None
+            answer, message = (content, "") if kind == "answer" else (None, str(content))
         if answer is None:
-            return BackendAnswer(SolverStatus.ERROR)
+            return BackendAnswer(SolverStatus.ERROR, message=message)
         x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
         usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
         return answer if usable else replace(answer, x=None)
@@ -303,20 +297,8 @@ ROUNDING = 1e-9
 """Relative gaps up to this are rounding."""
 
 
-HIDING = 1e3
-"""Where a round less of the longest remaining time is worth so many times more than one of any job, it hides them."""
-
 _Counts = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 """Rounds of each job, and which they are where the model says so."""
-
-
-def _hides_utilities(problem: PlanProblem, values: RoundValues, level: Level) -> bool:
-    """Whether the objective is so much the longest remaining time that utilities drown in gaps and tolerances.
-
-    So it is with the published k for 64 and 256 GPUs, of 10 and 1e5.
-    """
-    gain = (level.weight[:, None] * np.diff(values.utility, axis=1)).max(initial=0.0)
-    return bool(level.k * problem.round_s * problem.n_jobs * problem.n_rounds > HIDING * gain)
 
 
 def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool) -> _Counts | None:
@@ -346,7 +328,7 @@ def _gaps(
 ) -> list[float]:
     """Gap of each level, relative to what is gained over ``least``."""
     gaps = []
-    for level, bound in zip(levels, bounds, strict=True):
+    for level, bound in zip(levels, bounds, strict=False):
         value = values.at(level, counts)
         gain = value - values.at(level, least)
         missing = max(0.0, bound - value)

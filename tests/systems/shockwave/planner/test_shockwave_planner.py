@@ -1,12 +1,18 @@
 """Rounds that follow a plan: when it is made anew, what is remembered, what is counted."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bfreplay.milp.backends import BackendAnswer
+from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
+from bfreplay.systems.shockwave.planner.problem import PlanProblem
+from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
 from bfreplay.systems.shockwave.profile import Profile
 from tests.systems.shockwave.planner.recorded_run import RUNS, planned, recorded_run
 
@@ -129,6 +135,27 @@ def test_the_summary_counts_plans_and_calls() -> None:
         "lexicographic": 0, "largest_gap": pytest.approx(0.0, abs=1e-3),
     }  # fmt: skip
     assert planner.solve_s > 0.0
+
+
+def test_the_largest_gap_is_a_number_also_where_one_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = PlanSolver.plan
+
+    def unknown(solver: PlanSolver, problem: PlanProblem) -> Plan:
+        plan = make(solver, problem)
+        return replace(plan, calls=tuple(replace(call, gap=math.inf) for call in plan.calls))
+
+    monkeypatch.setattr(PlanSolver, "plan", unknown)
+    planner = _planner()
+    planner.next_round(0, 0.0, 2)
+    assert planner.summary()["largest_gap"] == 0.0
+
+
+def test_calls_without_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlanSolver, "_answer", lambda *_: BackendAnswer(SolverStatus.NO_SOLUTION))
+    planner = _planner()
+    assert planner.next_round(0, 0.0, 2)
+    found = planner.summary()
+    assert (found["greedy"], found["without_answer"], found["infeasible"]) == (1, 3, 0)
 
 
 @pytest.mark.parametrize("name", RUNS)

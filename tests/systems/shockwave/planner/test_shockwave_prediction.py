@@ -52,7 +52,8 @@ def test_observed_epochs_are_taken_off_only_while_a_whole_one_is_expected() -> N
 
 
 def test_whole_second_epochs_are_at_least_one_second() -> None:
-    assert _job([1, 1], [1.29, 0.2]).mean_epoch_s == 1.0
+    assert _job([1], [1.29]).mean_epoch_s == 1.0
+    assert _job([1], [0.2]).mean_epoch_s == 1.0
     assert _job([1, 1], [2.5, 0.2]).mean_epoch_s == 2.0  # halves to even, as published
     assert _job([1, 1], [1.29, 0.2], PlannerQuirks()).mean_epoch_s == 1.29
 
@@ -118,6 +119,13 @@ def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
     ((round_index, finish_s),) = job.targets
     assert round_index == 7
     assert finish_s == pytest.approx(500.0 + (80.0 + job.remaining_s) / 0.5)
+    alone_s = finish_s - 500.0
+    job.measured(0, 1, 5.0)  # twice as fast
+    job.calibrate()
+    job.add_target(8, 0.5)
+    assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 2))]
+    job.add_target(8, 1.0)
+    assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 4))]
 
 
 @pytest.mark.parametrize("name", RUNS)
