@@ -1,5 +1,157 @@
-"""placeholder"""
+"""A generated workload of the kind of Shockwave's traces: jobs that change their batch sizes, arriving at random."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bfreplay import checks
+from bfreplay.errors import InputError
+from bfreplay.policies.spec import parsed_alone
+from bfreplay.systems.gavel.generated_workload import spec_text
+from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
+from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
+from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
+from bfreplay.workload import JobSet
+
+_FORM = "shockwave(n=120, gap_s=40, min_hours=0.2, max_hours=5, dynamic=1, seed=0, multi_gpu=true, elastic=false)"
+_GANGS, _GANG_PARTS = (1, 2, 4, 8), (0.6, 0.3, 0.09, 0.01)
+"""The mix of the published traces."""
+
+_LEAST_DYNAMIC_S = 1000.0
+"""Shorter jobs do not change under Accordion, as in the published traces."""
+
+_MOST_JOBS = 1_000_000
 
 
-def jobs_named(text, curves):
-    raise NotImplementedError
+def generated_jobs(
+    table: ThroughputTable,
+    n_jobs: int,
+    seed: int = 0,
+    *,
+    gap_s: float = 40.0,
+    min_hours: float = 0.2,
+    max_hours: float = 5.0,
+    dynamic: float = 1.0,
+    multi_gpu: bool = True,
+    elastic: bool = False,
+) -> JobSet:
+    """Draw jobs as the published traces are made up; not the published jobs themselves, whose draws are not known.
+
+    Parameters
+    ----------
+    table
+        Measured throughputs.
+    n_jobs
+        How many jobs.
+    seed
+        Of all draws.
+    gap_s
+        Mean time between two arrivals, exponential; the first is at 0.
+    min_hours, max_hours
+        Time that a job would take at its first batch size, uniform.
+    dynamic
+        Part of the jobs that change their batch size, half of them by Accordion and half by GNS.
+    multi_gpu
+        60 % of the jobs on one node, 30 % on two, 9 % on four, 1 % on eight, where they were measured; otherwise one.
+    elastic
+        As for ``read_trace``.
+
+    Raises
+    ------
+    InputError
+        A parameter out of range, or throughputs that have none of the models.
+    """
+    checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
+    checks.whole("seed", seed, 0)
+    checks.number("gap_s", gap_s, least=0)
+    checks.number("min_hours", min_hours, above=0)
+    checks.number("max_hours", max_hours, least=min_hours)
+    checks.number("dynamic", dynamic, least=0, most=1)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    gangs = _GANGS if multi_gpu else _GANGS[:1]
+    choices = {gang: _job_types(table, gang) for gang in gangs}
+    if not choices[1]:
+        raise InputError(
+            "none of the models was measured on one node", file=table.file, value=", ".join(table.job_types[:3]),
+            expected=f"job types such as 'LM (batch size 10)', of {', '.join(MODELS)}",
+        )  # fmt: skip
+    parts = np.array(_GANG_PARTS[: len(gangs)])
+    makes, digits, arrival_s, jobs = JobMaker(table, elastic=elastic), max(4, len(str(n_jobs - 1))), 0.0, []
+    for index in range(n_jobs):
+        arrival_s += float(rng.exponential(gap_s)) if index else 0.0
+        gang = int(rng.choice(gangs, p=parts / parts.sum()))
+        gang = gang if choices[gang] else 1
+        job_type = choices[gang][int(rng.integers(len(choices[gang])))]
+        seconds = 3600.0 * float(rng.uniform(min_hours, max_hours))
+        draw = float(rng.uniform())
+        mode = Mode.STATIC if draw >= dynamic else Mode.ACCORDION if draw < dynamic / 2 else Mode.GNS
+        if mode is Mode.ACCORDION and seconds < _LEAST_DYNAMIC_S:
+            mode = Mode.STATIC
+        steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
+        jobs.append(
+            makes.job(
+                f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, round(arrival_s * 1e6))
+            )
+        )  # fmt: skip
+    text = spec_text(
+        n=n_jobs, gap_s=gap_s, min_hours=min_hours, max_hours=max_hours, dynamic=dynamic, seed=seed,
+        multi_gpu=multi_gpu, elastic=elastic,
+    ).replace("gavel(", "shockwave(", 1)  # fmt: skip
+    sources = [(table.source.name, table.source.sha256)] if table.source else []
+    sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
+    return JobSet(jobs, submit_is_relative=True, sources=sources)
+
+
+def _job_types(table: ThroughputTable, gang: int) -> list[str]:
+    """Job types of the models that run on ``gang`` nodes, at each batch size that they could come to."""
+    return [
+        job_type
+        for job_type in table.job_types
+        if job_type.partition(" (batch size ")[0] in MODELS and table.runs_on(job_type, gang)
+    ]
+
+
+_COUNTS, _NUMBERS, _FLAGS = ("n", "seed"), ("gap_s", "min_hours", "max_hours", "dynamic"), ("multi_gpu", "elastic")
+
+
+def jobs_named(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        Parameters of ``generated_jobs``, of which ``n`` alone is needed.
+    curves
+        Throughputs in Gavel's format; ``sample`` for made-up ones.
+
+    Raises
+    ------
+    InputError
+        The text is not written like that, a parameter has no sense, or there is no throughput file.
+    """
+    term = parsed_alone(text, "workload", _FORM, fix="write it like that, in quotes for the shell")
+    given: dict[str, Any] = dict(term.parameters)
+    checks.known_keys(given, (*_COUNTS, *_NUMBERS, *_FLAGS), "shockwave")
+    for key, value in given.items():
+        if key in _FLAGS:
+            checks.truth(key, value)
+        elif key in _COUNTS:
+            checks.whole(key, value, 1 if key == "n" else 0)
+        else:
+            checks.number(key, value)
+    if "n" not in given:
+        raise InputError(
+            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write shockwave(n=NUMBER)"
+        )
+    if curves is None:
+        raise InputError(
+            "a generated workload of Shockwave needs measured throughputs", value=text,
+            expected="a throughput file in Gavel's format as `curves`",
+            fix="give it: --curves tacc_throughputs.json (curves=... in Python); --curves sample is made up",
+        )  # fmt: skip
+    return generated_jobs(throughputs_of(curves), given.pop("n"), **given)
