@@ -204,6 +204,13 @@ class Policy(ABC):
             Nodes of the largest type.
         """
 
+    def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
+        """Seconds that a job takes on ``n_nodes`` nodes of its own, which fairness is measured by.
+
+        A policy that repeats a published program may know it otherwise.
+        """
+        return job.seconds_alone(n_nodes)
+
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
 

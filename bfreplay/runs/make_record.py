@@ -119,7 +119,7 @@ def summary_of(
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
             outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
-            isolated_jct_s,
+            isolated_jct_s, engine.policy, ledger.idle_node_us / duration_us,
         ),
         ideal=None if ideal_jct_s is None else _ideal(outcomes, ideal_jct_s),
         policy=_own_summary(engine.policy),

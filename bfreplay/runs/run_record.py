@@ -236,6 +236,33 @@ class Fairness(Part, frozen=True, kw_only=True):
     policy: str
 
 
+class ContentionFairness(Part, frozen=True, kw_only=True):
+    """Finish-time fairness without another replay: ``rho = JCT / (time alone x contention)`` (Shockwave, NSDI'23).
+
+    A job's time alone is that on as many nodes as it may use, at its own rates; contention is jobs over nodes, at least
+    1. Of the jobs that finished and can run alone.
+
+    Parameters
+    ----------
+    contention
+        All jobs that the run is about over the nodes there were on average.
+    average_rho, largest_rho
+        Mean and maximum; ``None`` where no job finished.
+    unfair_share
+        Share of the jobs with a ``rho`` above ``UNFAIR_RHO``.
+    largest_rho_by_presence, unfair_share_by_presence
+        The same with the contention that each job met: jobs that were there from its submission to its finish, on
+        average (the Themis variant).
+    """
+
+    contention: Amount
+    average_rho: Amount | None
+    largest_rho: Amount | None
+    unfair_share: Amount | None
+    largest_rho_by_presence: Amount | None
+    unfair_share_by_presence: Amount | None
+
+
 class Scheduling(Part, frozen=True, kw_only=True):
     """Metrics of scheduling, as Gavel's evaluation has them (OSDI'20, section 7).
 
@@ -255,6 +282,10 @@ class Scheduling(Part, frozen=True, kw_only=True):
         Held by jobs, of every node type of the log; nodes that two jobs share count once.
     cost
         Dollars of these; ``None`` where a type has no price.
+    geometric_mean_jct_s, harmonic_mean_jct_s
+        Other means of the times from submission to finish; ``None`` in runs of earlier versions.
+    contention_fairness
+        ``None`` in runs of earlier versions, and of jobs without end.
     """
 
     n_jobs: Count
@@ -266,6 +297,9 @@ class Scheduling(Part, frozen=True, kw_only=True):
     node_hours_by_type: dict[str, Amount]
     cost: Amount | None
     finish_time_fairness: Fairness | None
+    geometric_mean_jct_s: Amount | None = None
+    harmonic_mean_jct_s: Amount | None = None
+    contention_fairness: ContentionFairness | None = None
 
 
 class Ideal(Part, frozen=True, kw_only=True):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.times import iso_utc
+from bfreplay.policies import Policy
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.runs.run_record import Fairness, Ideal, RunRecord, Scheduling
+from bfreplay.runs.run_record import ContentionFairness, Fairness, Ideal, RunRecord, Scheduling
 from bfreplay.wording import amount, count, duration
 
 ISOLATED_POLICY = "gavel.isolated"
@@ -24,6 +29,8 @@ def scheduling_summary(
     settings: ReplaySettings,
     window_start_us: int,
     isolated_jct_s: Mapping[int, float] | None,
+    policy: Policy,
+    n_nodes: float,
 ) -> Scheduling:
     """Scheduling metrics of a replay.
 
@@ -42,6 +49,10 @@ def scheduling_summary(
     isolated_jct_s
         How long each job took under the isolated policy on the same nodes, by number, of those that finished;
         ``None`` where nobody asked.
+    policy
+        Says how long jobs take alone.
+    n_nodes
+        Idle nodes of the log on average.
     """
     jobs = list(outcomes.measured)
     done = {index: job for index, job in jobs if index in outcomes.jct_s}
@@ -52,6 +63,7 @@ def scheduling_summary(
     is_done = last_us is not None and len(done) == len(jobs)
     ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
     hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
+    jcts_s = [max(outcomes.jct_s[index], 1e-6) for index in done]
     alone = {index: jct_s for index, jct_s in (isolated_jct_s or {}).items() if jct_s > 0}
     rhos = [outcomes.jct_s[index] / alone[index] for index in done if index in alone]
     return Scheduling(
@@ -64,7 +76,65 @@ def scheduling_summary(
         node_hours_by_type=hours,
         cost=cost_of(hours, {name: settings.price_of(name) for name in hours}),
         finish_time_fairness=None if isolated_jct_s is None else fairness_of(rhos),
+        geometric_mean_jct_s=statistics.geometric_mean(jcts_s) if jcts_s else None,
+        harmonic_mean_jct_s=statistics.harmonic_mean(jcts_s) if jcts_s else None,
+        contention_fairness=contention_fairness_of(outcomes, policy, n_nodes),
     )
+
+
+UNFAIR_RHO = 1.05
+"""A job whose finish-time fairness is above this counts as treated unfairly (Shockwave, NSDI'23)."""
+
+
+def contention_fairness_of(outcomes: JobOutcomes, policy: Policy, n_nodes: float) -> ContentionFairness | None:
+    """Finish-time fairness by time alone and contention; ``None`` of jobs without end, or where no node was idle.
+
+    Parameters
+    ----------
+    outcomes
+        Of a replay that is over.
+    policy
+        Says how long jobs take alone.
+    n_nodes
+        Nodes there were on average.
+    """
+    jobs = list(outcomes.measured)
+    if not n_nodes or any(math.isinf(job.work_samples) for _, job in jobs):
+        return None
+    alone_s = {
+        index: policy.seconds_alone(job, max(job.min_nodes, min(job.max_nodes, math.ceil(n_nodes))))
+        for index, job in jobs
+        if index in outcomes.jct_s
+    }
+    done = [(index, job) for index, job in jobs if math.isfinite(alone_s.get(index, math.inf))]
+    contention = len(jobs) / n_nodes
+    jct_s = np.array([outcomes.jct_s[index] for index, _ in done])
+    alone = np.array([alone_s[index] for index, _ in done])
+    submit_s = np.array([job.submit_us / 1e6 for _, job in done])
+    rho = jct_s / (alone * max(1.0, contention))
+    met = jct_s / (alone * np.maximum(1.0, _present(submit_s, submit_s + jct_s) / n_nodes))
+    has_any = bool(done)
+    return ContentionFairness(
+        contention=contention,
+        average_rho=float(rho.mean()) if has_any else None,
+        largest_rho=float(rho.max()) if has_any else None,
+        unfair_share=float((rho > UNFAIR_RHO).mean()) if has_any else None,
+        largest_rho_by_presence=float(met.max()) if has_any else None,
+        unfair_share_by_presence=float((met > UNFAIR_RHO).mean()) if has_any else None,
+    )
+
+
+def _present(submit_s: NDArray[np.float64], finish_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(J,) jobs that were there on average while each of them was, itself included."""
+    time_s = np.unique(np.concatenate([submit_s, finish_s]))
+    n_there = np.zeros(time_s.size)
+    np.add.at(n_there, np.searchsorted(time_s, submit_s), 1.0)
+    np.add.at(n_there, np.searchsorted(time_s, finish_s), -1.0)
+    job_s = np.concatenate([[0.0], np.cumsum(np.cumsum(n_there)[:-1] * np.diff(time_s))])
+    until, since = (job_s[np.searchsorted(time_s, at)] for at in (finish_s, submit_s))
+    lasts_s = finish_s - submit_s
+    there: NDArray[np.float64] = np.divide(until - since, lasts_s, out=np.ones(lasts_s.size), where=lasts_s > 0)
+    return there
 
 
 def weight_text(weight: float) -> str:
@@ -153,6 +223,7 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Utilisation", f"{found.utilisation:.1%} of the node-hours"
     yield from _held(found, record.config.prices)
     yield from _fairness(found.finish_time_fairness)
+    yield from _contention_fairness(found.contention_fairness)
     rounds = rounds_of(record)
     if rounds is not None:
         yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"
@@ -188,6 +259,16 @@ def _ideal(jct_s: float | None, ideal: Ideal | None) -> Iterator[tuple[str, str]
         more = "" if jct_s is None else f": rounds cost {jct_s / ideal.average_jct_s - 1:+.1%}"
         of = count(ideal.n_completed, "job")
         yield "Ideal", f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {of}{more}"
+
+
+def _contention_fairness(found: ContentionFairness | None) -> Iterator[tuple[str, str]]:
+    if found is None or found.largest_rho is None or found.unfair_share is None:
+        return
+    yield (
+        "Contention",
+        f"{found.contention:.3g} jobs for each node; at most {found.largest_rho:.3g} times as long as alone with that "
+        f"contention, {found.unfair_share:.1%} of the jobs above {UNFAIR_RHO:g} times",
+    )
 
 
 def _fairness(found: Fairness | None) -> Iterator[tuple[str, str]]:

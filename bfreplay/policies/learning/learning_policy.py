@@ -114,6 +114,10 @@ class LearningPolicy(Policy):
                 )  # fmt: skip
         self.inner.check_jobs(jobs, most_nodes)
 
+    def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
+        """Seconds alone as the inner policy counts them."""
+        return self.inner.seconds_alone(job, n_nodes)
+
     def foresee(self, events: NodeEvents) -> None:
         """Show the inner policy the log."""
         self.inner.foresee(events)

@@ -64,6 +64,12 @@ class ShockwavePolicy(GavelPolicy):
             for job in jobs:
                 _check_published(job)
 
+    def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
+        """Seconds alone; with ``published`` those of the published profile."""
+        if self._is_published:
+            return profile_of(job, n_nodes, published=True).exclusive_s
+        return super().seconds_alone(job, n_nodes)
+
     def _job(self, number: int) -> ElasticJob:
         """The job that the rounds call ``number``."""
         return self._listed_jobs[self._jobs.job[int(np.searchsorted(self._jobs.number, number))]]
