@@ -16,7 +16,7 @@ TITLE = "Metrics of a sweep against what varies: --x, --y, --by"
 
 def draw_sweep(
     folder: Path, file: Path, x: str, y: Sequence[str], by: Sequence[str], *, log_x: bool | None, log_y: bool | None,
-    overwrite: bool, quiet: bool,
+    overwrite: bool, quiet: bool, says_so: bool = True,
 ) -> None:  # fmt: skip
     """Draw a complete sweep into ``file``; arguments as those of ``swept_lines`` and ``draw_swept``.
 
@@ -41,4 +41,5 @@ def draw_sweep(
         note(f"a point is the mean of all runs that differ in {varied}.")
     if not quiet and found.n_left_out:
         note(f"{count(found.n_left_out, 'row')} of the table without a value left out.")
-    click.echo(f"wrote {file}")
+    if says_so:
+        click.echo(f"wrote {file}")

@@ -28,7 +28,8 @@ def sweep(
     """Replay every combination of options in SPEC, each once, and make one table of the results.
 
     SPEC is a TOML file: [run] has options of every run, named as those of 'bfreplay replay'; [vary] has a list of
-    values for each option that varies; [[runs]] adds single runs. Relative paths count from its folder.
+    values for each option that varies; [[runs]] adds single runs. Relative paths count from its folder. With [picture]
+    (x, y, by, as for 'bfreplay plot sweep') the sweep's picture is drawn as well, into its folder.
 
     A sweep that was stopped or killed goes on where it was: give the same command again. Runs are known by their
     content, so a spec that grows makes only what is new. A run that fails is a row of the table with its error.
@@ -59,4 +60,12 @@ def sweep(
     with sweeping(scheduler, quiet=quiet, stopped=stopped) as shown:
         result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **shown)
     rows = result.results.to_pylist()
+    if plan.spec.picture is not None:
+        from bfreplay.commands.plot_sweep import draw_sweep
+
+        shows = plan.spec.picture
+        draw_sweep(
+            out, out / "picture.svg", shows.x, shows.y, shows.by, log_x=None, log_y=None, overwrite=True, quiet=True,
+            says_so=not as_json,
+        )  # fmt: skip
     click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))

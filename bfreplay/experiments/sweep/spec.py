@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.datasets.jobs.tables import read_toml
@@ -25,12 +25,20 @@ from bfreplay.options import option_name
 MOST_POINTS = 100_000
 """More are taken for a slip: at a second each that is a day."""
 
-_TABLES = ("run", "vary", "runs")
+_TABLES = ("run", "vary", "runs", "picture")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
 _ANY_FILE = "sample"
 _EVEN = {"from", "to", "values"}
 """Keys of values with even gaps."""
 _Found = TypeVar("_Found")
+
+
+class PictureSpec(NamedTuple):
+    """What a picture shows: a column on the axis, a panel for each metric, a line for each value of other columns."""
+
+    x: str
+    y: tuple[str, ...]
+    by: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,14 @@ class SweepSpec:
         One or more. Two may stand for the same run.
     document
         What was asked for as it was written, JSON-ready.
+    picture
+        What the picture of the sweep shows, where one was asked for.
     """
 
     columns: tuple[str, ...]
     points: tuple[Point, ...]
     document: Mapping[str, Any]
+    picture: PictureSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +183,34 @@ class _Reader:
             chosen = [(axis, list(axis.labels or ()).index(given[name])) for name, axis in labelled.items()]
             own = {name: value for name, value in given.items() if name not in labelled}
             points.append(self._point(_merged(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
-        return SweepSpec(columns, tuple(points), _plain(self._document))
+        return SweepSpec(columns, tuple(points), _plain(self._document), self._picture())
+
+    def _picture(self) -> PictureSpec | None:
+        given = self._document.get("picture")
+        if given is None:
+            return None
+        row = "[picture]"
+        self._checked(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
+        x = self._checked(lambda: checks.text("x", given.get("x")), row)
+        y, by = (self._names_in(given.get(key, []), key) for key in ("y", "by"))
+        if not y:
+            raise self._error("a picture shows no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
+        for name in y:
+            if name not in RESULT_COLUMNS:
+                near = checks.near_name(name, RESULT_COLUMNS)
+                raise self._error(
+                    "a picture shows a metric that there is not", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
+                    f"did you mean {near!r}?" if near else "take one of these",
+                )  # fmt: skip
+        return PictureSpec(x, y, by)
+
+    def _names_in(self, given: object, key: str) -> tuple[str, ...]:
+        names = [given] if isinstance(given, str) else given
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise self._error(
+                f"{key} of the picture is no list", "[picture]", key, given, "a list of columns", "write [...]"
+            )
+        return tuple(names)
 
     @property
     def _names(self) -> tuple[str, ...]:
