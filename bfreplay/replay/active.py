@@ -42,6 +42,7 @@ ACTIVE_JOB = np.dtype(
         ("deadline_us", np.int64),
         ("batch_size", np.int64),  # samples a step, 1 for a job without an adaptation
         ("first_batch_size", np.int64),
+        ("change_at", np.float64),  # progress at which the batch size changes next, inf for no such point
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at this instant
         ("node_type", np.int64),  # of its nodes, or of those that it held last
@@ -163,6 +164,7 @@ class ActiveJobs:
         self.records[row]["open_since_us"] = now_us
         if paused is not None:
             self.records[row]["paused_us"] += now_us - paused["paused_at_us"]
+        self._note_next_change(row, job)
         self._write_curves(row, job)
         self.row_of_job[index] = row
         self.n += 1
@@ -182,6 +184,18 @@ class ActiveJobs:
             table[:] = 0.0
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
+
+    def _note_next_change(self, row: int, job: ElasticJob) -> None:
+        self.records[row]["change_at"] = np.inf
+        if job.adaptation is not None and not self._keeps_batch_sizes:
+            self.records[row]["change_at"] = job.adaptation.next_change(float(self.records[row]["progress"]))
+
+    def reach_batch_size(self, row: int, job: ElasticJob, samples: float) -> bool:
+        """Let the job in ``row`` train with the batch size at this progress; returns whether it is another one."""
+        if job.adaptation is None or self._keeps_batch_sizes:
+            return False
+        self.records[row]["change_at"] = job.adaptation.next_change(samples)
+        return self.set_batch_size(row, job, job.adaptation.batch_size_at(samples))
 
     def set_batch_size(self, row: int, job: ElasticJob, batch_size: int) -> bool:
         """Let the job in ``row`` train with another batch size from now on; returns whether it is another one."""

@@ -223,13 +223,12 @@ class Engine:
         record = self.active.records[row]
         job = self.feed.jobs[int(record["job"])]
         reached = float(record["target"])
-        if job.adaptation is None or reached >= job.work_samples or self.policy.sets_batch_sizes:
+        if job.adaptation is None or reached >= job.work_samples:
             return Trigger.NONE
         if self.is_published:  # it looks at progress seldom: several changes may lie behind
             reached = float(record["progress"])
             record["target"] = self.active.next_target(job, reached)
-        is_changed = self.active.set_batch_size(row, job, job.adaptation.batch_size_at(reached))
-        return Trigger.BATCH_SIZE if is_changed else Trigger.NONE
+        return Trigger.BATCH_SIZE if self.active.reach_batch_size(row, job, reached) else Trigger.NONE
 
     def _report(self, row: int, now_us: int) -> str:
         """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""
@@ -386,6 +385,7 @@ class Engine:
             window_start_us=self.events.window_start_us,
             batch_size=records["batch_size"],
             first_batch_size=records["first_batch_size"],
+            change_at=records["change_at"],
             jobs_to_come=self.feed.may_go_on,
         )
 

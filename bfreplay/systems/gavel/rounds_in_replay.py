@@ -246,6 +246,13 @@ class PlacedRound:
         self._partner[pairs] = pairs[:, ::-1]
         return there, rows[there]
 
+    def _limits(self) -> NDArray[np.float64]:
+        """(J,) samples that each job may process; a job that changes on the way goes on as its new rate lets it."""
+        change_at = self._state.change_at
+        if change_at is None:
+            return self._samples
+        return np.where(self._state.progress + self._samples > change_at, np.inf, self._samples)
+
     def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
         """The decision, which holds until ``until_us``; ``LONG_AGO_US`` where nothing runs: until something happens."""
         placement = Placement(
@@ -255,7 +262,7 @@ class PlacedRound:
         )
         until = Round(
             None if until_us == LONG_AGO_US else until_us,
-            self._samples,
+            self._limits(),
             self._not_before_us if (self._not_before_us > LONG_AGO_US).any() else None,
             failed,
         )
@@ -264,5 +271,5 @@ class PlacedRound:
     def limits(self) -> dict[int, float]:
         """Progress up to which each job that runs may go, by its number in the replay."""
         running = np.flatnonzero(self._counts)
-        limit = self._state.progress[running] + self._samples[running]
+        limit = self._state.progress[running] + self._limits()[running]
         return dict(zip(self._state.job[running].tolist(), limit.tolist(), strict=True))

@@ -64,9 +64,7 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
     """
     adaptation = job.adaptation
     if adaptation is None:
-        each_s = job.seconds_alone(n_nodes) / _EPOCHS_OF_PLAIN_JOB
-        ones = np.ones(_EPOCHS_OF_PLAIN_JOB, np.int64)
-        return Profile(math.ceil(job.work_samples / _EPOCHS_OF_PLAIN_JOB), ones, np.full(_EPOCHS_OF_PLAIN_JOB, each_s))
+        return even_profile(job.work_samples, job.work_samples / job.seconds_alone(n_nodes))
     samples = adaptation.samples_per_epoch
     first_size = adaptation.changes[0][1]
     steps = -(-samples // first_size)
@@ -81,3 +79,10 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
     rate = {size: float(adaptation.throughput[size].table(n_nodes)[n_nodes]) / size for size in set(sizes)}
     epoch_s = np.array([(samples / size) / rate[size] for size in sizes], np.float64)
     return Profile(samples, np.array(sizes, np.int64), epoch_s)
+
+
+def even_profile(work_samples: float, samples_per_s: float) -> Profile:
+    """The profile of a job that says nothing of epochs: hundredths of its work, all at one rate."""
+    epoch_s = work_samples / samples_per_s / _EPOCHS_OF_PLAIN_JOB if samples_per_s > 0 else math.inf
+    samples = math.ceil(work_samples / _EPOCHS_OF_PLAIN_JOB)
+    return Profile(samples, np.ones(_EPOCHS_OF_PLAIN_JOB, np.int64), np.full(_EPOCHS_OF_PLAIN_JOB, epoch_s))

@@ -47,7 +47,7 @@ class GangAlloX(SharePolicy):
         waiting = waiting[np.argsort(-problem.age_s[waiting], kind="stable")]
         waiting = waiting[: max(int(ALLOX_ALPHA * len(waiting)), n_free)]
         if n_free > 0 and len(waiting):
-            seconds = (problem.steps_left / problem.rate[:, 0])[waiting, None]
+            seconds = (problem.steps_left[waiting] / problem.rate[waiting, 0])[:, None]
             first, _ = first_on_each_node(seconds, np.zeros(len(waiting)), np.array([n_free]), every_position=True)
             shares[waiting[first]] = 1.0 / problem.gang[waiting[first]]
         self._share.update(zip(problem.job.tolist(), shares.tolist(), strict=True))

@@ -14,14 +14,14 @@ from bfreplay.policies.policy import Decision, PolicyCapabilities
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_size
 from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.policies import BASELINES
-from bfreplay.systems.shockwave.profile import profile_of
+from bfreplay.systems.shockwave.profile import Profile, even_profile, profile_of
 from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs
 from bfreplay.systems.shockwave.published_metrics import PublishedMetrics
 from bfreplay.systems.shockwave.trace import RESTORE_S
@@ -70,9 +70,14 @@ class ShockwavePolicy(GavelPolicy):
             return profile_of(job, n_nodes, published=True).exclusive_s
         return super().seconds_alone(job, n_nodes)
 
-    def _job(self, number: int) -> ElasticJob:
-        """The job that the rounds call ``number``."""
-        return self._listed_jobs[self._jobs.job[int(np.searchsorted(self._jobs.number, number))]]
+    def _job(self, index: int) -> ElasticJob:
+        """The job that the replay calls ``index``."""
+        if index < len(self._listed_jobs):
+            return self._listed_jobs[index]
+        raise InputError(
+            "the published simulator knows all jobs from the start", column="published", value=index,
+            expected="jobs of a trace of Shockwave", fix="leave published=true out",
+        )  # fmt: skip
 
     # -- the published simulator -----------------------------------------------------------------------------
 
@@ -83,7 +88,7 @@ class ShockwavePolicy(GavelPolicy):
         found = []
         for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
             there = self._published.of.get(known.get(job, -1))
-            found.append(there or PublishedJob.of(self._listed_jobs[job], gang))
+            found.append(there or PublishedJob.of(self._job(job), gang))
         return found
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
@@ -110,7 +115,7 @@ class ShockwavePolicy(GavelPolicy):
             self._published.remove(known.difference(there))
             for number, row in zip(there, rows.tolist(), strict=True):
                 if number not in known:
-                    job = self._listed_jobs[int(state.job[row])]
+                    job = self._job(int(state.job[row]))
                     self._published.add(number, PublishedJob.of(job, int(width[row])))
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
@@ -301,7 +306,7 @@ class PlannerPolicy(ShockwavePolicy):
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), measured_s.tolist(), strict=True)
         known = {number: row_of[job] for job, number in number_of.items() if job in row_of}
         for number, steps, seconds in tasks:
-            if number not in known:
+            if number not in known or number not in self._planned:  # gone, or begun in mid-round before any plan
                 continue
             if self._is_published:
                 job = self._published.of[number]
@@ -318,18 +323,29 @@ class PlannerPolicy(ShockwavePolicy):
     def _picked(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
-        there = rounds.jobs.number.tolist()
+        alone = rounds.entries.member[:, 1] == NOBODY
+        there = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
         for number in self._planned.difference(there):
             self._planner.remove(number)
-        for number, gang in zip(there, rounds.jobs.gang.tolist(), strict=True):
+        gang_of = dict(zip(rounds.jobs.number.tolist(), rounds.jobs.gang.tolist(), strict=True))
+        for number in there:
             if number not in self._planned:
-                profile = profile_of(self._job(number), gang, published=self._is_published)
+                gang = gang_of[number]
+                profile = self._profile(state, number, gang)
                 self._samples_per_epoch[number] = profile.samples_per_epoch
                 self._planner.add(number, profile, gang, now_s)
         self._planned = set(there)
         # rounds are a little shorter than nominal, and gaps without jobs have none
         self._round = max(self._round + 1, 0 if self._is_published else int(now_s // self.options.round_s))
         return np.array(self._planner.next_round(self._round, now_s, int(self._n_nodes.sum())), np.int64)
+
+    def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
+        """The profile of a job; of one that a source made later, as it runs now."""
+        index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
+        if index < len(self._listed_jobs) or self._is_published:
+            return profile_of(self._job(index), gang, published=self._is_published)
+        row = int(np.flatnonzero(state.job == index)[0])
+        return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
 
     def summary(self) -> dict[str, object]:
         """What rounds and plans count."""

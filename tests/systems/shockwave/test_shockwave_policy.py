@@ -1,0 +1,196 @@
+"""Shockwave's policies in the replay, by one consistent set of rules: on a cluster, and on nodes that come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bfreplay.datasets.fixed_cluster import fixed_cluster
+from bfreplay.errors import InputError
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.policies.catalogue import POLICIES, policy_of
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
+from bfreplay.systems.shockwave.generated_workload import generated_jobs
+from bfreplay.systems.shockwave.options import ShockwaveOptions
+from bfreplay.systems.shockwave.policies import shockwave_policy
+from bfreplay.testing import PolicyContract
+from bfreplay.testing.policy import _states
+from bfreplay.workload import Adaptation, ElasticJob, JobSet
+from tests.replay.tiny import log
+
+NAMES = [name for name in POLICIES.names() if name.startswith("shockwave.")]
+BASELINES = [name for name in NAMES if name != "shockwave.shockwave"]
+
+
+def job(name: str, work: float, *, gang: int = 1, submit_s: float = 0.0, changes=((0.0, 1),)) -> ElasticJob:
+    """10 steps/s at batch size 1 and 8 at batch size 2, which makes 16 samples/s; epochs of 1,000 samples."""
+    curves = {size: TabulatedCurve((0, gang), (0, rate)) for size, rate in ((1, 10.0), (2, 16.0))}
+    adaptation = Adaptation("accordion", 1000, curves, changes)
+    return ElasticJob(
+        name, round(submit_s * 1e6), gang, gang, 0.0, 0.0, work, curves[1], adaptation=adaptation, model=name
+    )
+
+
+def run(jobs, policy, events=None, **settings) -> RunResult:
+    return replay_log(
+        events or fixed_cluster("v100=1"), JobSet(jobs, submit_is_relative=True), policy,
+        ReplaySettings(max_parallel=100, until_done=True, **settings), with_efficiency=False, with_bound=False,
+    )  # fmt: skip
+
+
+def finished_s(result: RunResult) -> list[float]:
+    return (result.jobs["finished"] - result.jobs["submitted"]).dt.total_seconds().round(3).tolist()
+
+
+def made(spec: str):
+    return policy_of(spec, t_fwd_s=60.0, solver=ExactSolver())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_policy_runs_a_job_that_becomes_faster_to_its_end(name):
+    # 20 s to restore, 1,200 samples at 10/s, then 1,800 at 16/s
+    result = run([job("one", 3000, changes=((0.0, 1), (1200.0, 2)))], made(name))
+    assert finished_s(result) == [20 + 120 + 1800 / 16]
+    assert result.summary["ledger"]["samples"] == pytest.approx(3000)
+
+
+def test_equal_shares_take_turns_and_pay_for_each():
+    result = run([job("a", 3600), job("b", 3600)], made("shockwave.gandiva_fair(restart_s=20)"))
+    # a round each: 20 s of every round go into the restart
+    assert result.summary["policy"]["n_rounds"] == 8
+    assert result.summary["ledger"]["node_hours"]["rescaling"] == pytest.approx(8 * 20 / 3600, rel=0.01)
+
+
+def test_a_change_of_the_batch_size_makes_shares_be_computed_anew_unless_published():
+    """Least makespan on one node: both have 3,600 steps to do, until a becomes faster after 1,000 of them."""
+    jobs = [job("a", 3600, changes=((0.0, 1), (1000.0, 2))), job("b", 3600)]
+    counted = run(jobs, made("shockwave.ossp")).summary["policy"]["n_recomputations"]
+    assert (
+        counted
+        == run([job("a", 3600), job("b", 3600)], made("shockwave.ossp")).summary["policy"]["n_recomputations"] + 1
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_that_come_and_go_are_used_and_the_books_close(name):
+    rng = np.random.default_rng(5)
+    changes, idle = [], {0, 1, 2, 3}
+    for t in np.sort(rng.choice(np.arange(1, 20_000), 120, replace=False)).tolist():
+        node = int(rng.integers(6))
+        idle ^= {node}
+        changes.append((float(t), node, node in idle))
+    jobs = generated_jobs(sample_throughputs(), 8, seed=3, max_hours=0.6, gap_s=200)
+    result = replay_log(
+        log(6, changes, 20_000, (0, 1, 2, 3)), jobs, made(name), ReplaySettings(max_parallel=100),
+        with_efficiency=False, with_bound=True,
+    )  # fmt: skip
+    assert result.summary["jobs"]["finished"] > 0
+    assert result.summary["ledger"]["samples"] <= result.summary["bound"]["samples"]
+
+
+def test_the_planner_counts_plans_and_repeats_itself():
+    jobs = generated_jobs(sample_throughputs(), 10, seed=1, max_hours=0.5)
+    one, other = (
+        replay_log(
+            fixed_cluster("v100=3"), jobs, made("shockwave.shockwave(k=0.5)"),
+            ReplaySettings(max_parallel=100, until_done=True), with_efficiency=False, with_bound=False,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert one.summary["policy"] == other.summary["policy"]
+    assert one.summary["policy"]["plans"] > 10
+    assert one.summary["policy"]["stopped_by_time_limit"] == 0
+    assert one.jobs.equals(other.jobs)
+
+
+@pytest.mark.parametrize("backend", ["highs", "cbc"])
+def test_the_planners_back_end_is_a_flag(backend):
+    jobs = [job(name, 2400, submit_s=60 * k) for k, name in enumerate("abc")]
+    result = run(jobs, made(f"shockwave.shockwave(backend={backend})"), fixed_cluster("v100=2"))
+    assert result.summary["policy"]["plans"] > 0
+    assert result.summary["jobs"]["finished"] == 3
+
+
+def test_fairness_compares_with_time_alone_and_contention():
+    """Two jobs of 240 s alone on one node: contention 2, so that one which takes 480 s has a rho of 1."""
+    result = run([job("a", 2400), job("b", 2400)], made("shockwave.gandiva_fair(restart_s=0)"))
+    fair = result.summary["scheduling"]["contention_fairness"]
+    seconds = finished_s(result)
+    assert fair["contention"] == 2.0
+    assert fair["largest_rho"] == pytest.approx(max(seconds) / 480)
+    assert fair["average_rho"] == pytest.approx(sum(seconds) / 2 / 480)
+    assert fair["unfair_share"] == sum(s / 480 > 1.05 for s in seconds) / 2
+    # both were there until the first was done, then one
+    met = [1 + min(seconds) / s for s in seconds]
+    assert fair["largest_rho_by_presence"] == pytest.approx(
+        max(s / (240 * m) for s, m in zip(seconds, met, strict=True))
+    )
+    scheduling = result.summary["scheduling"]
+    assert scheduling["geometric_mean_jct_s"] == pytest.approx((seconds[0] * seconds[1]) ** 0.5)
+    assert scheduling["harmonic_mean_jct_s"] == pytest.approx(2 / (1 / seconds[0] + 1 / seconds[1]))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_the_published_simulator_takes_jobs_of_a_trace_on_a_cluster_of_one_size():
+    policy = shockwave_policy("ossp")(ShockwaveOptions(published=True))
+    with pytest.raises(InputError, match="cannot run the job"):
+        run([ElasticJob("plain", 0, 1, 2, 0, 0, 100, TabulatedCurve((0, 1, 2), (0, 1, 2)))], policy)
+    with pytest.raises(InputError, match="no known data set"):
+        run([job("unknown", 100)], policy)
+    jobs = generated_jobs(sample_throughputs(), 3, seed=3, max_hours=0.6)
+    with pytest.raises(InputError, match="no nodes that come or go"):
+        replay_log(log(3, [(500, 2, True)], 9000, (0, 1)), jobs, made("shockwave.themis(published=true)"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "column"),
+    [
+        ("shockwave.ossp(deadline_factor=0)", "deadline_factor"),
+        ("shockwave.ossp(published=true, least_reset_s=5)", "least_reset_s"),
+        ("shockwave.ossp(restart_s=120)", "restart_s"),
+        ("shockwave.shockwave(future_rounds=0)", "future_rounds"),
+        ("shockwave.shockwave(k=-1)", "k"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(spec, column):
+    with pytest.raises(InputError) as error:
+        made(spec)
+    assert error.value.column == column
+
+
+def test_jobs_without_end_cannot_be_planned():
+    with pytest.raises(InputError, match="jobs without end"):
+        run([job("endless", float("inf"))], made("shockwave.shockwave"))
+
+
+# -- the contract of every policy --------------------------------------------------------------------------------------
+
+
+class _InRounds(PolicyContract):
+    def _asked(self):
+        """A new policy for each state: rounds remember the one before."""
+        for state in _states()[::4]:
+            made = self.make()
+            yield made, state
+            made.close()
+
+
+class TestShockwave(_InRounds):
+    policy = shockwave_policy("shockwave")
+
+
+class TestThemis(_InRounds):
+    policy = shockwave_policy("themis")
+
+
+class TestGangAlloX(_InRounds):
+    policy = shockwave_policy("allox")
+
+
+class TestGandivaFair(_InRounds):
+    policy = shockwave_policy("gandiva_fair")
