@@ -72,12 +72,13 @@ class DeclaredOptions:
     )  # fmt: skip
     jobs: str | PathLike[str] = field(metadata=required(
         option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
-        "Gavel (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
+        "Gavel or Shockwave (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
         "package.module:Class of a job source.", loads="jobs",
     ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
         None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
-        "published table (.pkl); for a trace or workload of Gavel its measured throughputs (.json, .json.gz).",
+        "published table (.pkl); for a trace or workload of Gavel or Shockwave the measured throughputs (.json, "
+        ".json.gz).",
         loads="jobs",
     )  # fmt: skip
     cluster: str | None = option(
@@ -103,12 +104,12 @@ class DeclaredOptions:
     )  # fmt: skip
     policy: str = option(
         "bftrainer", checks.text, POLICY, "Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what "
-        "it has seen; 'equal-share'; 'foresight(events=10)', which is shown the log; one of Gavel's, such as "
-        "'gavel.max_min_fairness_perf'; or package.module:Class. Parameters in brackets.",
+        "it has seen; 'equal-share'; 'foresight(events=10)', which is shown the log; one of Gavel's or "
+        "Shockwave's, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters in brackets.",
     )  # fmt: skip
     round: float | None = option(
         None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="SECONDS",
-        usual="the policy's own; 360 of Gavel's",
+        usual="the policy's own; 360 of Gavel's, 120 of Shockwave's",
     )  # fmt: skip
     objective: str | None = option(
         None, checks.text, POLICY, "What is maximised: 'own' (each job's), 'throughput', 'speed-up', 'priority', "

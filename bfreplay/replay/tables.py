@@ -33,7 +33,8 @@ DECISION_COLUMNS = (
     Column(
         "trigger", WORD,
         "what happened: `pool`, `arrival`, `completion`, `round` (the time at which a policy that decides in rounds "
-        "wanted to be asked again), joined by `+`; `window_begin` when nothing else did",
+        "wanted to be asked again), `batch_size` (a job trains with another one), joined by `+`; `window_begin` when "
+        "nothing else did",
     ),
     Column("n_idle", pa.int32(), "idle nodes, held ones included"),
     Column("n_joined", pa.int32(), "nodes that became idle at this instant"),

@@ -8,6 +8,9 @@ A room ``systems/NAME/`` has
 - ``policies``: its policies by name, each made from the options of a run;
 - ``quirks``: where its published program differs from its paper, each difference off unless it is asked for.
 
-What is particular to a system stands beside these: Gavel's ``shares`` and ``rounds``, and the ``adapter`` between these
-rounds and the replay. A room imports what is below it (replay, policies, milp), never another room.
+What is particular to a system stands beside these: Gavel's ``shares`` and ``rounds``, Shockwave's ``planner`` and the
+rules by which its jobs change. ``trace_lines`` reads the format that all their traces have.
+
+A room imports what is below it (replay, policies, milp). Shockwave, which grew out of Gavel, also takes Gavel's rounds,
+shares and throughputs from there; nothing in Gavel's room knows of Shockwave.
 """

@@ -202,7 +202,7 @@ class _Reader:
                     "a picture shows a metric that there is not", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
                     f"did you mean {near!r}?" if near else "take one of these",
                 )  # fmt: skip
-        return PictureSpec(x, y, by)
+        return PictureSpec(_column(x), y, tuple(map(_column, by)))
 
     def _names_in(self, given: object, key: str) -> tuple[str, ...]:
         names = [given] if isinstance(given, str) else given

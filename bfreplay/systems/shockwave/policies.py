@@ -66,9 +66,9 @@ def shockwave_policy(name: str) -> type[ShockwavePolicy]:
     """The class of the policy ``shockwave.<name>``."""
     from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy, PlannerPolicy
 
-    attributes = {"name": f"shockwave.{name}", "__module__": __name__}
+    attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:
-        attributes["baseline"] = name
+        attributes["make_shares"] = staticmethod(lambda options: BASELINES[name]())
     made: type[ShockwavePolicy] = type(name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes)
     return made
 

@@ -20,7 +20,6 @@ from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_s
 from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
-from bfreplay.systems.shockwave.policies import BASELINES
 from bfreplay.systems.shockwave.profile import Profile, even_profile, profile_of
 from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs
 from bfreplay.systems.shockwave.published_metrics import PublishedMetrics
@@ -181,13 +180,6 @@ def _check_published(job: ElasticJob) -> None:
 
 class BaselinePolicy(ShockwavePolicy):
     """One of the six policies that Shockwave is compared with, which give shares of time."""
-
-    baseline: str
-
-    @classmethod
-    def make_shares(cls, options: GavelOptions) -> SharePolicy:
-        """The policy that computes the shares."""
-        return BASELINES[cls.baseline]()
 
     @classmethod
     def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
