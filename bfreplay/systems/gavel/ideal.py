@@ -1,4 +1,4 @@
-"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20, section 7.5)."""
+"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20)."""
 
 from __future__ import annotations
 
