@@ -244,11 +244,6 @@ def _check_together(run: DeclaredOptions) -> None:
             )  # fmt: skip
     else:
         _check_cluster(run)
-    if run.ideal and run.cluster is None:
-        raise InputError(
-            "shares of time are applied without rounds on nodes that stay, and those of a log come and go",
-            column="ideal", value=run.ideal, expected="--ideal with --cluster", fix="leave --ideal out",
-        )  # fmt: skip
     if run.measure is not None and run.unlimited_work:
         raise InputError(
             "the run ends when the measured jobs are done, and with unlimited work none ever is", column="measure",

@@ -256,7 +256,7 @@ def _held(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str,
 
 def _ideal(jct_s: float | None, ideal: Ideal | None) -> Iterator[tuple[str, str]]:
     if ideal is not None and ideal.average_jct_s:
-        more = "" if jct_s is None else f": rounds cost {jct_s / ideal.average_jct_s - 1:+.1%}"
+        more = "" if jct_s is None else f"; with rounds {jct_s / ideal.average_jct_s - 1:+.1%}"
         of = count(ideal.n_completed, "job")
         yield "Ideal", f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {of}{more}"
 

@@ -3,7 +3,8 @@
 Its data are measured throughputs by node type (``throughputs``; made-up ones in ``made_up_throughputs``), traces of
 jobs (``trace``) and generated workloads (``generated_workload``). Its policies are listed in ``policies``: ``shares``
 has how each splits time among jobs, ``rounds`` how shares become assignments of nodes, with the quirks of the published
-program.
+program, ``ideal`` what comes of shares without rounds. Rates of pairs that nobody measured are estimated
+(``pair_estimates``), and learnt as pairs run (``believed_pairs``).
 """
 
 from bfreplay.registry import PublishedSystem

@@ -1,4 +1,4 @@
-"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20, section 7.5)."""
+"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,13 @@ class IdealReplay:
     them a job makes ``sum_j T_ij X_ij`` steps a second, alone and in pairs; on a type with fewer nodes than its gang it
     makes none, whatever its share. Restarts cost nothing, and the rates of pairs are known.
 
+    Shares need not use up the nodes: max-min fairness gives every job the same level, and what is left over idles here.
+    Rounds give it to jobs beyond their shares. So a run with rounds may be ahead of this where nodes are plenty.
+
     Parameters
     ----------
     jobs
-        Numbered in their order; submit times count from ``start_us`` on.
+        Numbered in their order. One that is submitted before ``start_us`` waits until then.
     n_nodes
         Nodes of each type by its name.
     shares
@@ -113,7 +116,6 @@ class IdealReplay:
                 done[k] = now_s - float(jobs.submit_s[k])
                 there.remove(k)
                 missing.discard(k)
-        self._shares.forget()
         return done
 
     def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
@@ -162,7 +164,7 @@ def _columns(
     kind = np.array([_kind(kinds, job, width) for job, width in zip(jobs, gang.tolist(), strict=True)], np.int64)
     deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
     return _Jobs(
-        submit_s=np.array([max(job.submit_us - start_us, 0) / 1e6 for job in jobs]),
+        submit_s=np.array([(job.submit_us - start_us) / 1e6 for job in jobs]),
         work=np.array([job.work_samples for job in jobs], np.float64),
         gang=gang,
         rate=np.array([

@@ -1,4 +1,4 @@
-"""Estimates of how fast two jobs run on shared nodes, from a part of the measurements (Gavel, OSDI'20, section 3.3)."""
+"""Estimates of how fast two jobs run on shared nodes, from a part of the measurements (Gavel, OSDI'20)."""
 
 from __future__ import annotations
 

@@ -53,6 +53,7 @@ def test_rows_that_differ_in_a_seed_share_a_point_and_lines_go_up_the_axis():
     assert found.is_number
     assert found.averaged_over == {"draw": 2}
     assert panel.words.endswith(", h")
+    assert swept_lines(SWEEP[SWEEP["draw"] == 0], "rate", ["average_jct_s"], ["policy"]).averaged_over == {}
 
 
 def test_points_of_saturated_runs_are_marked_whatever_the_reason_and_failed_runs_left_out():

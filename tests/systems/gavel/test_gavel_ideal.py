@@ -80,8 +80,14 @@ def test_most_jobs_at_once_and_jobs_that_nobody_asks_about():
     jobs = job_set(*(job(f"j{k}", 100, {"a": 1.0}) for k in range(3)))
     assert ideal(jobs, {"a": 3}, max_parallel=1) == pytest.approx({0: 100.0, 1: 200.0, 2: 300.0})
     assert set(ideal(jobs, {"a": 1}, max_parallel=1, wanted=[0])) == {0}
-    later = ideal(JobSet([job("x", 5, {"a": 1.0}, 3)]), {"a": 1}, start_us=3_000_000)
-    assert later == pytest.approx({0: 5.0})
+    before = job_set(job("x", 5, {"a": 1.0}, 1), job("y", 5, {"a": 1.0}, 10))
+    assert ideal(before, {"a": 1}, start_us=3_000_000) == pytest.approx({0: 7.0, 1: 5.0})
+
+
+def test_a_policy_that_remembers_and_draws_begins_anew_each_time():
+    jobs = some_jobs(3)
+    replay = IdealReplay(jobs, {"a": 1}, gavel_policy("gandiva").make_shares(GavelOptions()), GavelOptions())
+    assert replay.jct_s() == replay.jct_s()
 
 
 def some_jobs(seed: int, n: int = 6) -> JobSet:
@@ -194,7 +200,7 @@ def test_the_option_needs_a_cluster_and_shares():
     assert "Ideal" in str(_text(found))
     assert RunOptions(cluster="v100=2", **given).run().record.summary.ideal is None
     with pytest.raises(InputError) as of_log:
-        RunOptions(events="sample", jobs="sample", policy="gavel.isolated", ideal=True)
+        RunOptions(events="sample", jobs="sample", policy="gavel.isolated", ideal=True).run()
     with pytest.raises(InputError) as of_policy:
         RunOptions(cluster="v100=2", **{**given, "policy": "equal-share"}, ideal=True).run()
     assert [of_log.value.column, of_policy.value.column] == ["ideal", "ideal"]

@@ -58,20 +58,29 @@ def test_references_matches_and_errors_are_those_of_the_recorded_estimator(share
         assert np.mean(errors) == pytest.approx(record["mean_abs_error_normalised"], abs=1e-8)
 
 
-def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative):
-    """Within two standard errors of the difference of the two means, for a part of the table; no seed of the five."""
-    for published, n_references, profiled in ((False, 16, 0.2), (False, 8, 0.2), (True, 16, 1.0), (True, 8, 0.2)):
-        record = next(
-            each
-            for each in golden(shared, published=published)
-            if (each["n_reference"], each["profiling"]) == (n_references, profiled)
-        )
-        shares = [
-            recognised(matches_of(relative, n_references, profiled, seed, published=published))
-            for seed in range(100, 120)
-        ]
+SOME = [(False, 16, 0.2), (False, 8, 0.2), (True, 16, 1.0), (True, 8, 0.2)]
+EVERY = [
+    (published, n_references, profiled)
+    for published in (False, True)
+    for n_references in (26, 16, 8)
+    for profiled in (1.0, 0.8, 0.6, 0.4, 0.2)
+]
+
+
+@pytest.mark.parametrize("rows", [SOME, pytest.param(EVERY, marks=pytest.mark.thorough)], ids=["some", "every"])
+def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative, rows):
+    """The difference of the two means in standard errors: 95 in 100 are below two where it is chance."""
+    off = []
+    for published, n_references, profiled in rows:
+        asked = n_references, profiled
+        records = golden(shared, published=published)
+        record = next(each for each in records if (each["n_reference"], each["profiling"]) == asked)
+        shares = [recognised(matches_of(relative, *asked, seed, published=published)) for seed in range(20)]
         error = np.std(shares, ddof=1) * np.sqrt(1 / 20 + 1 / record["seeds"])
-        assert abs(np.mean(shares) - record["match_rate_of_reference_types"]) < 2 * error
+        difference = abs(np.mean(shares) - record["match_rate_of_reference_types"])
+        off.append(difference / error if difference else 0.0)
+    assert max(off) < 3
+    assert np.mean(np.array(off) < 2) >= 0.95
 
 
 def test_all_types_are_recognised_by_a_whole_profile_and_a_defect_shows_where_references_are_few(relative):
@@ -172,13 +181,47 @@ def test_a_pair_that_cannot_share_is_found_out_in_its_first_round_and_runs_in_tu
     assert result.record.summary.policy["n_recomputations"] == 3  # at first, after the failure, after a completion
 
 
-def test_a_job_of_a_model_that_was_not_measured_is_believed_in_as_it_is():
-    """Not profiled: the true rates of its pairs count."""
+def test_a_failure_is_remembered_when_another_job_leaves():
+    """w arrives and leaves while x and z are there: shares are computed for that, not for a second failure."""
+    options = GavelOptions(profiled=0.0, references=1, seed=_seed_with_reference("two"))
+    jobs = [job("x", "one", 14_400), job("z", "big", 14_400)]
+    alone = run(jobs, options)
+    beside = run([*jobs, job("w", "two", 40, 720)], options)
+    n_alone, n_beside = (each.record.summary.policy["n_recomputations"] for each in (alone, beside))
+    assert n_alone == 3  # at first, after the failure, and when one of the two is done
+    assert n_beside == 5
+
+
+def pair_rates_asked(jobs, options, colocation=TOGETHER):
+    """Rates of the first pair in each problem that the policy was asked."""
+    policy = gavel_policy("max_min_fairness_packed")(options)
+    asked, answer = [], policy.shares.shares
+
+    def noting(problem):
+        if problem.n_pairs:
+            asked.append(problem.pair_rate[0, 0].tolist())
+        return answer(problem)
+
+    policy.shares.shares = noting
+    every = JobSet(jobs, submit_is_relative=True, colocation=colocation)
+    replay_log(fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), with_efficiency=False)
+    return asked
+
+
+def test_shares_are_computed_with_estimates_and_with_true_rates_once_the_pair_has_run():
+    """x is taken for "two", as y is: 0.75 of 10 and of 4 steps/s. At the arrival of w the two have run: 6 and 3."""
+    options = GavelOptions(profiled=0.0, references=1, seed=_seed_with_reference("two"))
+    jobs = [job("x", "one", 14_400), job("y", "two", 14_400), job("w", "two", 9_000, 720)]
+    asked = pair_rates_asked(jobs, options)
+    assert asked[:2] == [[7.5, 3.0], [6.0, 3.0]]
+
+
+def test_the_pairs_of_a_job_of_a_model_that_was_not_measured_alone_have_their_true_rates():
     colocation = Colocation(
-        {("one", "two", 1, "a"): (6.0, 3.0), ("two", "two", 1, "a"): (3.0, 3.0)}, {("two", 1, "a"): 4.0}
+        {("one", "two", 1, "a"): (6.0, 3.0), ("two", "two", 1, "a"): (2.0, 2.0)}, {("two", 1, "a"): 4.0}
     )
-    result = run([job("x", "one", 3_600), job("y", "two", 1_800)], GavelOptions(profiled=1.0), colocation)
-    assert jct_s(result) == [600, 600]
+    jobs = [job("x", "one", 3_600), job("y", "two", 1_800)]
+    assert pair_rates_asked(jobs, GavelOptions(profiled=1.0), colocation)[0] == [6.0, 3.0]
 
 
 def _seed_with_reference(name: str) -> int:

@@ -82,14 +82,14 @@ def test_elastic_jobs_do_the_same_work_on_any_number_of_nodes(table):
 
 
 def test_a_steady_state_fills_type_after_type_and_what_is_over_on_one_is_not_taken_off_the_next(table):
-    """Gangs of 1, 1 and 4 fill three nodes, 1 and 1 the next two, 1 the last."""
+    """Gangs of 1, 1 and 4 fill the first four nodes, 1 and 1 the other two."""
     plain = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True)
     assert [job.min_nodes for job in plain] == [1, 1, 4, 1, 1, 1, 2, 1, 1, 1, 1, 1]
-    steady = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True, steady_state="k80=3,v100=2,p100=1")
+    steady = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True, steady_state="k80=4,v100=2")
     assert [row[:4] for row in columns(steady)] == [row[:4] for row in columns(plain)]
     # then arrivals as they are without it, the first at 0
     arrivals = [job.submit_us for job in plain]
-    assert [job.submit_us for job in steady] == [0] * 6 + arrivals[:6]
+    assert [job.submit_us for job in steady] == [0] * 5 + arrivals[:7]
     assert [job.name for job in steady] == [job.name for job in plain]
 
 
