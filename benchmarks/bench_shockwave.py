@@ -9,6 +9,7 @@ import gzip
 import json
 import sys
 import time
+from dataclasses import replace
 
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
@@ -19,7 +20,7 @@ from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.systems.gavel.throughputs import read_throughputs
-from bfreplay.systems.shockwave.trace import read_trace
+from bfreplay.systems.shockwave.trace import RESTORE_S, read_trace
 from bfreplay.workload import JobSet
 
 DATA = SHARED / "data" / "shockwave"
@@ -139,6 +140,9 @@ def crossing() -> None:
             spec, _, objective = name.partition(", ")
             for elastic in (True, False) if spec == "bftrainer" else (False,):
                 jobs, started = jobs_at(n_gpus, elastic=elastic), time.process_time()
+                if spec == "bftrainer":  # a restart costs it what it costs the others
+                    costs = {"scale_up_cost_s": RESTORE_S, "scale_down_cost_s": RESTORE_S}
+                    jobs = JobSet([replace(job, **costs) for job in jobs], submit_is_relative=True)
                 policy = policy_of(spec, t_fwd_s=T_FWD_S, solver=ExactSolver(), objective=objective or None)
                 run = replay_log(
                     events, jobs, policy, ReplaySettings(max_parallel=len(jobs), until_done=True),

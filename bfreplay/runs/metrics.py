@@ -305,18 +305,18 @@ METRICS: tuple[Metric, ...] = (
         _of("scheduling.finish_time_fairness.share_above_1"), "share_of_rho_above_1",
     ),
     Metric(
-        "contention", "jobs over nodes", "ratio", _of("scheduling.contention_fairness.contention"), "contention",
+        "", "jobs over nodes", "ratio", _of("scheduling.contention_fairness.contention"), "contention",
     ),
     Metric(
-        "rho.worst", "largest rho: time of a job over that alone, times contention", "ratio",
+        "", "largest rho: time of a job over that alone, times contention", "ratio",
         _of("scheduling.contention_fairness.largest_rho"), "worst_rho", InSweep("{:.3f}", "worst rho", "cluster"),
     ),
     Metric(
-        "rho.unfair", "share of the jobs whose rho is above 1.05", "percent",
+        "", "share of the jobs whose rho is above 1.05", "percent",
         _of("scheduling.contention_fairness.unfair_share"), "unfair_share", InSweep("{:.1%}", "unfair", "cluster"),
     ),
     Metric(
-        "rho.worst_by_presence", "largest rho with the contention that each job met", "ratio",
+        "", "largest rho with the contention that each job met", "ratio",
         _of("scheduling.contention_fairness.largest_rho_by_presence"), "worst_rho_by_presence",
     ),
     Metric(

@@ -258,11 +258,12 @@ class PolicyContract:
         assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def _asked(self) -> Iterator[tuple[Policy, PolicyState]]:
-        """States, and who is asked: one for all; of those that place jobs, who may know the nodes, a new one each."""
+        """States, and who is asked: one for all; a new one each of those that place jobs or remember their round."""
         made = self.make()
         places = _places(made)
+        asks_anew = places or made.capabilities.in_rounds
         for state in placed_states(_N_PLACED, seed=3, widest=self.widest) if places else _states():
-            if places:
+            if asks_anew:
                 made.close()
                 made = self.make()
             yield made, state

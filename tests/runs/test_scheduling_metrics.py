@@ -49,7 +49,14 @@ def test_metrics_of_two_jobs_on_two_types_by_hand():
         "node_hours_by_type": {"v100": 20 / HOUR, "p100": 30 / HOUR},
         "cost": pytest.approx(20 / HOUR * 0.74 + 30 / HOUR * 0.43),
         "finish_time_fairness": None,
-    }
+        "geometric_mean_jct_s": pytest.approx((20 * 30) ** 0.5),
+        "harmonic_mean_jct_s": pytest.approx(24.0),
+        # alone on v100, at 10 samples/s on one node and 20 on two of the two: 10 s and 6 s
+        "contention_fairness": {
+            "contention": 1.0, "average_rho": 3.5, "largest_rho": 5.0, "unfair_share": 1.0,
+            "largest_rho_by_presence": 5.0, "unfair_share_by_presence": 1.0,
+        },
+    }  # fmt: skip
 
 
 def test_a_run_that_ends_with_its_jobs_is_as_long_as_its_makespan():
@@ -86,7 +93,13 @@ def test_only_measured_jobs_count_and_node_hours_are_those_of_all():
         "node_hours_by_type": {"v100": 20 / HOUR, "p100": 15 / HOUR},
         "cost": pytest.approx(20 / HOUR * 0.74 + 15 / HOUR * 0.43),
         "finish_time_fairness": None,
-    }
+        "geometric_mean_jct_s": pytest.approx(20.0),
+        "harmonic_mean_jct_s": 20.0,
+        "contention_fairness": {
+            "contention": 0.5, "average_rho": 2.0, "largest_rho": 2.0, "unfair_share": 1.0,
+            "largest_rho_by_presence": 2.0, "unfair_share_by_presence": 1.0,
+        },
+    }  # fmt: skip
 
 
 def test_where_nobody_completes_there_is_no_jct_and_no_makespan():

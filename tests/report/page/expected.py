@@ -192,6 +192,8 @@ def _as_recorded(record, samples):
         "u": None if is_source else share(efficiency.get("dedicated_samples")),
         "known.samples": learning.get("known_samples"),
         "known.done_s": after_s(learning.get("known_last_finish_us")),
+        "known.jct.mean_s": learning.get("known_average_jct_s"),
+        "ideal.jct.mean_s": (summary.get("ideal") or {}).get("average_jct_s"),
         "known.best_score": learning.get("known_best_score"),
         "learning.lost": None if known is None else 1 - known,
         "learning.gained": None if known is None else known - 1,

@@ -16,8 +16,6 @@ from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
 from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.policies import shockwave_policy
-from bfreplay.testing import PolicyContract
-from bfreplay.testing.policy import _states
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 from tests.replay.tiny import log
 
@@ -166,31 +164,3 @@ def test_settings_that_make_no_sense_are_refused(spec, column):
 def test_jobs_without_end_cannot_be_planned():
     with pytest.raises(InputError, match="jobs without end"):
         run([job("endless", float("inf"))], made("shockwave.shockwave"))
-
-
-# -- the contract of every policy --------------------------------------------------------------------------------------
-
-
-class _InRounds(PolicyContract):
-    def _asked(self):
-        """A new policy for each state: rounds remember the one before."""
-        for state in _states()[::4]:
-            made = self.make()
-            yield made, state
-            made.close()
-
-
-class TestShockwave(_InRounds):
-    policy = shockwave_policy("shockwave")
-
-
-class TestThemis(_InRounds):
-    policy = shockwave_policy("themis")
-
-
-class TestGangAlloX(_InRounds):
-    policy = shockwave_policy("allox")
-
-
-class TestGandivaFair(_InRounds):
-    policy = shockwave_policy("gandiva_fair")
