@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, rounds_of
+from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
@@ -325,6 +325,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "", "submit to finish, harmonic mean", "seconds", _of("scheduling.harmonic_mean_jct_s"), "harmonic_mean_jct_s",
+    ),
+    Metric(
+        "plans", "plans of rounds ahead", "count",
+        lambda run: None if (plans := plans_of(run.record)) is None else plans[0], "n_plans",
+    ),
+    Metric(
+        "plans.stopped", "solves of plans that ended at their time limit, or without an answer", "count",
+        lambda run: None if (plans := plans_of(run.record)) is None else plans[1], "n_plan_solves_stopped",
+        InSweep("{:,}", "solves stopped", "cluster"),
     ),
     Metric(
         "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",

@@ -197,6 +197,15 @@ def rounds_of(record: RunRecord) -> dict[str, int] | None:
     return found if len(found) == len(_COUNTED) else None
 
 
+def plans_of(record: RunRecord) -> tuple[int, int] | None:
+    """Plans, and solves of plans that were not solved to the end, where the policy plans rounds ahead."""
+    own = record.summary.policy or {}
+    n_plans, *stopped = (own.get(name) for name in ("plans", "stopped_by_time_limit", "without_answer"))
+    if not isinstance(n_plans, int):
+        return None
+    return n_plans, sum(each for each in stopped if isinstance(each, int))
+
+
 def window_words(record: RunRecord) -> str:
     """``2021-02-10T00:48:48Z to ...``; of a log without a calendar ``0 to 2 h after its start``."""
     start_us, end_us = record.config.window_start_us, record.config.window_end_us
@@ -224,6 +233,13 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield from _held(found, record.config.prices)
     yield from _fairness(found.finish_time_fairness)
     yield from _contention_fairness(found.contention_fairness)
+    plans = plans_of(record)
+    if plans is not None:
+        n_plans, stopped = plans
+        limited = "every solve came to its end"
+        if stopped:
+            limited = f"{count(stopped, 'solve')} ended at the time limit, or without an answer: another machine may plan otherwise"
+        yield "Plans", f"{n_plans:,}; {limited}"
     rounds = rounds_of(record)
     if rounds is not None:
         yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"

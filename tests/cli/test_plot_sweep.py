@@ -24,7 +24,8 @@ draw = [0, 1]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("sweep")
-    (place / "spec.toml").write_text(SPEC + 'policy = ["gavel.fifo_perf"]\n')
+    picture = '[picture]\nx = "round"\ny = ["average_jct_s"]\n'
+    (place / "spec.toml").write_text(SPEC + 'policy = ["gavel.fifo_perf"]\n' + picture)
     done = CliRunner().invoke(main, ["sweep", str(place / "spec.toml"), "--out", str(place / "out"), "--quiet"])
     assert done.exit_code == 0, done.output
     return place / "out"
@@ -51,6 +52,14 @@ def test_a_sweep_is_drawn_and_says_what_a_point_is_the_mean_of(folder, tmp_path,
     assert (quiet.stdout, quiet.stderr) == ("wrote x.svg\n", "")
     assert "round 360" in (tmp_path / "x.svg").read_text()
     assert "is there already" in refused("sweep", folder, "--x", "round", "--y", "cost")
+
+
+def test_a_spec_with_a_picture_has_it_drawn_by_the_sweep(folder):
+    assert "<svg" in (folder / "picture.svg").read_text()
+    again = CliRunner().invoke(main, ["sweep", str(folder.parent / "spec.toml"), "--out", str(folder)])
+    assert "picture.svg" in again.stdout
+    as_json = CliRunner().invoke(main, ["sweep", str(folder.parent / "spec.toml"), "--out", str(folder), "--json"])
+    assert as_json.stdout.startswith("[")
 
 
 def test_what_is_missing_or_misplaced_is_refused(folder, tmp_path, monkeypatch):

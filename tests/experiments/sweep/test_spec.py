@@ -189,3 +189,26 @@ def test_a_label_that_a_terminal_obeys_is_refused():
     run = {"events": "sample", "jobs": "sample"}
     with pytest.raises(InputError, match="a label name is unusable"):
         spec_of({"run": run, "vary": {"w": {"\x1b[31m": {"t-fwd": 10}}}})
+
+
+def test_a_spec_may_ask_for_its_picture():
+    spec = spec_of({"run": RUN, "vary": {"t-fwd": [60, 120]}, "picture": {"x": "t-fwd", "y": "samples", "by": "seed"}})
+    assert spec.picture == ("t_fwd", ("samples",), ("seed",))
+    assert spec_of({"run": RUN, "vary": {"seed": [1]}}).picture is None
+
+
+@pytest.mark.parametrize(
+    ("picture", "column"),
+    [
+        ({"x": "t-fwd", "y": ["sample"]}, "y"),
+        ({"x": "t-fwd"}, "y"),
+        ({"y": ["samples"]}, "x"),
+        ({"x": "t-fwd", "y": 3}, "y"),
+        ({"x": "t-fwd", "y": ["samples"], "colour": "red"}, "colour"),
+        ("timeline", None),
+    ],
+)
+def test_a_picture_that_makes_no_sense_is_refused(picture, column):
+    with pytest.raises(InputError) as error:
+        spec_of({"run": RUN, "vary": {"t-fwd": [60, 120]}, "picture": picture})
+    assert error.value.column == column

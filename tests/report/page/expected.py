@@ -127,6 +127,8 @@ def _of_scheduling(jobs, allocations, record, facts):
         "rho.mean": float(rho.mean()) if len(rho) else None,
         "rho.most": float(rho.max()) if len(rho) else None,
         "rho.above_1": float((rho > 1).mean()) if len(rho) else None,
+        "plans": rounds.get("plans"),
+        "plans.stopped": rounds["stopped_by_time_limit"] + rounds["without_answer"] if "plans" in rounds else None,
         "rounds": rounds.get("n_rounds"),
         "rounds.recomputations": rounds.get("n_recomputations"),
         "leases": rounds.get("lease_extensions"),

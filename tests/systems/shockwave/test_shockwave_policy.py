@@ -11,6 +11,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs.summary_text import render
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
@@ -102,6 +103,18 @@ def test_the_planner_counts_plans_and_repeats_itself():
     assert one.summary["policy"]["plans"] > 10
     assert one.summary["policy"]["stopped_by_time_limit"] == 0
     assert one.jobs.equals(other.jobs)
+    assert "every solve came to its end" in render(one)
+
+
+def test_a_solve_that_its_time_limit_ends_reaches_the_summary():
+    jobs = generated_jobs(sample_throughputs(), 10, seed=1, max_hours=0.5)
+    result = replay_log(
+        fixed_cluster("v100=3"), jobs, made("shockwave.shockwave(time_limit_s=0.000001)"),
+        ReplaySettings(max_parallel=100, until_done=True), with_efficiency=False, with_bound=False,
+    )  # fmt: skip
+    own = result.summary["policy"]
+    assert own["stopped_by_time_limit"] + own["without_answer"] > 0
+    assert "another machine may plan otherwise" in render(result)
 
 
 @pytest.mark.parametrize("backend", ["highs", "cbc"])
