@@ -238,7 +238,10 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
         n_plans, stopped = plans
         limited = "every solve came to its end"
         if stopped:
-            limited = f"{count(stopped, 'solve')} ended at the time limit, or without an answer: another machine may plan otherwise"
+            limited = (
+                f"{count(stopped, 'solve')} ended at the time limit, or without an answer: another machine may plan "
+                "otherwise"
+            )
         yield "Plans", f"{n_plans:,}; {limited}"
     rounds = rounds_of(record)
     if rounds is not None:
