@@ -109,7 +109,7 @@ def contention_fairness_of(outcomes: JobOutcomes, policy: Policy, n_nodes: float
     done = [(index, job) for index, job in jobs if math.isfinite(alone_s.get(index, math.inf))]
     contention = len(jobs) / n_nodes
     jct_s = np.array([outcomes.jct_s[index] for index, _ in done])
-    alone = np.array([alone_s[index] for index, _ in done])
+    alone = np.maximum(np.array([alone_s[index] for index, _ in done]), 1e-6)  # the clock has whole microseconds
     submit_s = np.array([job.submit_us / 1e6 for _, job in done])
     rho = jct_s / (alone * max(1.0, contention))
     met = jct_s / (alone * np.maximum(1.0, _present(submit_s, submit_s + jct_s) / n_nodes))

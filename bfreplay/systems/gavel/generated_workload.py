@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -205,9 +206,8 @@ _FORM = (
     "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false, "
     "duration_s=3600, steady_state='v100=36,k80=36')"
 )
-_COUNTS = ("n", "seed")
 _FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
-_KEYS = ("n", "jobs_per_hour", "seed", *_FLAGS, "duration_s", "steady_state")
+_OTHERS = ("jobs_per_hour", "duration_s", "steady_state")
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:
@@ -226,23 +226,40 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
     InputError
         The text is not written like that, a parameter has no sense, or there is no throughput file.
     """
-    term = parsed_alone(text, "workload", _FORM, fix="write it like that, in quotes for the shell")
+    given = workload_parameters(text, "gavel", _FORM, flags=_FLAGS, others=_OTHERS)
+    table = throughputs_of(curves, "a generated workload of Gavel", value=text)
+    return generated_jobs(table, given.pop("n"), **given)
+
+
+def workload_parameters(
+    text: str, name: str, form: str, *, flags: Sequence[str] = (), others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Parameters of a workload that is written ``NAME(n=9, seed=0, ...)``.
+
+    Parameters
+    ----------
+    text
+        As a user wrote it.
+    name, form
+        Of the workload, and how it is written, for errors.
+    flags, others
+        Parameters that are true or false, and those that the workload checks itself; ``n`` and ``seed`` are whole.
+
+    Raises
+    ------
+    InputError
+        The text is not written like that, a parameter is unknown or of another kind, or ``n`` is missing.
+    """
+    term = parsed_alone(text, "workload", form, fix="write it like that, in quotes for the shell")
     given: dict[str, Any] = dict(term.parameters)
-    checks.known_keys(given, _KEYS, "gavel")
+    checks.known_keys(given, ("n", "seed", *flags, *others), name)
     for key, value in given.items():
-        if key in _FLAGS:
+        if key in flags:
             checks.truth(key, value)
-        elif key in _COUNTS:
+        elif key not in others:
             checks.whole(key, value, 1 if key == "n" else 0)
     if "n" not in given:
         raise InputError(
-            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write gavel(n=NUMBER)"
+            "the number of jobs is missing", column="n", value=text, expected=form, fix=f"write {name}(n=NUMBER)"
         )
-    if curves is None:
-        raise InputError(
-            "a generated workload of Gavel needs measured throughputs", value=text,
-            expected="Gavel's throughput file as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
-        )  # fmt: skip
-    n_jobs = given.pop("n")
-    return generated_jobs(throughputs_of(curves), n_jobs, **given)
+    return given

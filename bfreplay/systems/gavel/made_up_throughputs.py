@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.errors import InputError
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType
 from bfreplay.systems.gavel.throughputs import Measured, ThroughputTable, read_throughputs, throughputs_text
 
@@ -100,14 +102,29 @@ class _Run:
     memory_gb: float
 
 
-def throughputs_of(curves: Path) -> ThroughputTable:
+def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> ThroughputTable:
     """Read a throughput file; the word ``sample`` stands for ``sample_throughputs``, unless a file is called that.
+
+    Parameters
+    ----------
+    curves
+        The file; ``None`` where nobody gave one.
+    needed_by
+        What cannot do without, for the error: ``"a trace of Gavel"``.
+    **where
+        File or value for the error, see ``InputError``.
 
     Raises
     ------
     InputError
-        As ``read_throughputs``.
+        There is no file, or as ``read_throughputs``.
     """
+    if curves is None:
+        raise InputError(
+            f"{needed_by} needs measured throughputs", expected="Gavel's throughput file (.json, .json.gz) as `curves`",
+            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
+            **where,
+        )  # fmt: skip
     return sample_throughputs() if is_bundled(curves) else read_throughputs(curves)
 
 

@@ -106,14 +106,7 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
     InputError
         There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
-    if curves is None:
-        raise InputError(
-            "a trace of Gavel needs a second file, the measured throughputs",
-            file=file,
-            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
-            fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
-        )
-    return read_trace(file, throughputs_of(curves))
+    return read_trace(file, throughputs_of(curves, "a trace of Gavel", file=file))
 
 
 @dataclass(frozen=True, slots=True)

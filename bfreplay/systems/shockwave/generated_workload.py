@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import parsed_alone
-from bfreplay.systems.gavel.generated_workload import spec_text
+from bfreplay.systems.gavel.generated_workload import spec_text, workload_parameters
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
@@ -116,7 +114,7 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
     ]
 
 
-_COUNTS, _NUMBERS, _FLAGS = ("n", "seed"), ("gap_s", "min_hours", "max_hours", "dynamic"), ("multi_gpu", "elastic")
+_FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", "dynamic")
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:
@@ -134,24 +132,6 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
     InputError
         The text is not written like that, a parameter has no sense, or there is no throughput file.
     """
-    term = parsed_alone(text, "workload", _FORM, fix="write it like that, in quotes for the shell")
-    given: dict[str, Any] = dict(term.parameters)
-    checks.known_keys(given, (*_COUNTS, *_NUMBERS, *_FLAGS), "shockwave")
-    for key, value in given.items():
-        if key in _FLAGS:
-            checks.truth(key, value)
-        elif key in _COUNTS:
-            checks.whole(key, value, 1 if key == "n" else 0)
-        else:
-            checks.number(key, value)
-    if "n" not in given:
-        raise InputError(
-            "the number of jobs is missing", column="n", value=text, expected=_FORM, fix="write shockwave(n=NUMBER)"
-        )
-    if curves is None:
-        raise InputError(
-            "a generated workload of Shockwave needs measured throughputs", value=text,
-            expected="a throughput file in Gavel's format as `curves`",
-            fix="give it: --curves tacc_throughputs.json (curves=... in Python); --curves sample is made up",
-        )  # fmt: skip
-    return generated_jobs(throughputs_of(curves), given.pop("n"), **given)
+    given = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
+    table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
+    return generated_jobs(table, given.pop("n"), **given)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
@@ -96,13 +95,7 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
     InputError
         There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
-    if curves is None:
-        raise InputError(
-            "a trace of Shockwave needs a second file, the measured throughputs", file=file,
-            expected="a throughput file in Gavel's format (.json, .json.gz) as `curves`",
-            fix="give it: --curves tacc_throughputs.json (curves=... in Python); --curves sample is made up",
-        )  # fmt: skip
-    return read_trace(file, throughputs_of(curves))
+    return read_trace(file, throughputs_of(curves, "a trace of Shockwave", file=file))
 
 
 @dataclass(frozen=True, slots=True)

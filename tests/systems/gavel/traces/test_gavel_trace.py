@@ -139,7 +139,7 @@ def test_load_jobs_knows_a_trace_by_its_name_or_its_columns(tmp_path):
 
 def test_a_trace_and_its_throughputs_belong_together(tmp_path):
     trace, curves = trace_file(tmp_path, {}), table_file(tmp_path)
-    with pytest.raises(InputError, match="needs a second file") as caught:
+    with pytest.raises(InputError, match="needs measured throughputs") as caught:
         load_jobs(trace)
     assert "--curves" in caught.value.fix
     (tmp_path / "jobs.csv").write_text("name\nx\n")

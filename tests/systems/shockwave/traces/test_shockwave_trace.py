@@ -94,7 +94,7 @@ def test_a_bad_cell_is_named_with_its_line(tmp_path, row, column):
 
 
 def test_a_trace_needs_its_throughputs(tmp_path):
-    with pytest.raises(InputError, match="needs a second file"):
+    with pytest.raises(InputError, match="needs measured throughputs"):
         load_jobs(trace_file(tmp_path, {}))
 
 
