@@ -181,7 +181,7 @@ class PublishedJobs:
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of[number]
             exec_s = float(assignment.finish_s[task] - assignment.start_s[task])
-            is_new = self.n_rounds > 0 and job.last_round != self.n_rounds - 1
+            is_new = job.last_round != self.n_rounds - 1  # in the very first round nobody is
             if is_new and exec_s > self._round_s - TAIL_S:
                 steps[task, 0] = int(int(steps[task, 0]) * (exec_s - RESTORE_S) / exec_s)
                 restarts[task, 0] = True

@@ -327,8 +327,7 @@ class PlannerPolicy(ShockwavePolicy):
                 self._samples_per_epoch[number] = profile.samples_per_epoch
                 self._planner.add(number, profile, gang, now_s)
         self._planned = set(there)
-        # rounds are a little shorter than nominal, and gaps without jobs have none
-        self._round = max(self._round + 1, 0 if self._is_published else int(now_s // self.options.round_s))
+        self._round += 1
         return np.array(self._planner.next_round(self._round, now_s, int(self._n_nodes.sum())), np.int64)
 
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:

@@ -145,7 +145,7 @@ class JobMaker:
         work = float(asked.steps * first_size)
         changes = [(0.0, first_size)]
         for epoch, (before, after) in enumerate(itertools.pairwise(sizes), start=1):
-            if before != after and epoch * samples < work:
+            if before != after:
                 changes.append((float(epoch * samples), after))
         cost_s = RESTORE_S if self._elastic else 0.0
         job = ElasticJob(

@@ -14,9 +14,11 @@ from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
+from bfreplay.systems.shockwave.adaptation_rules import Mode
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
 from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.policies import shockwave_policy
+from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 from tests.replay.tiny import log
 
@@ -54,6 +56,13 @@ def test_every_policy_runs_a_job_that_becomes_faster_to_its_end(name):
     result = run([job("one", 3000, changes=((0.0, 1), (1200.0, 2)))], made(name))
     assert finished_s(result) == [20 + 120 + 1800 / 16]
     assert result.summary["ledger"]["samples"] == pytest.approx(3000)
+
+
+def test_a_job_that_changes_more_than_once_in_a_round_is_never_held_back_by_its_first_rate():
+    """In the second round it does 88 samples at 10/s and the rest at 16/s: more than 120 s at 10/s would."""
+    changes = ((0.0, 1), (300.0, 2), (600.0, 1), (1200.0, 2))
+    result = run([job("one", 3000, changes=changes)], made("shockwave.mst"))
+    assert finished_s(result) == [20 + 30 + 300 / 16 + 60 + 1800 / 16]
 
 
 def test_equal_shares_take_turns_and_pay_for_each():
@@ -115,6 +124,21 @@ def test_a_solve_that_its_time_limit_ends_reaches_the_summary():
     own = result.summary["policy"]
     assert own["stopped_by_time_limit"] + own["without_answer"] > 0
     assert "another machine may plan otherwise" in render(result)
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_the_planner_knows_the_profile_that_goes_with_the_rules(published):
+    """40 epochs under GNS: the published profile gives the last one its first batch size."""
+    maker = JobMaker(sample_throughputs())
+    one = maker.job("one", AskedJob("ResNet-18 (batch size 64)", 1, Mode.GNS, 31_280, 0))
+    policy = made(f"shockwave.shockwave(published={str(published).lower()})")
+    profiles, add = [], policy._planner.add
+    policy._planner.add = lambda number, profile, *more: (profiles.append(profile), add(number, profile, *more))
+    run([one], policy)
+    assert profiles[0].batch_size[-2:].tolist() == ([256, 64] if published else [256, 256])
+    assert policy.seconds_alone(one, 1) == pytest.approx(
+        profiles[0].exclusive_s if published else one.seconds_alone(1), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("backend", ["highs", "cbc"])

@@ -89,6 +89,9 @@ def test_a_published_schedule_gives_the_published_run(shared, key):
         },
         abs=0.005,
     )  # fmt: skip
+    fair = run.summary["scheduling"]["contention_fairness"]
+    assert fair["largest_rho"] == pytest.approx(published["worst_ftf"], abs=1e-4)
+    assert fair["contention"] == 120 / 32
     # the replay has whole microseconds, and rounds follow one another
     assert run.summary["scheduling"]["average_jct_s"] == pytest.approx(published["avg_jct"], abs=1e-2)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.rounds.state import remove_jobs
+from bfreplay.systems.gavel.rounds.state import remove_jobs, set_rates
 from tests.systems.gavel.rounds.small_rounds import PLENTY, give, rules, run_round, who, with_jobs
 
 
@@ -110,3 +110,14 @@ def test_a_pair_that_lost_a_member_is_still_an_opportunity():
 def test_times_out_of_range_are_refused(wrong: dict[str, float]):
     with pytest.raises(InputError, match=f"{next(iter(wrong))} of Gavel's rounds is out of range"):
         rules(**wrong)
+
+
+def test_a_job_whose_rate_changes_runs_at_the_new_one_and_not_where_it_has_none():
+    how = rules()
+    state = with_jobs(how, [1, 1], [[0.0], [2.0]])
+    give(state, how, 0.0, [[1.0], [1.0]])
+    assert not set_rates(state, np.array([[0.0], [2.0]]))
+    assert set_rates(state, np.array([[3.0], [0.0]]))
+    task = run_round(state, how, 0.0, [0, 0])
+    assert task.member[:, 0].tolist() == [0]
+    assert task.steps[0, 0] == 300.0
