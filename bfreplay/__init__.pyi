@@ -43,6 +43,7 @@ from .runs import replay_log as replay_log
 from .scalability import TabulatedCurve as TabulatedCurve
 from .scalability import fit_all as fit_all
 from .versions import show_versions as show_versions
+from .workload import Adaptation as Adaptation
 from .workload import ElasticJob as ElasticJob
 from .workload import JobSet as JobSet
 

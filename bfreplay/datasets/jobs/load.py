@@ -135,7 +135,7 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
 
 def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:
     return InputError(
-        f"{what} can be used with a trace or workload of Gavel only",
+        f"{what} can be used with a trace or workload of Gavel or Shockwave only",
         file=curves_file,
         value=file.name,
         expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
@@ -162,7 +162,8 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     OutputExistsError
         The file is there and ``overwrite`` is false.
     InputError
-        Another ending, a node type with a semicolon, or a submit time outside the years 1 to 9999.
+        Another ending, a node type with a semicolon, a submit time outside the years 1 to 9999, or a job with several
+        throughput curves: by node type, or by batch size.
     """
     file = Path(path)
     if file.suffix.lower() != ".csv":
@@ -178,6 +179,12 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
 
 
 def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
+    if job.adaptation is not None or len(job.throughput_by_type) > 1:
+        raise InputError(
+            f"job {job.name!r}: several throughput curves cannot be written", column="throughput",
+            value=job.model or job.name, expected="one curve for each job",
+            fix="keep the trace or the text that the jobs were made of",
+        )  # fmt: skip
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(
             f"job {job.name!r}: a node type cannot be written",

@@ -176,6 +176,11 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
 
 
 def _cells(job: ElasticJob) -> list[str]:
+    if job.adaptation is not None:
+        raise _unwritable(
+            job, "its batch size changes", "adaptation", job.adaptation.rule, "jobs that stay as they are",
+            "keep the trace of Shockwave that it was read from",
+        )  # fmt: skip
     if job.min_nodes != job.max_nodes:
         raise _unwritable(
             job, "it has no one number of nodes", "min_nodes", (job.min_nodes, job.max_nodes),

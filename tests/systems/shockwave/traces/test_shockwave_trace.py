@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.campaigns.workloads import load_workload
-from bfreplay.datasets import load_jobs
+from bfreplay.datasets import load_jobs, write_jobs
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
+from bfreplay.systems.gavel.trace import write_trace
 from bfreplay.systems.shockwave.adaptation_rules import (
     CONSISTENT,
     PUBLISHED_PROFILE,
@@ -91,6 +92,15 @@ def test_a_bad_cell_is_named_with_its_line(tmp_path, row, column):
     assert error.value.file is not None
     if column is not None and row.get("job type") != "ResNet-18 (batch size 48)":
         assert (error.value.row, error.value.column) == ("line 2", column)
+
+
+def test_jobs_that_change_are_written_nowhere_that_would_lose_the_change(tmp_path):
+    jobs = load_jobs(trace_file(tmp_path, {}), "sample")
+    with pytest.raises(InputError, match="several throughput curves"):
+        write_jobs(jobs, tmp_path / "jobs.csv")
+    with pytest.raises(InputError, match="its batch size changes"):
+        write_trace(jobs, tmp_path / "other.trace")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.trace"]
 
 
 def test_a_trace_needs_its_throughputs(tmp_path):
