@@ -64,7 +64,8 @@ POLICIES = ("shockwave", *BASELINES)
 @cache
 def shockwave_policy(name: str) -> type[ShockwavePolicy]:
     """The class of the policy ``shockwave.<name>``."""
-    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy, PlannerPolicy
+    from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
+    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy
 
     attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:
