@@ -407,8 +407,13 @@ class Engine:
         records = self.active.records[: self.active.n]
         if until.batch_size is not None:
             for row in np.flatnonzero(until.batch_size > 0).tolist():
-                job = self.feed.jobs[int(records[row]["job"])]
-                self.active.set_batch_size(row, job, int(until.batch_size[row]))
+                job, size = self.feed.jobs[int(records[row]["job"])], int(until.batch_size[row])
+                if not self.policy.sets_batch_sizes or job.adaptation is None or size not in job.adaptation.throughput:
+                    raise BfreplayError(
+                        f"the policy {self.policy.name!r} gave job {job.name!r} the batch size {size}, which it may "
+                        f"not have: at {iso_utc(self._now_us)}"
+                    )
+                self.active.set_batch_size(row, job, size)
         if until.credit is not None:
             records["progress"] += until.credit
             credited = float(until.credit.sum())

@@ -142,7 +142,14 @@ def isolated_jct_s(
 
     refuse_source(jobs)
     inner = policy.knowing() or policy
-    isolated = gavel_policy("isolated")(inner.options if isinstance(inner, GavelPolicy) else GavelOptions())
+    options = GavelOptions()
+    if isinstance(inner, GavelPolicy):
+        options = inner.options
+        if not inner.follows_gavel_alone:  # of another system: its rounds, without its published simulator
+            options = GavelOptions(
+                round_s=options.round_s, restart_s=options.restart_s, gang=options.gang, refill=options.refill
+            )
+    isolated = gavel_policy("isolated")(options)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     try:
         engine = Engine(events, jobs, isolated, settings, RunTables.nowhere(events.node_types.names))
@@ -185,10 +192,17 @@ def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) ->
     """Raise ``InputError`` where there are no shares to apply without rounds, or nodes and jobs that are not known."""
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
 
-    if not isinstance(policy, GavelPolicy):
+    if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
         raise InputError(
             f"the policy {policy.name!r} has no shares of time that could be applied without rounds", column="ideal",
             value=policy.name, expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
+            fix="leave --ideal (Python: with_ideal) out",
+        )  # fmt: skip
+    changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
+    if changing is not None:
+        raise InputError(
+            f"the job {changing.name!r} changes its batch size, which shares without rounds do not follow",
+            column="ideal", value=changing.model or changing.name, expected="jobs that stay as they are",
             fix="leave --ideal (Python: with_ideal) out",
         )  # fmt: skip
     if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):

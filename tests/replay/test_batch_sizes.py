@@ -101,6 +101,14 @@ def test_impossible_batch_sizes_and_credits_are_refused(wrong):
         replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), Recorder({0: wrong}), with_efficiency=False)
 
 
+@pytest.mark.parametrize(("sets", "size"), [(True, 64), (False, 32)])
+def test_a_batch_size_without_a_curve_or_from_a_policy_that_sets_none_is_refused(sets, size):
+    policy = Recorder({0: Round(batch_size=np.array([size]))})
+    policy.sets_batch_sizes = sets
+    with pytest.raises(BfreplayError, match=f"the batch size {size}, which it may not have"):
+        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, with_efficiency=False)
+
+
 def test_curves_that_change_cannot_be_learnt():
     with pytest.raises(InputError, match="cannot be learnt"):
         replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), LearningPolicy(Recorder()), with_efficiency=False)

@@ -80,6 +80,9 @@ class GavelPolicy(Policy):
         self._last_us = LONG_AGO_US
         self._forget()
 
+    follows_gavel_alone: bool = True
+    """Shares, rounds and jobs follow Gavel's rules, none of another system that builds on them."""
+
     notes_batch_sizes: bool = True
     """A change of a job's batch size makes it worth while to compute shares anew."""
 

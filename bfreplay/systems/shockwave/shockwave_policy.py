@@ -33,6 +33,7 @@ class ShockwavePolicy(GavelPolicy):
     """
 
     options: ShockwaveOptions
+    follows_gavel_alone = False
     capabilities = PolicyCapabilities(
         node_types=False, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
     )

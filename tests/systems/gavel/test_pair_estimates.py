@@ -58,7 +58,6 @@ def test_references_matches_and_errors_are_those_of_the_recorded_estimator(share
         assert np.mean(errors) == pytest.approx(record["mean_abs_error_normalised"], abs=1e-8)
 
 
-SOME = [(False, 16, 0.2), (False, 8, 0.2), (True, 16, 1.0), (True, 8, 0.2)]
 EVERY = [
     (published, n_references, profiled)
     for published in (False, True)
@@ -67,11 +66,10 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("rows", [SOME, pytest.param(EVERY, marks=pytest.mark.thorough)], ids=["some", "every"])
-def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative, rows):
-    """The difference of the two means in standard errors: 95 in 100 are below two where it is chance."""
+def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative):
+    """In standard errors of the difference of the two means: of 30 rows one or two are above two by chance."""
     off = []
-    for published, n_references, profiled in rows:
+    for published, n_references, profiled in EVERY:
         asked = n_references, profiled
         records = golden(shared, published=published)
         record = next(each for each in records if (each["n_reference"], each["profiling"]) == asked)

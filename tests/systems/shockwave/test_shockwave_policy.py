@@ -14,6 +14,8 @@ from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.made_up_throughputs import sample_throughputs
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.systems.shockwave.adaptation_rules import Mode
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
 from bfreplay.systems.shockwave.options import ShockwaveOptions
@@ -196,6 +198,23 @@ def test_settings_that_make_no_sense_are_refused(spec, column):
     with pytest.raises(InputError) as error:
         made(spec)
     assert error.value.column == column
+
+
+def test_shares_without_rounds_are_not_for_plans_nor_for_jobs_that_change():
+    jobs = JobSet([job("a", 2400)], submit_is_relative=True)
+    for spec, message in (("shockwave.themis", "no shares of time"), ("gavel.fifo_perf", "changes its batch size")):
+        with pytest.raises(InputError, match=message):
+            replay_log(fixed_cluster("v100=1"), jobs, made(spec), with_ideal=True)
+
+
+@pytest.mark.parametrize("spec", ["shockwave.shockwave(published=true)", "shockwave.themis(restart_s=7)"])
+def test_fairness_is_measured_in_rounds_of_the_same_length(spec):
+    jobs = generated_jobs(sample_throughputs(), 4, seed=2, max_hours=0.4)
+    settings = ReplaySettings(max_parallel=9, until_done=True)
+    result = replay_log(fixed_cluster("v100=4"), jobs, made(spec), settings, with_fairness=True)
+    options = GavelOptions(round_s=120.0, restart_s=7.0 if "7" in spec else 20.0)
+    alone = replay_log(fixed_cluster("v100=4"), jobs, gavel_policy("isolated")(options), settings)
+    assert result.jobs["isolated_jct_s"].tolist() == pytest.approx(finished_s(alone), abs=1e-3)
 
 
 def test_jobs_without_end_cannot_be_planned():

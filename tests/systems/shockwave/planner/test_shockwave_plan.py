@@ -328,8 +328,6 @@ def test_highs_runs_in_a_worker_beside_or_tools(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_another_back_end_gives_as_good_a_plan() -> None:
-    if backend_of("cbc").available():
-        pytest.skip("cbc is not installed")
     cbc, highs = plan_of(LATE, backend="cbc"), plan_of(LATE)
     assert cbc.calls[1].objective == pytest.approx(highs.calls[1].objective, rel=1e-6)
 
