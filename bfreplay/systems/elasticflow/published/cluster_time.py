@@ -1,0 +1,180 @@
+"""How work goes on in the published simulator of ElasticFlow and EDF: jobs, their ends, and what placing them costs."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
+from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
+from bfreplay.systems.elasticflow.published.timetable import Timetable
+
+_LARGE_CLUSTER = 256
+"""From so many GPUs on everything takes longer."""
+
+
+def overhead_s(gpus: int, n_gpus: int, *, restarts: bool, is_known: bool = False) -> float:
+    """Seconds that a job stands still at an event.
+
+    Parameters
+    ----------
+    gpus
+        Those of the job.
+    n_gpus
+        Those of the cluster.
+    restarts
+        All workers start anew.
+    is_known
+        These GPUs have worked together since the last restart.
+    """
+    is_large = n_gpus >= _LARGE_CLUSTER
+    seconds = 7.0 if is_large else 2.0
+    if is_known:
+        return seconds
+    if restarts:
+        seconds += 47.0 if is_large else 27.0
+    return seconds + (math.log2(gpus) + 1) * 2
+
+
+class LiveJob:
+    """What the simulator keeps of a job.
+
+    Attributes
+    ----------
+    left
+        Iterations to do.
+    gpus
+        Those that it has from the last event on.
+    end_s
+        When it is to end, as the simulator has it: overheads and whole slots included.
+    finish_s
+        When its work is to be done; ``None`` where the scheduler does not tell the two apart.
+    """
+
+    def __init__(self, trace: TraceJob) -> None:
+        self.trace = trace
+        self.left: float = trace.iterations
+        self.gpus = 0
+        self.start_s = 0.0
+        self.end_s = 0.0
+        self.finish_s: float | None = None
+        self.overhead_s = 0.0
+
+
+JobT = TypeVar("JobT", bound=LiveJob)
+
+
+class PublishedLoop(ABC, Generic[JobT]):
+    """The loop over events that the published schedulers of elastic jobs share.
+
+    Attributes
+    ----------
+    runnable, pending, running
+        Jobs that have come and not gone; those that wait for their first GPUs; and the others. Their order decides
+        between equals, and is the published program's.
+    """
+
+    def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int) -> None:
+        self.servers = servers
+        self.slot_s = float(slot_s)
+        self.timetable = Timetable(((float(job.trace.submit_s), job) for job in jobs), slot_s)
+        self.runnable: list[JobT] = []
+        self.pending: list[JobT] = []
+        self.running: list[JobT] = []
+        self._placement = BuddyPlacement(servers)
+        self._known: set[tuple[int, int]] = set()
+        self._n_events = 0
+        self._result = PublishedRun()
+
+    @abstractmethod
+    def handle(self, now_s: float) -> None:
+        """One event: jobs end and come, and all get their GPUs."""
+
+    def run(self) -> PublishedRun:
+        """From the first arrival to the end of the last job."""
+        now_s = self.timetable.next_s
+        dt_s = 0.0
+        while now_s < math.inf:
+            self._advance(now_s, dt_s)
+            self.handle(now_s)
+            dt_s = -now_s
+            now_s = self.timetable.next_after(now_s)
+            dt_s += now_s
+        return self._result
+
+    def _advance(self, now_s: float, dt_s: float) -> None:
+        """Let jobs do their iterations of the time since the last event."""
+        for job in self.runnable:
+            if not job.gpus:
+                continue
+            rate = job.trace.rates[job.gpus]
+            until_s = job.end_s if job.finish_s is None else job.finish_s
+            run_s = dt_s - max(now_s - until_s, 0.0)
+            run_s = 0.0 if run_s < job.overhead_s else run_s - job.overhead_s
+            done = run_s * rate
+            if job.left <= done and job.end_s > now_s:  # done before the event that it was to end at
+                done = (job.end_s - now_s + dt_s) * rate
+                self.timetable.move_end(job, job.end_s, now_s)
+                job.end_s = now_s - dt_s + math.ceil(job.left / rate)
+            job.left -= done
+            job.overhead_s = 0.0
+
+    def wait(self, job: JobT) -> None:
+        """A job waits for its first GPUs."""
+        self.pending.append(job)
+        self.runnable.append(job)
+
+    def start(self, job: JobT, now_s: float) -> None:
+        """A job that waited gets its first GPUs: it counts as accepted from now on."""
+        job.start_s = now_s
+        self.pending.remove(job)
+        self.running.append(job)
+        self._result.accepted += not job.trace.is_best_effort
+
+    def refuse(self, job: JobT) -> None:
+        """A job is declined as it comes."""
+        self._result.refused.append(job.trace.index)
+        self._result.declined += 1
+
+    def end(self, job: JobT, judged_s: float) -> None:
+        """A job ends, and is late if ``judged_s`` is after its deadline: it then counts as declined."""
+        self.running.remove(job)
+        self.runnable.remove(job)
+        trace = job.trace
+        is_late = judged_s > trace.deadline_s
+        self._result.accepted -= is_late
+        self._result.declined += is_late
+        is_met = None if trace.is_best_effort else not is_late
+        self._result.ends.append(JobEnd(trace.index, job.start_s, job.end_s, job.gpus, is_met))
+
+    def release(self) -> None:
+        """Take the GPUs of all jobs away."""
+        self._placement.clear()
+        for job in self.runnable:
+            job.gpus = 0
+
+    def place(self, job: JobT, gpus: int) -> None:
+        """Give a job GPUs."""
+        self._placement.place(job.trace.index, gpus)
+        job.gpus = gpus
+
+    def note(self, now_s: float, *, charges: bool) -> None:
+        """Keep what begins now, and let every job that runs pay for it if the scheduler ``charges``."""
+        gpus_of = self._placement.gpus()
+        placed = [job for job in self.runnable if job.gpus]
+        keys = {job: cache_key(gpus_of[job.trace.index]) for job in placed}
+        restarts = self._n_events > 0 and self._n_events % self.slot_s == 0
+        if len(self.timetable):
+            self._n_events += 1
+            for job in placed if charges else ():
+                job.overhead_s = overhead_s(
+                    job.gpus, self.servers.n_gpus, restarts=restarts, is_known=keys[job] in self._known
+                )
+                before_s = job.end_s
+                job.end_s += job.overhead_s
+                self.timetable.move_end(job, before_s, job.end_s)
+        self._known = set() if restarts else self._known | set(keys.values())
+        running = {job.trace.index: Running(gpus_of[job.trace.index], job.overhead_s) for job in placed}
+        self._result.moments.append(Moment(now_s, running))

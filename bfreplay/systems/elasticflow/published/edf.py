@@ -1,0 +1,159 @@
+"""Earliest deadline first with as many GPUs as a job can use, as published beside ElasticFlow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bfreplay._compiled import compiled
+from bfreplay.policies.deadlines.plan import (
+    Floats,
+    Plan,
+    Steps,
+    _done,
+    _level_within,
+    _put,
+    _slots_up,
+)
+from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, PublishedLoop
+from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
+
+
+@compiled
+def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float) -> Plan:
+    """Plan one job with as many nodes as it can have at any time.
+
+    The arguments and the result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were
+    free before it are free from the end of the slot on, whatever other plans say of that time.
+    """
+    now = free.time[0]
+    top = _level_within(counts, total)
+    room = free.time.size + 4
+    t, f = np.empty(room), np.empty(room)
+    k = free.time.size
+    t[:k] = free.time
+    f[:k] = free.value
+    at, nodes = np.zeros(room), np.zeros(room)
+    at[0], m = now, 1
+    for i in range(free.time.size - 1):
+        since, until = free.time[i], free.time[i + 1]
+        was_free = free.value[i]
+        has = min(top, _level_within(counts, was_free))
+        count = counts[has] if has >= 0 else 0.0
+        m = _put(at, nodes, m, since, count, True)
+        if has < 0:
+            continue
+        j = np.searchsorted(t[:k], since)
+        f[j] = was_free - count
+        finish_s = float(math.ceil(since + work / rates[has]))
+        if until >= finish_s:
+            end_s = now + _slots_up(finish_s - now, slot_s)
+            if until != finish_s:
+                k = _put(t, f, k, end_s, was_free, True)
+            return _done(at, nodes, m, t, f, k, end_s, finish_s)
+        work -= (until - since) * rates[has]
+    last = free.time[-1]
+    m = _put(at, nodes, m, last, counts[top], True)
+    finish_s = float(math.ceil(last + work / rates[top]))
+    end_s = now + _slots_up(finish_s - now, slot_s)
+    k = _put(t, f, k, last, total - counts[top], True)
+    k = _put(t, f, k, end_s, total, True)
+    return _done(at, nodes, m, t, f, k, end_s, finish_s)
+
+
+class _EdfJob(LiveJob):
+    """A job and its plan."""
+
+    def __init__(self, trace: TraceJob) -> None:
+        super().__init__(trace)
+        self.counts, self.rates = (np.array(list(each), np.float64) for each in (trace.rates.keys(), trace.rates.values()))
+        self.planned_s = 0.0
+        self.planned_gpus = 0
+        self.next_gpus = 0  # of the plan that it follows
+
+    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+        """Plan it anew, and return what is free then."""
+        plan = soonest_end(free, slot_s, self.left, self.counts, self.rates, total)
+        self.planned_s, self.planned_gpus = plan.finish_s, int(plan.nodes.value[0])
+        return plan.free
+
+
+class _Edf(PublishedLoop[_EdfJob]):
+    """The loop of both; ``admits``: jobs may be declined."""
+
+    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, admits: bool) -> None:
+        super().__init__([_EdfJob(job) for job in jobs], servers, slot_s)
+        self._admits = admits
+
+    def handle(self, now_s: float) -> None:
+        """One event."""
+        event = self.timetable.pop(now_s)
+        for job in event.ends:
+            self.end(job, job.end_s)
+        self.release()
+        if self._admits:
+            self._admit(event.arrivals, now_s)
+        else:
+            for job in event.arrivals:
+                self.wait(job)
+            if not event.arrivals:
+                self.runnable.sort(key=_deadline)
+            self._plan_all(self.runnable, now_s)
+            self._follow(self.runnable, now_s)
+        placed = self.runnable if self._admits else sorted(self.runnable, key=lambda job: -job.next_gpus)
+        for job in placed:
+            if job.next_gpus:
+                self.place(job, job.next_gpus)
+        self.note(now_s, charges=self._admits)
+
+    def _admit(self, arrivals: Sequence[_EdfJob], now_s: float) -> None:
+        """Try arrivals one by one. Without a new job, those that have no GPUs now keep the ends that they had."""
+        is_new = False
+        for job in arrivals:
+            if self._plan_all([*self.runnable, job], now_s):
+                self.wait(job)
+                self._follow([*self.running, *self.pending], now_s)
+                is_new = True
+            else:
+                self.refuse(job)
+        if not is_new:
+            self.runnable.sort(key=_deadline)
+            self._plan_all(self.runnable, now_s)
+            for job in self.runnable:
+                job.next_gpus = 0
+            self._follow([job for job in self.runnable if job.planned_gpus], now_s)
+
+    def _plan_all(self, jobs: Sequence[_EdfJob], now_s: float) -> bool:
+        """Plan jobs in the order of their deadlines; returns whether all will be in time."""
+        total = float(self.servers.n_gpus)
+        free = Steps(np.array([float(now_s)]), np.array([total]))
+        for job in sorted(jobs, key=_deadline):
+            free = job.plan(free, self.slot_s, total)
+        return all(job.planned_s <= job.trace.deadline_s for job in jobs)
+
+    def _follow(self, jobs: Sequence[_EdfJob], now_s: float) -> None:
+        """Let jobs follow their plans."""
+        for job in jobs:
+            job.next_gpus = job.planned_gpus
+            before_s, job.end_s = job.end_s, job.planned_s
+            if job in self.running:
+                self.timetable.move_end(job, before_s, job.end_s)
+            elif job.planned_gpus:
+                self.start(job, now_s)
+                self.timetable.add_end(job, job.end_s)
+
+
+def _deadline(job: _EdfJob) -> int:
+    return job.trace.deadline_s
+
+
+def edf(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
+    """Run jobs under EDF (``edf``): nobody is declined, and rescaling costs nothing."""
+    return _Edf(jobs, servers, slot_s, admits=False).run()
+
+
+def edf_with_admission(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
+    """Run jobs under EDF with admission (``edf-accessctrl``): jobs are tried one by one, and rescaling costs."""
+    return _Edf(jobs, servers, slot_s, admits=True).run()

@@ -1,0 +1,84 @@
+"""The events of the published simulator: arrivals, ends, and times at which plans change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+JobT = TypeVar("JobT")
+
+
+@dataclass(slots=True, eq=False)
+class Event(Generic[JobT]):
+    """What is due at one time."""
+
+    arrivals: list[JobT] = field(default_factory=list)
+    ends: list[JobT] = field(default_factory=list)
+
+
+class Timetable(Generic[JobT]):
+    """Events by their times.
+
+    Parameters
+    ----------
+    arrivals
+        Submit time and job, in the order in which jobs of one time are taken.
+    slot_s
+        Events within a slot of one another are handled together.
+    """
+
+    def __init__(self, arrivals: Iterable[tuple[float, JobT]], slot_s: float) -> None:
+        self._slot_s = slot_s
+        self._events: dict[float, Event[JobT]] = {}
+        for time_s, job in arrivals:
+            self.at(time_s).arrivals.append(job)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def next_s(self) -> float:
+        """Time of the first event; inf for none."""
+        return min(self._events, default=math.inf)
+
+    def at(self, time_s: float) -> Event[JobT]:
+        """The event at a time, which is made if there is none."""
+        return self._events.setdefault(time_s, Event())
+
+    def pop(self, time_s: float) -> Event[JobT]:
+        """Take out the event at a time; an empty one if there is none."""
+        return self._events.pop(time_s, Event())
+
+    def add_end(self, job: JobT, time_s: float) -> None:
+        """A job is to end then."""
+        event = self.at(time_s)
+        if job not in event.ends:
+            event.ends.append(job)
+
+    def move_end(self, job: JobT, before_s: float, time_s: float) -> None:
+        """A job is to end at another time than before."""
+        if before_s == time_s:
+            return
+        event = self._events.get(before_s)
+        if event is not None:
+            if job in event.ends:
+                event.ends.remove(job)
+            if not event.ends and not event.arrivals:
+                del self._events[before_s]
+        self.add_end(job, time_s)
+
+    def next_after(self, now_s: float) -> float:
+        """Merge all events within a slot from now into one at its end, and return the time of the next event.
+
+        The last event of all stays where it is.
+        """
+        due = sorted(time_s for time_s in self._events if time_s - now_s <= self._slot_s)
+        if due and len(self._events) > 1:
+            merged: Event[JobT] = Event()
+            for event in map(self._events.pop, due):
+                merged.arrivals += event.arrivals
+                merged.ends += event.ends
+            self._events[now_s + self._slot_s] = merged
+        return self.next_s
