@@ -18,7 +18,7 @@ from bfreplay.errors import BfreplayError, InputError
 
 _HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
 _HOUSE = Path(__file__).parent
-_SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave")
+_SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave", "bfreplay.systems.elasticflow")
 _Made = TypeVar("_Made")
 
 
@@ -35,6 +35,8 @@ class PublishedSystem:
     is_trace, read_trace
         Functions of a file: whether it is a trace of jobs in the system's format; and, with the file of throughputs or
         ``None``, the ``JobSet``.
+    traces_are_csv
+        Traces are CSV files with a header, and only such files are asked about; otherwise files of no other ending.
     generated_jobs
         Function of the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
     """
@@ -44,6 +46,7 @@ class PublishedSystem:
     is_trace: str
     read_trace: str
     generated_jobs: str
+    traces_are_csv: bool = False
 
 
 def published_systems() -> list[PublishedSystem]:

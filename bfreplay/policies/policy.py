@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import TYPE_CHECKING
 
@@ -50,11 +50,14 @@ class Placement:
     restart_s : (J,) float64
         Seconds of work that each job loses now, at the rate that it will have: reading its checkpoint on other nodes.
         ``None``: none.
+    charges_rescales
+        A job that gains or loses nodes also pays what it says itself (``scale_up_cost_s``, ``scale_down_cost_s``).
     """
 
     assigned: tuple[NDArray[np.int64], ...]
     partner: NDArray[np.int64] | None = None
     restart_s: NDArray[np.float64] | None = None
+    charges_rescales: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +83,8 @@ class Round:
         Samples that count as done from now on although nobody processed them; negative: samples that are to be done
         again, of which there may be more than were done, as where the work becomes whole steps of another batch size.
         ``None``: none.
+    declined
+        Why a job leaves now, by its row, with a count of 0: the policy does not take it.
     """
 
     until_us: int | None = None
@@ -88,6 +93,7 @@ class Round:
     failed: NDArray[np.bool_] | None = None
     batch_size: NDArray[np.int64] | None = None
     credit: NDArray[np.float64] | None = None
+    declined: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

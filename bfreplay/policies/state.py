@@ -77,6 +77,7 @@ class PolicyState:
     batch_size: NDArray[np.int64] | None = None  # (J,) samples a step now, 1 where a step is a sample; None: all 1
     first_batch_size: NDArray[np.int64] | None = None  # (J,) the same at the start of each job
     change_at: NDArray[np.float64] | None = None  # (J,) progress at which the batch size changes next; None: never
+    requested_nodes: NDArray[np.int64] | None = None  # (J,) of the user without rescaling; None: max_nodes of each
     jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
 
     @property

@@ -37,6 +37,7 @@ ACTIVE_JOB = np.dtype(
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
         ("scale_down_cost_s", np.float64),
+        ("requested_nodes", np.int64),
         ("weight", np.float64),
         ("submit_us", np.int64),
         ("deadline_us", np.int64),
@@ -251,6 +252,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     for name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
         record[name] = getattr(job, name)
     record["max_nodes"] = max_nodes
+    record["requested_nodes"] = max_nodes if job.requested_nodes is None else min(job.requested_nodes, max_nodes)
     record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
     record["model"] = model
     record["admitted_us"] = now_us

@@ -91,6 +91,8 @@ def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicySt
     failed = until.failed
     if failed is not None and (failed.shape != shape or failed.dtype != np.bool_ or np.asarray(counts)[failed].any()):
         return "jobs up that hold nodes, or not one truth for each job"
+    if any(not 0 <= row < state.n_jobs or counts[row] or not reason for row, reason in until.declined.items()):
+        return "declined jobs that hold nodes or are not there, or no reason"
     sizes, credit = until.batch_size, until.credit
     if sizes is not None and (sizes.shape != shape or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any()):
         return "batch sizes that are not one whole number >= 0 for each job"

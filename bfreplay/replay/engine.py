@@ -325,7 +325,8 @@ class Engine:
                 decision = checked_answer(self.policy, self.policy.decide(state))
                 decide_s = perf_counter() - started
             self._carry_out(decision, state)
-        outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published))
+        is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
+        outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published, is_charged))
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
         if self.is_published and not self._jobs_remain:
@@ -339,10 +340,19 @@ class Engine:
         at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
-        given_up = None if decision is None or decision.round is None else decision.round.failed
-        if given_up is not None:
-            for row in reversed(np.flatnonzero(given_up).tolist()):
-                self._leave(row, Ending.FAILED, now_us)
+        if decision is not None and decision.round is not None:
+            self._let_go(decision.round, now_us)
+
+    def _let_go(self, until: Round, now_us: int) -> None:
+        """Let the jobs leave that the policy has given up or declined."""
+        how = {row: (Ending.DECLINED, reason) for row, reason in until.declined.items()}
+        if until.failed is not None:
+            how |= {row: (Ending.FAILED, "") for row in np.flatnonzero(until.failed).tolist()}
+        for row in sorted(how, reverse=True):
+            ending, reason = how[row]
+            if reason:
+                self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
+            self._leave(row, ending, now_us)
 
     def _is_asked(self, trigger: Trigger) -> bool:
         wakes_on = self.policy.wakes_on
@@ -386,6 +396,7 @@ class Engine:
             batch_size=records["batch_size"],
             first_batch_size=records["first_batch_size"],
             change_at=records["change_at"],
+            requested_nodes=records["requested_nodes"],
             jobs_to_come=self.feed.may_go_on,
         )
 

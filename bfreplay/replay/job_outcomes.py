@@ -93,7 +93,8 @@ class JobOutcomes:
         self.preempt_samples = 0.0
         self.by_status = dict.fromkeys(STATUSES, 0)
         self._last_end_us: int | None = None
-        self.deadlines = dict.fromkeys(("met", "missed", "open", "void"), 0)
+        self.deadlines = dict.fromkeys(("met", "missed", "declined", "open", "void"), 0)
+        self.declined: dict[str, str] = {}  # why the policy did not take a job, by its name
         self.is_over = True  # no job is to come
         self._to_start_s: list[float] = []
         self.jct_s: dict[int, float] = {}  # submit to finish of the jobs that finished, by number
@@ -192,7 +193,8 @@ class JobOutcomes:
         if job.deadline_us is not None and (self._measured is None or index in self._measured):
             met = _deadline_met(job, finished_us, now_us)
             undecided = "void" if status in ENDED else "open"
-            self.deadlines[undecided if met is None else "met" if met else "missed"] += 1
+            known = undecided if met is None else "met" if met else "missed"
+            self.deadlines["declined" if status == Ending.DECLINED else known] += 1
 
     def times(self) -> JobTimes:
         """From submission to first start and to finish, of the jobs that got there."""

@@ -137,8 +137,9 @@ def settle(
     throughput: NDArray[np.float64],
     now_us: int,
     is_published: bool,
+    charges_rescales: bool,
 ) -> tuple[float, float, int, int, int, int]:
-    """Set the rates after a decision and charge the rescales by the rate before.
+    """Set the rates after a decision and charge the rescales, if they cost anything, by the rate before.
 
     Returns (sum of rates, samples charged, jobs grown, jobs shrunk, jobs that run, nodes held).
     """
@@ -154,6 +155,8 @@ def settle(
         rate = throughput[j, before[j]] if is_published else records[j]["pace"]
         was = charged_rate(rate, before[j], records[j]["min_nodes"], is_published)
         cost = rescale_cost(was, before[j], count, records[j]["scale_up_cost_s"], records[j]["scale_down_cost_s"])
+        if not charges_rescales:
+            cost = 0.0
         if count > before[j]:
             records[j]["n_grown"] += 1
             grown += 1

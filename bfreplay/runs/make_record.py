@@ -110,6 +110,7 @@ def summary_of(
         most_idle_nodes=engine.most_idle,
         job_times=outcomes.times(),
         deadlines=outcomes.deadlines,
+        declined=outcomes.declined,
         scores=outcomes.scores,
         last_finish_us=outcomes.last_finish_us,
         ledger=ledger,

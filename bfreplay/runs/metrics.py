@@ -149,6 +149,11 @@ def _deadlines(name: str, words: str) -> Metric:
     return Metric(f"deadlines.{name}", words, "count", deadlines)
 
 
+def _satisfied(run: RunResult) -> float | None:
+    found = run.summary.deadlines
+    return _over(found["met"], sum(found.values()))
+
+
 def _decisions(kind: str, words: str) -> Metric:
     return Metric(f"decisions.{kind}", words, "count", lambda run: run.summary.decisions.get(kind, 0))
 
@@ -267,9 +272,14 @@ METRICS: tuple[Metric, ...] = (
     *_times("submit_to_finish", "finish"),
     _deadlines("met", "deadlines met"),
     _deadlines("missed", "deadlines missed"),
+    _deadlines("declined", "deadlines of jobs that the policy declined"),
     _deadlines("open", "deadlines that may still be met at the end of the window"),
     _deadlines("void", "deadlines of jobs that the source ended before"),
     Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
+    Metric(
+        "deadlines.satisfied", "share of the deadlines met", "percent", _satisfied, "deadlines_satisfied",
+        InSweep("{:.1%}", "deadlines met", "cluster"),
+    ),
     Metric("measured.jobs", "jobs that averages are taken of", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
     Metric(
         "measured.completed", "those of them that completed", "count", _of("scheduling.n_completed"),

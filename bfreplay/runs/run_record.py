@@ -333,7 +333,10 @@ class Summary(Part, frozen=True, kw_only=True):
     n_jobs_wider_than_the_pool, widest_job
         Jobs that need more nodes than were ever idle at once.
     deadlines
-        Of the jobs that the run is about: met, missed, open (may still be met), void (the job was ended before).
+        Of the jobs that the run is about: met, missed, declined (the policy did not take the job), open (may still be
+        met), void (the job was ended before).
+    declined
+        Why the policy did not take a job, by its name.
     last_finish_us
         When the last job left; ``None`` unless all did.
     efficiency, learning, bound, reason_without_baselines
@@ -373,6 +376,7 @@ class Summary(Part, frozen=True, kw_only=True):
     reason_without_baselines: str | None
     scheduling: Scheduling
     ideal: Ideal | None = None
+    declined: dict[str, str] = msgspec.field(default_factory=dict)
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
     log_warnings: JsonObject

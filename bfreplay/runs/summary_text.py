@@ -35,7 +35,7 @@ DECISION_WORDS = {
 """What stands behind a decision, by the keys of ``summary.decisions``."""
 _OWN_PARAMETERS = ("events", "futures", "memory")
 """Of the policies that look ahead."""
-_DEADLINE_WORDS = {"void": "ended before by the source"}
+_DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined by the policy"}
 _NODE_HOURS = (
     ("useful", "useful"),
     ("rescaling", "rescaling"),

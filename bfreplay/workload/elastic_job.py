@@ -55,6 +55,10 @@ class ElasticJob:
     adaptation
         How its batch size changes while it trains; ``None`` for a job that stays as it is. ``throughput`` is then the
         curve of its first batch size. Such a job has no ``throughput_by_type``.
+    requested_nodes
+        Nodes that its user asks a scheduler for that cannot rescale jobs; ``None``: ``max_nodes``.
+    expected_s
+        Seconds that its user expects it to take on ``requested_nodes``; ``None``: what the throughput says.
     params
         What sets it apart from others, for the run's record: the hyper-parameters of a trial, JSON-ready.
 
@@ -81,6 +85,8 @@ class ElasticJob:
     params: Mapping[str, Json] = field(default_factory=dict, hash=False)
     throughput_by_type: Mapping[str, Curve] = field(default_factory=dict, hash=False)
     adaptation: Adaptation | None = field(default=None, hash=False)
+    requested_nodes: int | None = None
+    expected_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -111,6 +117,7 @@ class ElasticJob:
             cost = getattr(self, column)
             if not (math.isfinite(cost) and cost >= 0):
                 self._refuse("a rescale cost is negative or no number", column, cost, "seconds, finite and >= 0")
+        self._check_request()
         if not self.work_samples > 0:
             self._refuse("the work is not positive", "work_samples", self.work_samples, "samples > 0, or inf")
         if not (math.isfinite(self.weight) and self.weight > 0):
@@ -168,6 +175,16 @@ class ElasticJob:
                 self._refuse(
                     f"the {column} is too large to calculate with", column, largest, f"at most {LARGEST_RATE:g}"
                 )
+
+    def _check_request(self) -> None:
+        requested, expected_s = self.requested_nodes, self.expected_s
+        if requested is not None and not (isinstance(requested, int) and self.min_nodes <= requested <= self.max_nodes):
+            self._refuse(
+                "it asks for a number of nodes that it cannot run on", "requested_nodes", requested,
+                f"a whole number from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}, or nothing",
+            )  # fmt: skip
+        if expected_s is not None and not (math.isfinite(expected_s) and expected_s > 0):
+            self._refuse("its expected time is not positive", "expected_s", expected_s, "seconds > 0, or nothing")
 
     def _check_adaptation(self, adaptation: Adaptation) -> None:
         if self.throughput_by_type:

@@ -174,6 +174,7 @@ class Ending(StrEnum):
 
     PRUNED = "pruned"  # its score is not good enough
     FAILED = "failed"  # it crashed
+    DECLINED = "declined"  # the policy does not take it
     STOPPED = "stopped"  # a budget is used up, or the campaign is over
 
 

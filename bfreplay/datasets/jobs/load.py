@@ -30,14 +30,15 @@ def load_jobs(
     Parameters
     ----------
     path
-        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; or a trace
-        of Gavel, ``.trace`` (see ``bfreplay.systems.gavel.trace``).
+        ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; a trace of
+        Gavel or Shockwave, ``.trace`` (see ``bfreplay.systems.gavel.trace``); or one of ElasticFlow, ``.csv``.
 
         Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
         the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
         ``max_nodes``, ``scale_up_cost_s``, ``scale_down_cost_s``; ``work_samples`` (``inf``: never ends); ``curve``.
         Optional: ``objective_curve``, ``weight``, ``deadline`` (ISO-8601) or ``deadline_after_s`` (seconds after the
-        job's own submit time), ``node_types`` (separated by ``;``), ``model``. Seconds are rounded to microseconds.
+        job's own submit time), ``node_types`` (separated by ``;``), ``model``, ``requested_nodes`` and ``expected_s``
+        (what its user asks for without rescaling, and expects it to take there). Seconds are rounded to microseconds.
         In TOML a job may have ``count`` and ``submit_every_s``: it is then repeated as NAME-0000, NAME-0001, ….
 
         A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), a law,
@@ -46,8 +47,8 @@ def load_jobs(
         Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
         ``nodes`` and ``values``, or ``law`` and its parameters.
         A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
-        Gavel or Shockwave: its throughput file, ``.json`` or ``.json.gz``, which it needs; ``sample`` for made-up
-        throughputs.
+        Gavel or Shockwave: its throughput file, ``.json`` or ``.json.gz``, which it needs; for one of ElasticFlow: its
+        folder of throughput tables; ``sample`` for made-up throughputs.
     allow_code
         Import laws that the files name as ``package.module:Class``. Say so of files that you trust.
 
@@ -64,9 +65,10 @@ def load_jobs(
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
-    if ending_of(file, JOB_TABLE_READERS) is None and not _is_published(file):
+    ending = ending_of(file, JOB_TABLE_READERS)
+    if ending in (None, ".csv") and not _is_published(file):
         for system in reversed(published_systems()):  # a later one's format has more columns, and the same ending
-            if built_in(system.is_trace)(file):
+            if system.traces_are_csv == (ending == ".csv") and built_in(system.is_trace)(file):
                 jobs: JobSet = built_in(system.read_trace)(file, curves_file)
                 return jobs
     if curves_file is not None:
@@ -135,7 +137,7 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
 
 def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:
     return InputError(
-        f"{what} can be used with a trace or workload of Gavel or Shockwave only",
+        f"{what} can be used with a trace or workload of a published system only",
         file=curves_file,
         value=file.name,
         expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
@@ -217,6 +219,8 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
         "deadline_after_s": "" if due_us is None else _seconds_text(due_us - job.submit_us),
         "node_types": ";".join(job.node_types),
         "model": job.model or "",
+        "requested_nodes": "" if job.requested_nodes is None else job.requested_nodes,
+        "expected_s": "" if job.expected_s is None else repr(float(job.expected_s)),
     }
 
 

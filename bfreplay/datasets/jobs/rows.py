@@ -39,6 +39,8 @@ COLUMNS = (
     "deadline_after_s",
     "node_types",
     "model",
+    "requested_nodes",
+    "expected_s",
 )
 _FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
 _MOST_REPEATED = 100_000
@@ -163,6 +165,8 @@ class _Row:
                 deadline_us=self._deadline_us(submit_us),
                 node_types=self._node_types(),
                 model=self._text("model") if "model" in self.cells else None,
+                requested_nodes=self._whole("requested_nodes") if "requested_nodes" in self.cells else None,
+                expected_s=self._number("expected_s") if "expected_s" in self.cells else None,
             )
         except InputError as error:
             if error.file is not None:

@@ -1,1 +1,19 @@
-"""placeholder: the main session writes this file."""
+"""ElasticFlow (ASPLOS'23): jobs with deadlines get the fewest GPUs that are enough, and spare ones by what they gain.
+
+Its data are traces of jobs with deadlines (``trace``), throughput tables (``throughputs``) and generated workloads
+(``generated_workload``). Its policies are listed in ``policies``: ElasticFlow and its ablations, and the six that it was
+compared with. ``published`` has the authors' schedulers as they are, on the clock of their simulator, to be compared
+with what these left behind; planning against deadlines itself is in ``policies.deadlines``.
+"""
+
+from bfreplay.registry import PublishedSystem
+from bfreplay.systems.elasticflow.policies import POLICIES
+
+SYSTEM = PublishedSystem(
+    name="elasticflow",
+    policies={name: f"bfreplay.systems.elasticflow.policies:{name}" for name in POLICIES},
+    is_trace="bfreplay.systems.elasticflow.trace:is_trace",
+    read_trace="bfreplay.systems.elasticflow.trace:trace_with",
+    generated_jobs="bfreplay.systems.elasticflow.generated_workload:jobs_named",
+    traces_are_csv=True,
+)

@@ -1,0 +1,59 @@
+"""What can be set of ElasticFlow's policies."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from bfreplay import checks
+from bfreplay.documents import Json
+
+Order = Literal["paper", "artifact"]
+ORDERS = ("paper", "artifact")
+
+SLOT_S = 60.0
+"""Default length of a slot, as in the published simulation of figure 8a; the testbed had 240 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticFlowOptions:
+    """Options of all policies of ElasticFlow.
+
+    Parameters
+    ----------
+    slot_s
+        Plans change at the ends of slots only; and policies that look at all jobs regularly do so once a slot.
+    margin_s
+        ElasticFlow and admission plan a job to be done so long before its deadline: for what rescaling will cost.
+    order
+        Who gets spare nodes first: by the ``paper``, the job that needs less node time with more nodes; in the
+        published program (``artifact``), the one whose node time grows most.
+    published
+        Repeat the published simulator, clock and all, on a cluster of servers that are never reclaimed.
+    gpus_each
+        GPUs of a server, of the published simulator.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    slot_s: float = SLOT_S
+    margin_s: float = 60.0
+    order: Order = "paper"
+    published: bool = False
+    gpus_each: int = 8
+
+    def __post_init__(self) -> None:
+        checks.number("slot_s", self.slot_s, above=0)
+        checks.number("margin_s", self.margin_s, least=0)
+        checks.one_of("order", self.order, ORDERS)
+        checks.truth("published", self.published)
+        checks.whole("gpus_each", self.gpus_each, 1)
+        if self.published:
+            checks.whole("slot_s", self.slot_s, 1)
+
+    def to_json(self) -> dict[str, Json]:
+        """Every option."""
+        return asdict(self)

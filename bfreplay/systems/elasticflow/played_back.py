@@ -1,0 +1,149 @@
+"""The published simulator's schedules in the replay: who ran on what from event to event, and when jobs ended."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bfreplay.errors import InputError
+from bfreplay.policies.policy import Decision, Placement, Round
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
+from bfreplay.systems.elasticflow.published.program import (
+    NO_DEADLINE_S,
+    PublishedRun,
+    Running,
+    Servers,
+    TraceJob,
+)
+from bfreplay.systems.elasticflow.trace import model_and_batch_size
+from bfreplay.workload import ElasticJob
+
+Program = Callable[[Sequence[TraceJob], Servers, int], PublishedRun]
+
+_PUBLISHED_MOST = {("bert", 384): 16, ("ncf", 32768): 1, ("resnet50_cifar10", 64): 64,
+                   ("resnet50_cifar10", 128): 64, ("resnet50_cifar10", 256): 64}  # fmt: skip
+"""Most GPUs that the published ElasticFlow gives a model, where that is not the number on which it is fastest."""
+
+_US_PER_S = 1_000_000
+_NEARLY = 1.0 - 1e-9
+_NO_GPUS = np.zeros(0, np.int64)
+
+
+def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
+    """Jobs of a trace as the published program reads them.
+
+    Raises
+    ------
+    InputError
+        They are of no trace of ElasticFlow.
+    """
+    found = []
+    for index, job in enumerate(jobs):
+        model, size = model_and_batch_size(job)
+        table = job.throughput.table(job.max_nodes).tolist()
+        rates = {gpus: rate for gpus, rate in enumerate(table) if rate > 0}
+        gpus = job.requested_nodes or job.max_nodes
+        fastest = max(rates, key=rates.__getitem__)
+        deadline_s = NO_DEADLINE_S if job.deadline_us is None else job.deadline_us // _US_PER_S
+        duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
+        found.append(
+            TraceJob(
+                index, job.submit_us // _US_PER_S, deadline_s, gpus, int(duration_s), int(job.work_samples), rates,
+                _PUBLISHED_MOST.get((model, size), fastest),
+            )
+        )  # fmt: skip
+    return found
+
+
+class PlayedBack:
+    """Answers decisions from a run of a published scheduler.
+
+    Jobs progress by their throughputs, and stand still as long as the published run says. What its whole seconds and
+    slots then make of a job's end is credited, or waited for, in the last interval: each job completes when it did.
+
+    Parameters
+    ----------
+    program
+        The scheduler.
+    jobs
+        All jobs of the replay, by number.
+    servers
+        The cluster.
+    slot_s
+        Length of a slot.
+    """
+
+    def __init__(self, program: Program, jobs: Sequence[ElasticJob], servers: Servers, slot_s: int) -> None:
+        self.run = program(trace_jobs(jobs), servers, slot_s)
+        self._moments = [moment for moment in self.run.moments if moment.time_s < NO_DEADLINE_S]
+        self._times_us = [round(moment.time_s * _US_PER_S) for moment in self._moments]
+        self._end_us = {end.index: round(end.end_s * _US_PER_S) for end in self.run.ends}
+        self._refused = set(self.run.refused)
+        self._begun = -1
+
+    def decide(self, state: PolicyState) -> Decision:
+        """What the published run did at this time."""
+        now_us = state.time_us - state.window_start_us
+        at = bisect_right(self._times_us, now_us) - 1
+        is_new = at > self._begun
+        self._begun = at
+        running = self._moments[at].running if at >= 0 else {}
+        until_us = self._times_us[at + 1] if at + 1 < len(self._times_us) else None
+        n = state.n_jobs
+        assigned = [_NO_GPUS] * n
+        restart_s, credit = np.zeros(n), np.zeros(n)
+        samples, not_before_us = np.full(n, np.inf), np.full(n, LONG_AGO_US)
+        declined: dict[int, str] = {}
+        for row, job in enumerate(state.job.tolist()):
+            if job in self._refused:
+                declined[row] = "its deadline, or that of another job, would be missed"
+                continue
+            if job not in running:
+                continue
+            assigned[row] = np.array(running[job].gpus, np.int64)
+            left = float(state.work[row] - state.progress[row])
+            end_us = self._end_us[job]
+            overhead_s = running[job].overhead_s if is_new else 0.0
+            if until_us is not None and end_us > until_us:
+                samples[row] = left * _NEARLY
+            else:
+                overhead_s, credit[row] = _last_interval(state, row, running[job], overhead_s, end_us - now_us)
+                not_before_us[row] = state.window_start_us + end_us
+            restart_s[row] = overhead_s
+        counts = np.array([gpus.size for gpus in assigned], np.int64)
+        until = None if until_us is None else state.window_start_us + until_us
+        return Decision(
+            counts,
+            placement=Placement(tuple(assigned), None, restart_s, charges_rescales=False),
+            round=Round(until, samples, not_before_us, credit=credit, declined=declined),
+        )
+
+
+def _last_interval(
+    state: PolicyState, row: int, running: Running, overhead_s: float, left_us: int
+) -> tuple[float, float]:
+    """Seconds that a job stands still before its end, and samples to credit so that it is done in time for it."""
+    rate = float(state.throughput[row, len(running.gpus)])
+    owed = 0.0 if state.owed is None else float(state.owed[row])
+    left_s = left_us / _US_PER_S
+    overhead_s = min(overhead_s, max(left_s - owed / rate, 0.0) * 0.5)
+    made = max(rate * (left_s - overhead_s) - owed, 0.0) * _NEARLY
+    return overhead_s, max(float(state.work[row] - state.progress[row]) - made, 0.0)
+
+
+def servers_of(state_nodes: int, gpus_each: int) -> Servers:
+    """Servers of so many GPUs.
+
+    Raises
+    ------
+    InputError
+        They are no whole servers.
+    """
+    if state_nodes % gpus_each:
+        raise InputError(
+            "the cluster has no whole servers", column="gpus_each", value=gpus_each,
+            expected=f"a divisor of its {state_nodes} GPUs", fix="set gpus_each to the GPUs of a server",
+        )  # fmt: skip
+    return Servers(state_nodes // gpus_each, gpus_each)

@@ -1,0 +1,47 @@
+"""ElasticFlow's policies by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
+
+_ROOM = "bfreplay.systems.elasticflow"
+_CLASSES = {
+    "elasticflow": ("deadline_policies:ElasticFlow", "elastic:elasticflow"),
+    "elastic": ("deadline_policies:ElasticSharing", "elastic:elastic_sharing"),
+    "edf": ("deadline_policies:Edf", "edf:edf"),
+    "edf_admission": ("deadline_policies:EdfWithAdmission", "edf:edf_with_admission"),
+}
+"""Each policy's class, and the published scheduler that it repeats with ``published=true``."""
+
+POLICIES = tuple(_CLASSES)
+"""ElasticFlow; without admission; EDF without and with admission."""
+
+
+def _found(module: str, place: str) -> Any:
+    name, _, thing = place.partition(":")
+    return getattr(import_module(f"{module}.{name}"), thing)
+
+
+@cache
+def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
+    """The class of the policy ``elasticflow.<name>``."""
+    place, program = _CLASSES[name]
+    attributes = {
+        "name": f"elasticflow.{name}",
+        "program": staticmethod(_found(f"{_ROOM}.published", program)),
+        "__module__": __name__,
+    }
+    made: type[ElasticFlowPolicy] = type(name, (_found(_ROOM, place),), attributes)
+    return made
+
+
+def __getattr__(name: str) -> type[ElasticFlowPolicy]:
+    """The classes as attributes of this module: the registry of policies imports ``policies:edf``."""
+    if name in POLICIES:
+        return elasticflow_policy(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,191 @@
+"""ElasticFlow's throughput tables: a folder with a CSV file for each model, and made-up ones to try it without."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from bfreplay.datasets.jobs.tables import read_csv_table
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+
+BATCH_SIZE = "global_batch_size"
+
+_FORM = "a folder with a file MODEL.csv for each model: global_batch_size,1,2,4,8,..., rates in iterations/s"
+_NOT_MEASURED = ("", "nan", "0")
+_MADE_UP = {  # seconds of one GPU for a sample, of every iteration, and of doubling the GPUs
+    "resnet50": (2.0e-3, 0.010, 0.006),
+    "vgg16": (2.8e-3, 0.012, 0.008),
+    "inception3": (3.0e-3, 0.020, 0.009),
+    "gpt2": (9.0e-4, 0.018, 0.007),
+    "bert": (2.1e-3, 0.028, 0.012),
+    "deepspeech2": (9.5e-3, 0.020, 0.010),
+}
+WORKLOAD = (
+    *((model, size) for model in ("resnet50", "vgg16") for size in (64, 128, 256)),
+    ("inception3", 64), ("inception3", 128), ("gpt2", 128), ("gpt2", 256),
+    ("bert", 128), ("bert", 64), ("deepspeech2", 64), ("deepspeech2", 32),
+)  # fmt: skip
+"""Models and global batch sizes that the published generator of traces draws from."""
+
+_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Throughputs:
+    """Measured rates, iterations/s of the whole job.
+
+    Parameters
+    ----------
+    rates
+        ``(model, global batch size)`` to the rates by number of GPUs, in increasing order; numbers that the job cannot
+        use are not there.
+    folder, sources
+        Where they were read from, and the files' digests; ``None`` and nothing for tables made in memory.
+    """
+
+    rates: Mapping[tuple[str, int], Mapping[int, float]]
+    folder: Path | None = None
+    sources: tuple[SourceFile, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Throughputs: {len(self.rates)} models and batch sizes>"
+
+    def of(self, model: str, batch_size: int) -> Mapping[int, float]:
+        """Rates by number of GPUs.
+
+        Raises
+        ------
+        InputError
+            They were not measured.
+        """
+        found = self.rates.get((model, batch_size))
+        if found is None:
+            sizes = sorted(size for name, size in self.rates if name == model)
+            known = f"{model} with {sizes}" if sizes else ", ".join(sorted({name for name, _ in self.rates}))
+            raise InputError(
+                f"the throughputs have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
+                column="model_name, batch_size", value=f"{model}, {batch_size}", expected=known,
+                fix="measure it and add it to the table of the model, or leave such jobs out",
+            )  # fmt: skip
+        return found
+
+    def curve(self, model: str, batch_size: int) -> TabulatedCurve:
+        """The curve of such a job; zero at numbers of GPUs that were not measured, which it cannot use."""
+        points = {0: 0.0}
+        for gpus, rate in self.of(model, batch_size).items():
+            for beside in (gpus - 1, gpus + 1):
+                points.setdefault(beside, 0.0)
+            points[gpus] = rate
+        last = max(gpus for gpus, rate in points.items() if rate > 0)
+        nodes = sorted(gpus for gpus in points if gpus <= last)
+        return TabulatedCurve(nodes, [points[gpus] for gpus in nodes], job_model(model, batch_size))
+
+
+def job_model(model: str, batch_size: int) -> str:
+    """What jobs call their model: ``"bert (batch size 64)"``."""
+    return f"{model} (batch size {batch_size})"
+
+
+def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
+    """Read a folder of tables.
+
+    Parameters
+    ----------
+    folder
+        With a file ``MODEL.csv`` for each model: the column ``global_batch_size``, and one for each number of GPUs;
+        cells are iterations/s of the whole job. A cell that is empty, ``nan`` or ``0`` says that the job cannot use
+        this number.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or a file is no such table; the message names file, row and column.
+    """
+    place = Path(folder)
+    files = sorted(place.glob("*.csv")) if place.is_dir() else []
+    if not files:
+        raise InputError("there are no throughput tables", file=place, value=str(place), expected=_FORM)
+    rates: dict[tuple[str, int], Mapping[int, float]] = {}
+    for file in files:
+        table = read_csv_table(file)
+        counts = {name: _whole(name, file, None, name) for name in table.columns if name != BATCH_SIZE}
+        if len(counts) == len(table.columns) or not counts:
+            raise InputError(
+                "this is no throughput table", file=file, column=BATCH_SIZE, value=", ".join(table.columns),
+                expected=_FORM,
+            )  # fmt: skip
+        for row, cells in table.rows:
+            size = _whole(str(cells.get(BATCH_SIZE, "")), file, row, BATCH_SIZE)
+            found = {
+                counts[name]: _rate(str(cells[name]), file, row, name)
+                for name in sorted(counts, key=counts.__getitem__)
+                if str(cells.get(name, "")).strip().lower() not in _NOT_MEASURED
+            }
+            rates[file.stem, size] = {gpus: rate for gpus, rate in found.items() if rate > 0}
+            if not rates[file.stem, size]:
+                raise InputError(
+                    "a batch size has no rate", file=file, row=row, column=BATCH_SIZE, value=size,
+                    expected="iterations/s above 0 for at least one number of GPUs", fix="drop the row",
+                )  # fmt: skip
+    return Throughputs(rates, place, tuple(SourceFile.of(file) for file in files))
+
+
+def throughputs_of(curves: Path | None, what: str, **details: object) -> Throughputs:
+    """The tables that a user names; the word ``sample`` stands for made-up ones.
+
+    Raises
+    ------
+    InputError
+        None are named, or as ``read_throughputs``; ``details`` are for the error.
+    """
+    if curves is None:
+        raise InputError(
+            f"{what} needs throughput tables", **details,  # type: ignore[arg-type]  # names of the error's own parts
+            expected=_FORM, fix="give the folder as --curves (curves= in Python), or --curves sample for made-up ones",
+        )  # fmt: skip
+    return made_up_throughputs() if is_bundled(curves) else read_throughputs(curves)
+
+
+def made_up_throughputs() -> Throughputs:
+    """Rates of the right order for each model of ``WORKLOAD``; nothing here was measured.
+
+    An iteration takes the time of the largest share of the batch, of what no GPU shortens, and of exchanging gradients.
+    """
+    rates = {}
+    for model, size in WORKLOAD:
+        sample_s, iteration_s, doubling_s = _MADE_UP[model]
+        rates[model, size] = {
+            gpus: round(1 / (math.ceil(size / gpus) * sample_s + iteration_s + doubling_s * math.log2(gpus)), 6)
+            for gpus in _COUNTS
+            if gpus <= size
+        }
+    digest = hashlib.sha256(repr(sorted(rates.items())).encode()).hexdigest()
+    return Throughputs(rates, None, (SourceFile("made-up throughputs of ElasticFlow", digest),))
+
+
+def _whole(text: str, file: Path, row: int | str | None, column: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= 10**9):
+        raise InputError(
+            "this is no whole number of at least 1", file=file, row=row, column=column, value=text, expected=_FORM
+        )
+    return int(text)
+
+
+def _rate(text: str, file: Path, row: int | str, column: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.inf
+    if not (math.isfinite(rate) and rate >= 0):
+        raise InputError(
+            "this is no rate", file=file, row=row, column=column, value=text,
+            expected="iterations/s; empty, nan or 0 where the job cannot use this number of GPUs",
+        )  # fmt: skip
+    return rate
