@@ -93,7 +93,13 @@ class Case:
     def ends(self, run: PublishedRun, never_set_s: float | None = None):
         """Ends of a run as the golden file has them; a start that is ``never_set_s`` is ``None``."""
         return [
-            [self.names[end.index], None if end.start_s == never_set_s else end.start_s, end.end_s, end.gpus, end.is_met]
+            [
+                self.names[end.index],
+                None if end.start_s == never_set_s else end.start_s,
+                end.end_s,
+                end.gpus,
+                end.is_met,
+            ]
             for end in run.ends
         ]
 
