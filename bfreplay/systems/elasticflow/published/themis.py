@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, Floats, fair_fractions
+from bfreplay.systems.elasticflow.published.cone_program import Floats
+from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
