@@ -53,13 +53,13 @@ class ElasticFlowPolicy(Policy):
         t_fwd_s: float | str,
         solver: Solver,
         slot_s: float = SLOT_S,
-        margin_s: float = 60.0,
+        reserve: float = 0.0,
         order: str = "paper",
         published: bool = False,
         gpus_each: int = 8,
     ) -> ElasticFlowPolicy:
         """Neither the forward-looking time nor the solver matters; see ``ElasticFlowOptions`` for the others."""
-        return cls(ElasticFlowOptions(slot_s, margin_s, order, published, gpus_each))  # type: ignore[arg-type]  # checked there
+        return cls(ElasticFlowOptions(slot_s, reserve, order, published, gpus_each))  # type: ignore[arg-type]  # checked there
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, if it is to be repeated; InputError for jobs that it cannot run."""
@@ -184,7 +184,8 @@ class PlanningPolicy(ElasticFlowPolicy):
         if state.deadline_us[row] != NO_DEADLINE_US:
             to_window_us = state.deadline_us[row] - state.window_start_us
             now_s = (state.time_us - state.window_start_us) / _US_PER_S
-            deadline_s = max(float(to_window_us) / _US_PER_S - self.options.margin_s, now_s)
+            reserve_s = self.options.reserve * float(max(state.scale_up_cost_s[row], state.scale_down_cost_s[row]))
+            deadline_s = max(float(to_window_us) / _US_PER_S - reserve_s, now_s)
         owed = 0.0 if state.owed is None else float(state.owed[row])
         work = max(float(state.work[row] - state.progress[row]) + owed, 1e-9)
         work = min(work, 1e15)  # of a job without end

@@ -23,8 +23,8 @@ class ElasticFlowOptions:
     ----------
     slot_s
         Plans change at the ends of slots only; and policies that look at all jobs regularly do so once a slot.
-    margin_s
-        ElasticFlow and admission plan a job to be done so long before its deadline: for what rescaling will cost.
+    reserve
+        A job is planned to be done before its deadline by what so many rescales cost it; plans know of none.
     order
         Who gets spare nodes first: by the ``paper``, the job that needs less node time with more nodes; in the
         published program (``artifact``), the one whose node time grows most.
@@ -40,14 +40,14 @@ class ElasticFlowOptions:
     """
 
     slot_s: float = SLOT_S
-    margin_s: float = 60.0
+    reserve: float = 0.0
     order: Order = "paper"
     published: bool = False
     gpus_each: int = 8
 
     def __post_init__(self) -> None:
         checks.number("slot_s", self.slot_s, above=0)
-        checks.number("margin_s", self.margin_s, least=0)
+        checks.number("reserve", self.reserve, least=0)
         checks.one_of("order", self.order, ORDERS)
         checks.truth("published", self.published)
         checks.whole("gpus_each", self.gpus_each, 1)

@@ -80,7 +80,7 @@ class PlayedBack:
         self._moments = [moment for moment in self.run.moments if moment.time_s < NO_DEADLINE_S]
         self._times_us = [round(moment.time_s * _US_PER_S) for moment in self._moments]
         self._end_us = {end.index: round(end.end_s * _US_PER_S) for end in self.run.ends}
-        self._refused = set(self.run.refused)
+        self._refused = set(self.run.refused) - self._end_us.keys()
         self._begun = -1
 
     def decide(self, state: PolicyState) -> Decision:

@@ -15,11 +15,14 @@ _CLASSES = {
     "elastic": ("deadline_policies:ElasticSharing", "elastic:elastic_sharing"),
     "edf": ("deadline_policies:Edf", "edf:edf"),
     "edf_admission": ("deadline_policies:EdfWithAdmission", "edf:edf_with_admission"),
+    "gandiva": ("fixed_policies:Gandiva", "gandiva:gandiva"),
+    "tiresias": ("fixed_policies:Tiresias", "tiresias:tiresias"),
+    "themis": ("fixed_policies:Themis", "themis:themis"),
 }
 """Each policy's class, and the published scheduler that it repeats with ``published=true``."""
 
 POLICIES = tuple(_CLASSES)
-"""ElasticFlow; without admission; EDF without and with admission."""
+"""ElasticFlow; without admission; EDF without and with admission; and those on the nodes that users ask for."""
 
 
 def _found(module: str, place: str) -> Any:

@@ -42,13 +42,12 @@ class BuddyPlacement:
     """
 
     def __init__(self, servers: Servers) -> None:
-        self._gpus_each = servers.gpus_each
-        self._n_servers = servers.n_servers
+        self._servers = servers
         self.clear()
 
     def clear(self) -> None:
         """Take all jobs away. Nothing of what was before is left: blocks dissolve and free servers are in order."""
-        self._free = list(range(self._n_servers))
+        self._free = list(range(self._servers.n_servers))
         self._classes: dict[int, list[_Block]] = {size: [] for size in SIZES}
         self._block_of: dict[int, _Block] = {}
 
@@ -63,11 +62,7 @@ class BuddyPlacement:
         BfreplayError
             For a number that the published program cannot place, and where no room is left.
         """
-        if n not in SIZES or (n > self._gpus_each and n % self._gpus_each):
-            raise BfreplayError(
-                f"job {job} cannot have {n} GPUs: must be one of {SIZES}, and beyond one server of "
-                f"{self._gpus_each} a multiple of it"
-            )
+        check_size(job, n, self._servers)
         block = self._with_room(n) or self._open(job, n)
         block.gpus_of[job] = n
         self._block_of[job] = block
@@ -89,7 +84,7 @@ class BuddyPlacement:
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """GPU numbers of each job that is placed: those of a block are side by side, in order of placement."""
-        each = self._gpus_each
+        each = self._servers.gpus_each
         found: dict[int, tuple[int, ...]] = {}
         for block in dict.fromkeys(self._block_of.values()):
             numbers = [server * each + k for server in sorted(block.servers) for k in range(each)]
@@ -114,13 +109,14 @@ class BuddyPlacement:
 
     def _open(self, job: int, n: int) -> _Block:
         """Take as many free servers as ``n`` GPUs need, the first ones first."""
-        count = -(-n // self._gpus_each)
+        each = self._servers.gpus_each
+        count = -(-n // each)
         if count > len(self._free):
             raise BfreplayError(
                 f"job {job} needs {count} free servers for {n} GPUs, and {len(self._free)} are: place larger jobs first"
             )
         servers, self._free = self._free[:count], self._free[count:]
-        return _Block(servers, count * self._gpus_each, n)
+        return _Block(servers, count * each, n)
 
     def _file(self, block: _Block, size: int) -> None:
         """Put a block into a class."""
@@ -135,6 +131,21 @@ class BuddyPlacement:
 def _class_of(unused: int) -> int:
     """The largest size that divides ``unused``."""
     return next(size for size in reversed(SIZES) if unused % size == 0 and size <= unused)
+
+
+def check_size(job: int, n: int, servers: Servers) -> None:
+    """Refuse a number of GPUs at which the published program stops with an error.
+
+    Raises
+    ------
+    BfreplayError
+        With the job and the number.
+    """
+    if n not in SIZES or (n > servers.gpus_each and n % servers.gpus_each):
+        raise BfreplayError(
+            f"job {job} cannot have {n} GPUs: must be one of {SIZES}, and beyond one server of {servers.gpus_each} a "
+            "multiple of it"
+        )
 
 
 def cache_key(gpus: tuple[int, ...]) -> tuple[int, int]:

@@ -1,0 +1,193 @@
+"""Policies that ElasticFlow was compared with, in the replay: every job runs on the nodes that its user asked for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.policies.policy import Decision, Round
+from bfreplay.policies.state import PolicyState
+from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
+
+QUEUE_LIMITS_NODE_S = (3250.0, 7200.0)
+"""Node seconds after which Tiresias moves a job to the second and to the third queue."""
+
+_US_PER_S = 1e6
+
+
+class FixedPolicy(ElasticFlowPolicy):
+    """Chooses who runs; all run on ``requested_nodes``."""
+
+    @abstractmethod
+    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(J,) rows of the state, in the order in which jobs are to run if they fit; ``width (J,)`` is of each job."""
+
+    def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
+        """When to look again, by the ``width (J,)`` of each job and whether it ``runs (J,)``.
+
+        The default: after a slot, if a job waits.
+        """
+        return None if runs.all() else state.time_us + round(self.options.slot_s * _US_PER_S)
+
+    def decide_now(self, state: PolicyState) -> Decision:
+        """Go through the jobs, and let run what still fits."""
+        width = state.max_nodes if state.requested_nodes is None else state.requested_nodes
+        free = state.n_idle
+        runs = np.zeros(state.n_jobs, np.bool_)
+        for row in self.ranked(state, width).tolist():
+            if width[row] <= free:
+                runs[row] = True
+                free -= int(width[row])
+        self.ran(state, runs)
+        return Decision(np.where(runs, width, 0), round=Round(self.until_us(state, width, runs)))
+
+    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:  # noqa: B027
+        """Note who runs from now on."""
+
+
+def _rate(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(J,) samples/s on ``width`` nodes."""
+    rate: NDArray[np.float64] = state.throughput[np.arange(state.n_jobs), width]
+    return rate
+
+
+class Tiresias(FixedPolicy):
+    """Least attained service first, in three queues (Tiresias, NSDI'19); nobody moves up again.
+
+    Within a queue those that run stay, and others follow as they came. A job has been served the node seconds that its
+    progress took.
+    """
+
+    def _served(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        return state.progress / np.maximum(_rate(state, width), 1e-300) * width
+
+    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By queue; then those that run; then as they came."""
+        # a job that is looked at as it reaches a limit may be a rounding below it
+        queue = np.searchsorted(QUEUE_LIMITS_NODE_S, self._served(state, width) * (1 + 1e-9), side="right")
+        return np.lexsort((state.job, state.current == 0, queue))
+
+    def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
+        """When the first job reaches the limit of its queue, if a job waits then."""
+        if runs.all():
+            return None
+        served = self._served(state, width)
+        limits = np.array([*QUEUE_LIMITS_NODE_S, np.inf])
+        limit = limits[np.searchsorted(QUEUE_LIMITS_NODE_S, served * (1 + 1e-9), side="right")]
+        owed = np.zeros(state.n_jobs) if state.owed is None else state.owed
+        left_s = (limit - served) / width + owed / np.maximum(_rate(state, width), 1e-300)
+        soonest_s = float(left_s[runs].min(initial=np.inf))
+        return None if not np.isfinite(soonest_s) else state.time_us + max(int(np.ceil(soonest_s * _US_PER_S)), 1)
+
+
+class Gandiva(FixedPolicy):
+    """Jobs take turns, a slot at a time (Gandiva, OSDI'18); nodes are divided among the sizes by what is asked for."""
+
+    def __init__(self, options: object = None) -> None:
+        super().__init__(options)  # type: ignore[arg-type]  # as the base class has it
+        self._last_turn: dict[int, int] = {}
+        self._turn = 0
+
+    def forget(self) -> None:
+        """Forget whose turn it was."""
+        self._last_turn.clear()
+        self._turn = 0
+
+    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those that fit into the share of their size, the longest without a turn first; then the others likewise."""
+        turn = np.array([self._last_turn.get(job, -1) for job in state.job.tolist()])
+        if self._is_mid_slot(state):
+            turn = np.where(state.current > 0, -2, turn)  # nobody is stopped before its slot is over
+        order = np.lexsort((state.job, turn))
+        share = state.n_idle * min(1.0, state.n_idle / max(int(width.sum()), 1))
+        within = np.zeros(state.n_jobs, np.bool_)
+        for size in np.unique(width).tolist():
+            asked = int(width[width == size].sum())
+            most = int(min(asked, share * asked / max(state.n_idle, 1) if width.sum() > state.n_idle else asked) // size)
+            within[[row for row in order.tolist() if width[row] == size][:most]] = True
+        return order[np.argsort(~within[order], kind="stable")]
+
+    def _is_mid_slot(self, state: PolicyState) -> bool:
+        return state.time_us < self._turn_ends_us
+
+    _turn_ends_us = -(2**62)
+
+    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
+        """Count a turn for those that run."""
+        if not self._is_mid_slot(state):
+            self._turn += 1
+            self._turn_ends_us = state.time_us + round(self.options.slot_s * _US_PER_S)
+        self._last_turn.update(dict.fromkeys(state.job[runs].tolist(), self._turn))
+
+    def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
+        """The end of the turn, if a job waits."""
+        return None if runs.all() else max(self._turn_ends_us, state.time_us + 1)
+
+
+class Themis(FixedPolicy):
+    """Finish-time fairness (Themis, NSDI'20): shares of time that keep the worst ratio of finish times least.
+
+    The ratio of a job is the time from its submission to its end over the time that it would take with an equal share
+    of the nodes. Shares are held slot by slot: first run the jobs that lag most behind theirs.
+    """
+
+    def __init__(self, options: object = None) -> None:
+        super().__init__(options)  # type: ignore[arg-type]  # as the base class has it
+        self._received: dict[int, float] = {}
+
+    def forget(self) -> None:
+        """Forget the turns that jobs had."""
+        self._received.clear()
+
+    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those whose share is largest for the turns that they have had."""
+        rate = np.maximum(_rate(state, width), 1e-300)
+        elapsed_s = (state.time_us - state.submit_us) / _US_PER_S
+        left_s = np.minimum((state.work - state.progress) / rate, 1e12)
+        equal = np.minimum(1.0, state.n_idle / state.n_jobs / width)
+        alone_s = (state.progress / rate + left_s) / equal
+        share = finish_time_shares(elapsed_s, left_s, alone_s, width, state.n_idle)
+        received = np.array([self._received.get(job, 0.0) for job in state.job.tolist()])
+        return np.lexsort((state.job, -share / (1.0 + received)))
+
+    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
+        """Count a turn for those that run."""
+        for job in state.job[runs].tolist():
+            self._received[job] = self._received.get(job, 0.0) + 1.0
+
+
+def finish_time_shares(
+    elapsed_s: NDArray[np.float64],
+    left_s: NDArray[np.float64],
+    alone_s: NDArray[np.float64],
+    width: NDArray[np.int64],
+    n_nodes: int,
+) -> NDArray[np.float64]:
+    """Shares of time with the least worst ratio ``(elapsed_s + left_s / share) / alone_s``.
+
+    All arguments are ``(J,)``. A ratio decides the share that each job needs, and the least ratio at which these fit on
+    the nodes is found by bisection; what is left over goes to all in equal proportion.
+
+    Returns
+    -------
+    (J,) float64
+        From 0 to 1.
+    """
+
+    def needed(ratio: float) -> NDArray[np.float64]:
+        room_s = np.maximum(ratio * alone_s - elapsed_s, 1e-9)
+        share: NDArray[np.float64] = np.minimum(left_s / room_s, 1.0)
+        return share
+
+    low = float(((elapsed_s + left_s) / alone_s).max())
+    high = low
+    while float((needed(high) * width).sum()) > n_nodes and high < 1e12:
+        high *= 2.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if float((needed(middle) * width).sum()) > n_nodes else (low, middle)
+    share = needed(high)
+    used = float((share * width).sum())
+    return np.minimum(share * max(n_nodes / used, 1.0), 1.0) if used > 0 else share

@@ -1,0 +1,186 @@
+"""Themis as ElasticFlow's published program has it: in every slot, the GPUs go to the jobs with the largest fractions.
+
+Fractions of time are those of ``finish_time_fairness``. What a job would have reached in isolation is measured as the
+program does it: by its share of time, without its throughput.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bfreplay.errors import BfreplayError
+from bfreplay.systems.elasticflow.published.cone_program import Floats
+from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
+from bfreplay.systems.elasticflow.published.placement import BuddyPlacement
+from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
+from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
+
+NO_START_S = sys.maxsize
+"""Start that the program logs for every job: it never sets one."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A job that has arrived and not ended."""
+
+    trace: TraceJob
+    left_s: float
+    iterations_left: float
+    isolated: float = 0.0
+    last_iterations_left: float | None = None
+    last_share: float = 1.0
+    end_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Iterations per second on the GPUs that it asked for."""
+        return self.trace.rates[self.trace.gpus]
+
+    def add_isolated(self, share: float) -> None:
+        """Count the iterations since the last slot as time in isolation at the share that it had then."""
+        if self.last_iterations_left is not None:
+            self.isolated += (self.last_iterations_left - self.iterations_left) / self.last_share
+        self.last_iterations_left = self.iterations_left
+        self.last_share = share
+
+    def run(self, now_s: float, slot_s: int) -> bool:
+        """Run for a slot; whether the job ends in it, by its duration or by its iterations."""
+        end_s = now_s + self.left_s
+        self.left_s = max(0, self.left_s - slot_s)
+        self.iterations_left -= slot_s * self.rate
+        if self.iterations_left <= 0:
+            self.left_s = 0
+            end_s = now_s + slot_s
+        if end_s > now_s + slot_s:
+            return False
+        self.end_s = end_s
+        return True
+
+
+def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
+    """Run the published Themis.
+
+    No job is ever charged an overhead, and none has a start (``NO_START_S``).
+
+    Parameters
+    ----------
+    jobs
+        In the order of the file.
+    servers
+        The cluster.
+    slot_s
+        Seconds of a slot; each is an event.
+
+    Raises
+    ------
+    BfreplayError
+        For a job that the cluster is too small for: the published program would never end.
+    """
+    for job in jobs:
+        if job.gpus > servers.n_gpus:
+            raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
+    loop = _Themis(jobs, servers, slot_s)
+    while loop.is_unfinished():
+        loop.step()
+    return loop.run
+
+
+class _Themis:
+    """State of the loop."""
+
+    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> None:
+        self.run = PublishedRun()
+        self._traces = jobs
+        self._n_gpus = servers.n_gpus
+        self._slot_s = slot_s
+        self._placement = BuddyPlacement(servers)
+        self._events = arrival_events(jobs)
+        self._now_s = self._events[0].time_s if self._events else 0.0
+        self._last_event_s = self._now_s
+        self._runnable: list[_Job] = []
+
+    def is_unfinished(self) -> bool:
+        """Whether jobs have yet to arrive or to end."""
+        return bool(self._events or self._runnable)
+
+    def step(self) -> None:
+        """Handle a slot: ends and arrivals, then the choice of jobs, then their work."""
+        if self._events and self._events[0].time_s == self._now_s:
+            self._last_event_s = self._now_s
+            self._handle(self._events.pop(0))
+        chosen = self._choose() if self._runnable else []
+        self._place(chosen)
+        self._work(chosen)
+        self._now_s += self._slot_s
+
+    def _handle(self, event: Event) -> None:
+        for job in [job for index in event.ends for job in self._runnable if job.trace.index == index]:
+            is_in_time = log_end(self.run, job.trace, NO_START_S, job.end_s, job.trace.gpus)
+            if is_in_time and not job.trace.is_best_effort:
+                self.run.accepted += 1
+            self._runnable.remove(job)
+        for index in event.arrivals:
+            trace = self._traces[index]
+            self._runnable.append(_Job(trace, trace.duration_s, trace.iterations))
+
+    def _fractions(self) -> Floats:
+        """Fractions of time of all jobs; the time elapsed is that at the last event, not now."""
+        jobs = self._runnable
+        equal_gpus = math.ceil(self._n_gpus / len(jobs))
+        shares = [min(equal_gpus / job.trace.gpus, 1.0) for job in jobs]
+        for job, share in zip(jobs, shares, strict=True):
+            job.add_isolated(share)
+        return fair_fractions(
+            Claims(
+                elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
+                iterations=np.array([job.iterations_left for job in jobs]),
+                rates=np.array([job.rate for job in jobs]),
+                isolated=np.array(
+                    [job.isolated + job.iterations_left / share for job, share in zip(jobs, shares, strict=True)]
+                ),
+                gpus=np.array([job.trace.gpus for job in jobs], dtype=float),
+                n_gpus=self._n_gpus,
+            )
+        )
+
+    def _choose(self) -> list[_Job]:
+        """Sort jobs by fraction, the largest first, which also breaks the ties of later slots; take those that fit."""
+        fractions = self._fractions()
+        self._runnable = [self._runnable[k] for k in np.argsort(-fractions, kind="stable")]
+        chosen: list[_Job] = []
+        free = self._n_gpus
+        for job in self._runnable:
+            if job.trace.gpus <= free:
+                chosen.append(job)
+                free -= job.trace.gpus
+        return sorted(chosen, key=lambda job: -job.trace.gpus)
+
+    def _place(self, chosen: list[_Job]) -> None:
+        self._placement.clear()
+        for job in chosen:
+            self._placement.place(job.trace.index, job.trace.gpus)
+        self.run.moments.append(
+            Moment(self._now_s, {index: Running(gpus) for index, gpus in self._placement.gpus().items()})
+        )
+
+    def _work(self, chosen: list[_Job]) -> None:
+        """Run the jobs for a slot, and file their ends; all events of this slot are at its end."""
+        next_s = self._now_s + self._slot_s
+        merge_within_slot(self._events, self._now_s, self._slot_s)
+        if self._events and self._events[0].time_s < next_s:
+            self._events[0].time_s = next_s
+        is_chosen = {job.trace.index for job in chosen}
+        ends = [
+            job.trace.index
+            for job in self._runnable
+            if job.trace.index in is_chosen and job.run(self._now_s, self._slot_s)
+        ]
+        if self._events and self._events[0].time_s == next_s:
+            self._events[0].ends.extend(ends)
+        elif ends:
+            self._events.insert(0, Event(next_s, ends=ends))
