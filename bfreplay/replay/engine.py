@@ -347,7 +347,7 @@ class Engine:
         """Let the jobs leave that the policy has given up or declined."""
         how = {row: (Ending.DECLINED, reason) for row, reason in until.declined.items()}
         if until.failed is not None:
-            how |= {row: (Ending.FAILED, "") for row in np.flatnonzero(until.failed).tolist()}
+            how |= dict.fromkeys(np.flatnonzero(until.failed).tolist(), (Ending.FAILED, ""))
         for row in sorted(how, reverse=True):
             ending, reason = how[row]
             if reason:

@@ -1,1 +1,1 @@
-"""Planning against deadlines: the fewest nodes a job needs to finish in time, who can be admitted, who may have more."""
+"""Planning against deadlines: the fewest nodes that are enough for each job, and who gets the spare ones."""

@@ -1,7 +1,7 @@
 """ElasticFlow (ASPLOS'23): jobs with deadlines get the fewest GPUs that are enough, and spare ones by what they gain.
 
 Its data are traces of jobs with deadlines (``trace``), throughput tables (``throughputs``) and generated workloads
-(``generated_workload``). Its policies are listed in ``policies``: ElasticFlow and its ablations, and the six that it was
+(``generated_workload``). Its policies are listed in ``policies``: ElasticFlow, its ablations, and those that it was
 compared with. ``published`` has the authors' schedulers as they are, on the clock of their simulator, to be compared
 with what these left behind; planning against deadlines itself is in ``policies.deadlines``.
 """

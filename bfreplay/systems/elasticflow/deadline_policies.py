@@ -85,7 +85,7 @@ class ElasticFlowPolicy(Policy):
     def decide_now(self, state: PolicyState) -> Decision:
         """The decision of the policy itself."""
 
-    def forget(self) -> None:  # noqa: B027
+    def forget(self) -> None:
         """Forget the jobs of a replay."""
 
     def describe(self) -> dict[str, object]:
@@ -238,9 +238,7 @@ class ElasticSharing(PlanningPolicy):
     def spread(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
         """Spare nodes by what they gain."""
         if jobs:
-            share_spare(
-                jobs, free, self.options.slot_s, total, largest_growth_first=self.options.order == "artifact"
-            )
+            share_spare(jobs, free, self.options.slot_s, total, largest_growth_first=self.options.order == "artifact")
 
 
 class ElasticFlow(ElasticSharing):

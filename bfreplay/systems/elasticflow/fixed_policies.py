@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.policies.policy import Decision, Round
-from bfreplay.policies.state import PolicyState
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
+from bfreplay.systems.elasticflow.options import ElasticFlowOptions
 
 QUEUE_LIMITS_NODE_S = (3250.0, 7200.0)
 """Node seconds after which Tiresias moves a job to the second and to the third queue."""
@@ -43,7 +44,7 @@ class FixedPolicy(ElasticFlowPolicy):
         self.ran(state, runs)
         return Decision(np.where(runs, width, 0), round=Round(self.until_us(state, width, runs)))
 
-    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:  # noqa: B027
+    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
         """Note who runs from now on."""
 
 
@@ -85,15 +86,16 @@ class Tiresias(FixedPolicy):
 class Gandiva(FixedPolicy):
     """Jobs take turns, a slot at a time (Gandiva, OSDI'18); nodes are divided among the sizes by what is asked for."""
 
-    def __init__(self, options: object = None) -> None:
-        super().__init__(options)  # type: ignore[arg-type]  # as the base class has it
+    def __init__(self, options: ElasticFlowOptions | None = None) -> None:
+        super().__init__(options)
         self._last_turn: dict[int, int] = {}
-        self._turn = 0
+        self.forget()
 
     def forget(self) -> None:
         """Forget whose turn it was."""
         self._last_turn.clear()
         self._turn = 0
+        self._turn_ends_us = LONG_AGO_US
 
     def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those that fit into the share of their size, the longest without a turn first; then the others likewise."""
@@ -101,18 +103,15 @@ class Gandiva(FixedPolicy):
         if self._is_mid_slot(state):
             turn = np.where(state.current > 0, -2, turn)  # nobody is stopped before its slot is over
         order = np.lexsort((state.job, turn))
-        share = state.n_idle * min(1.0, state.n_idle / max(int(width.sum()), 1))
+        share = min(1.0, state.n_idle / max(int(width.sum()), 1))
         within = np.zeros(state.n_jobs, np.bool_)
         for size in np.unique(width).tolist():
-            asked = int(width[width == size].sum())
-            most = int(min(asked, share * asked / max(state.n_idle, 1) if width.sum() > state.n_idle else asked) // size)
+            most = int(share * int(np.count_nonzero(width == size)))
             within[[row for row in order.tolist() if width[row] == size][:most]] = True
         return order[np.argsort(~within[order], kind="stable")]
 
     def _is_mid_slot(self, state: PolicyState) -> bool:
         return state.time_us < self._turn_ends_us
-
-    _turn_ends_us = -(2**62)
 
     def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
         """Count a turn for those that run."""
@@ -133,8 +132,8 @@ class Themis(FixedPolicy):
     of the nodes. Shares are held slot by slot: first run the jobs that lag most behind theirs.
     """
 
-    def __init__(self, options: object = None) -> None:
-        super().__init__(options)  # type: ignore[arg-type]  # as the base class has it
+    def __init__(self, options: ElasticFlowOptions | None = None) -> None:
+        super().__init__(options)
         self._received: dict[int, float] = {}
 
     def forget(self) -> None:

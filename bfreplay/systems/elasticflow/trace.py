@@ -11,7 +11,7 @@ from bfreplay.datasets.jobs.tables import JobTable, read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
-from bfreplay.systems.elasticflow.published.cluster_time import overhead_s
+from bfreplay.systems.elasticflow.published.slots import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -101,7 +101,7 @@ def trace_job(
             column="num_gpu", value=gpus, expected=f"one of {list(rates)}",
             fix="correct the trace, or measure it and add it to the table",
         )  # fmt: skip
-    cost_s = overhead_s(gpus, 1, restarts=False)
+    cost_s = overhead_s(gpus, 1, restart=False)
     return ElasticJob(
         name=name, submit_us=submit_s * 1_000_000, min_nodes=min(rates), max_nodes=max(rates), scale_up_cost_s=cost_s,
         scale_down_cost_s=cost_s, work_samples=float(iterations), throughput=throughputs.curve(model, batch_size),

@@ -9,33 +9,8 @@ from typing import Generic, TypeVar
 
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
+from bfreplay.systems.elasticflow.published.slots import is_restart, overhead_s
 from bfreplay.systems.elasticflow.published.timetable import Timetable
-
-_LARGE_CLUSTER = 256
-"""From so many GPUs on everything takes longer."""
-
-
-def overhead_s(gpus: int, n_gpus: int, *, restarts: bool, is_known: bool = False) -> float:
-    """Seconds that a job stands still at an event.
-
-    Parameters
-    ----------
-    gpus
-        Those of the job.
-    n_gpus
-        Those of the cluster.
-    restarts
-        All workers start anew.
-    is_known
-        These GPUs have worked together since the last restart.
-    """
-    is_large = n_gpus >= _LARGE_CLUSTER
-    seconds = 7.0 if is_large else 2.0
-    if is_known:
-        return seconds
-    if restarts:
-        seconds += 47.0 if is_large else 27.0
-    return seconds + (math.log2(gpus) + 1) * 2
 
 
 class LiveJob:
@@ -165,13 +140,11 @@ class PublishedLoop(ABC, Generic[JobT]):
         gpus_of = self._placement.gpus()
         placed = [job for job in self.runnable if job.gpus]
         keys = {job: cache_key(gpus_of[job.trace.index]) for job in placed}
-        restarts = self._n_events > 0 and self._n_events % self.slot_s == 0
+        restarts = is_restart(self._n_events, int(self.slot_s))
         if len(self.timetable):
             self._n_events += 1
             for job in placed if charges else ():
-                job.overhead_s = overhead_s(
-                    job.gpus, self.servers.n_gpus, restarts=restarts, is_known=keys[job] in self._known
-                )
+                job.overhead_s = overhead_s(job.gpus, self.servers.n_gpus, restarts, keys[job] in self._known)
                 before_s = job.end_s
                 job.end_s += job.overhead_s
                 self.timetable.move_end(job, before_s, job.end_s)

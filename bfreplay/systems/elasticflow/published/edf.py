@@ -68,7 +68,9 @@ class _EdfJob(LiveJob):
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)
-        self.counts, self.rates = (np.array(list(each), np.float64) for each in (trace.rates.keys(), trace.rates.values()))
+        self.counts, self.rates = (
+            np.array(list(each), np.float64) for each in (trace.rates.keys(), trace.rates.values())
+        )
         self.planned_s = 0.0
         self.planned_gpus = 0
         self.next_gpus = 0  # of the plan that it follows

@@ -46,7 +46,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         event = self.timetable.pop(now_s)
         for job in event.ends:
             if job.gpus:
-                self.end(job, job.finish_s if self._admits else job.end_s)
+                self.end(job, job.planned.plan.finish_s if self._admits else job.end_s)
         before = {job: job.end_s for job in self.runnable}
         self.release()
         is_feasible = not event.arrivals or not self._admits or self._plan_all([*self.runnable, *event.arrivals], now_s)
@@ -71,7 +71,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         self._free = Steps(np.array([float(now_s)]), np.array([total]))
         for job in sorted(jobs, key=_deadline):
             self._free = job.plan(self._free, self.slot_s, total)
-        return all(job.finish_s <= job.trace.deadline_s for job in jobs)
+        return all(job.planned.plan.finish_s <= job.trace.deadline_s for job in jobs)
 
     def _start_planned(self, now_s: float) -> None:
         """Start the waiting jobs whose plans begin now."""

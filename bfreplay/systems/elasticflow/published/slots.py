@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from bfreplay.systems.elasticflow.published.program import JobEnd, PublishedRun, TraceJob
 
@@ -17,24 +18,27 @@ LARGE_CLUSTER_GPUS = 256
 """From so many GPUs on, the program takes overheads to be larger."""
 
 
+JobT = TypeVar("JobT")
+
+
 @dataclass(slots=True, eq=False)
-class Event:
-    """Jobs, by index, that arrive or end at a time."""
+class Event(Generic[JobT]):
+    """Jobs that arrive or end at a time."""
 
     time_s: float
-    arrivals: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    arrivals: list[JobT] = field(default_factory=list)
+    ends: list[JobT] = field(default_factory=list)
 
 
-def arrival_events(jobs: Sequence[TraceJob]) -> list[Event]:
-    """One event for each time of submission, in order; jobs of an event are in the order of the file."""
-    events: dict[float, Event] = {}
+def arrival_events(jobs: Sequence[TraceJob]) -> list[Event[int]]:
+    """One event for each time of submission, in order; jobs, by index, are in the order of the file."""
+    events: dict[float, Event[int]] = {}
     for job in sorted(jobs, key=lambda job: job.submit_s):
         events.setdefault(job.submit_s, Event(job.submit_s)).arrivals.append(job.index)
     return list(events.values())
 
 
-def merge_within_slot(events: list[Event], now_s: float, slot_s: int) -> None:
+def merge_within_slot(events: list[Event[JobT]], now_s: float, slot_s: float) -> None:
     """Sort the events; put all that are due within a slot from now into the first, which moves to the slot's end.
 
     A single event is left alone. That which is due a fraction of a second after the slot counts as within it where it

@@ -118,7 +118,7 @@ class _Themis:
         self._work(chosen)
         self._now_s += self._slot_s
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: Event[int]) -> None:
         for job in [job for index in event.ends for job in self._runnable if job.trace.index == index]:
             is_in_time = log_end(self.run, job.trace, NO_START_S, job.end_s, job.trace.gpus)
             if is_in_time and not job.trace.is_best_effort:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic
 
-JobT = TypeVar("JobT")
-
-
-@dataclass(slots=True, eq=False)
-class Event(Generic[JobT]):
-    """What is due at one time."""
-
-    arrivals: list[JobT] = field(default_factory=list)
-    ends: list[JobT] = field(default_factory=list)
+from bfreplay.systems.elasticflow.published.slots import Event, JobT, merge_within_slot
 
 
 class Timetable(Generic[JobT]):
@@ -45,11 +36,11 @@ class Timetable(Generic[JobT]):
 
     def at(self, time_s: float) -> Event[JobT]:
         """The event at a time, which is made if there is none."""
-        return self._events.setdefault(time_s, Event())
+        return self._events.setdefault(time_s, Event(time_s))
 
     def pop(self, time_s: float) -> Event[JobT]:
         """Take out the event at a time; an empty one if there is none."""
-        return self._events.pop(time_s, Event())
+        return self._events.pop(time_s, Event(time_s))
 
     def add_end(self, job: JobT, time_s: float) -> None:
         """A job is to end then."""
@@ -74,11 +65,7 @@ class Timetable(Generic[JobT]):
 
         The last event of all stays where it is.
         """
-        due = sorted(time_s for time_s in self._events if time_s - now_s <= self._slot_s)
-        if due and len(self._events) > 1:
-            merged: Event[JobT] = Event()
-            for event in map(self._events.pop, due):
-                merged.arrivals += event.arrivals
-                merged.ends += event.ends
-            self._events[now_s + self._slot_s] = merged
+        events = list(self._events.values())
+        merge_within_slot(events, now_s, self._slot_s)
+        self._events = {event.time_s: event for event in events}
         return self.next_s

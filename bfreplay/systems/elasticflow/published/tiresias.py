@@ -72,7 +72,7 @@ class _Tiresias:
         self._slot_s = slot_s
         self._placement = BuddyPlacement(servers)
         self._arrivals = arrival_events(jobs)
-        self._next_end: Event | None = None
+        self._next_end: Event[int] | None = None
         self._next_sinking_s = math.inf
         self._jobs: dict[int, _Job] = {}
         self._runnable: list[_Job] = []
@@ -99,7 +99,7 @@ class _Tiresias:
         merge_within_slot(self._arrivals, now_s, self._slot_s)
         return True
 
-    def _next_event(self) -> Event | None:
+    def _next_event(self) -> Event[int] | None:
         """The earliest of the next arrivals, the next ends and the next sinking of a job.
 
         Arrivals and ends at the same time are one event. The program writes the ends into that of the arrivals even
