@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
@@ -28,6 +29,8 @@ _PUBLISHED_MOST = {("bert", 384): 16, ("ncf", 32768): 1, ("resnet50_cifar10", 64
 
 _US_PER_S = 1_000_000
 _NEARLY = 1.0 - 1e-9
+_UNDONE = 1e-6  # of a job's work is kept back until it ends
+NEVER_ENDS_US = 2**62
 _NO_GPUS = np.zeros(0, np.int64)
 
 
@@ -100,18 +103,24 @@ class PlayedBack:
             if job in self._refused:
                 declined[row] = "its deadline, or that of another job, would be missed"
                 continue
-            if job not in running:
-                continue
-            assigned[row] = np.array(running[job].gpus, np.int64)
-            left = float(state.work[row] - state.progress[row])
-            end_us = self._end_us[job]
-            overhead_s = running[job].overhead_s if is_new else 0.0
-            if until_us is not None and end_us > until_us:
-                samples[row] = left * _NEARLY
-            else:
-                overhead_s, credit[row] = _last_interval(state, row, running[job], overhead_s, end_us - now_us)
+            end_us = self._end_us.get(job, NEVER_ENDS_US)
+            is_last = until_us is None or end_us <= until_us
+            if is_last:
                 not_before_us[row] = state.window_start_us + end_us
-            restart_s[row] = overhead_s
+            if job in running:
+                assigned[row] = np.array(running[job].gpus, np.int64)
+                if is_new:  # none is left over for an interval without GPUs
+                    most_s = math.inf if until_us is None else (until_us - now_us) / _US_PER_S * _NEARLY
+                    restart_s[row] = min(running[job].overhead_s, most_s)
+                if is_last:
+                    restart_s[row], credit[row] = _last_interval(
+                        state, row, running[job], restart_s[row], end_us - now_us
+                    )
+                else:
+                    left = float(state.work[row] - state.progress[row])
+                    samples[row] = max(left - _UNDONE * float(state.work[row]), 0.0)
+            elif is_last and end_us < NEVER_ENDS_US:
+                credit[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
         counts = np.array([gpus.size for gpus in assigned], np.int64)
         until = None if until_us is None else state.window_start_us + until_us
         return Decision(
@@ -131,6 +140,15 @@ def _last_interval(
     overhead_s = min(overhead_s, max(left_s - owed / rate, 0.0) * 0.5)
     made = max(rate * (left_s - overhead_s) - owed, 0.0) * _NEARLY
     return overhead_s, max(float(state.work[row] - state.progress[row]) - made, 0.0)
+
+
+def _all_that_is_left(state: PolicyState, row: int) -> float:
+    """Samples that make the progress of a job its whole work, rounding included."""
+    progress, work = float(state.progress[row]), float(state.work[row])
+    credit = work - progress
+    while progress + credit < work:
+        credit = math.nextafter(credit, math.inf)
+    return credit
 
 
 def servers_of(state_nodes: int, gpus_each: int) -> Servers:
