@@ -1,0 +1,1 @@
+"""placeholder: the main session writes this file."""

@@ -1,0 +1,1 @@
+"""The published schedulers of ElasticFlow, as they are."""
