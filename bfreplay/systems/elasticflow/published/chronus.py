@@ -9,6 +9,9 @@ What the published program does, and this repeats:
 * A refused job is given a later deadline that could be kept, and holds back the arrivals after it in the same slot as
   if it had been accepted with that; from then on it is not planned any more.
 * The deadline of an accepted job is moved to the start of the lease in which it lies, and the job is judged by that.
+* A job that begins a lease after waiting is credited with the time since the last slot, in which it did not run: half
+  of the work of a job that runs in every other lease is never done. So its end may be logged as before its last lease,
+  or before its start.
 * A job without a place in the plan is stopped at each lease and started again at once, and pays for a new start.
 * A job that is not done after the enlarged duration loses its acceptance and goes first among the jobs without one.
 * Where GPUs are in the cluster has no effect on times; here jobs take the lowest free ones, large jobs first.
@@ -165,6 +168,7 @@ def chronus(
     lease_s: int = 240,
     slot_s: int = SLOT_S,
     solver: LeaseSolver | None = None,
+    credits_waiting: bool = True,
 ) -> ChronusRun:
     """Run Chronus until all jobs are done.
 
@@ -175,6 +179,9 @@ def chronus(
     solver
         Plans the leases. Without one, as where the published program does not find its own, the plan of a lease is that
         of the one before, and jobs accepted since are packed into what it leaves free.
+    credits_waiting
+        A job that begins a lease after waiting is credited with the slot before it as well, as published. Otherwise
+        jobs make progress only while they run.
 
     Returns
     -------
@@ -198,7 +205,7 @@ def chronus(
                 f"Chronus cannot run job {job.index}", value=(job.deadline_s, job.gpus),
                 expected=f"a deadline, and at most {servers.n_gpus} GPUs", fix="give it one, or leave the job out",
             )  # fmt: skip
-    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver)
+    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver, credits_waiting=credits_waiting)
     now_s = 0
     while scheduler.is_busy:
         scheduler.look(now_s)
@@ -210,9 +217,17 @@ class _Scheduler:
     """The published program: what it knows, and what it does each time it looks."""
 
     def __init__(
-        self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int, solver: LeaseSolver | None
+        self,
+        jobs: Sequence[TraceJob],
+        n_gpus: int,
+        lease_s: int,
+        slot_s: int,
+        solver: LeaseSolver | None,
+        *,
+        credits_waiting: bool,
     ) -> None:
         self.run = ChronusRun()
+        self._credits_waiting = credits_waiting
         self._n_gpus, self._lease_s, self._slot_s, self._solver = n_gpus, lease_s, slot_s, solver
         self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
         """The next one is last."""
@@ -238,7 +253,7 @@ class _Scheduler:
         if now_s % self._slot_s == 0:
             self._admit(now_s)
             begun += self._fill(now_s)
-        if is_lease and (self._running or before) or self._running != before:
+        if (is_lease and (self._running or before)) or self._running != before:
             self._log(now_s, begun)
 
     def _log(self, now_s: int, begun: list[LeaseJob]) -> None:
@@ -314,6 +329,8 @@ class _Scheduler:
         for job in holders:
             job.holds_lease = True
             job.leases_left -= 1
+            if not self._credits_waiting:
+                job.checked_s = now_s
         for job in accepted:
             job.plan = None if job.plan is None else job.plan[1:]
         begun = [job for job in holders if job.trace.index not in ran]
@@ -388,9 +405,7 @@ class _Scheduler:
         self._waiting.sort(key=lambda job: (job.standing, job.urgency, job.trace.submit_s), reverse=True)
         if not self._free:
             return []
-        self._waiting.sort(
-            key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True
-        )
+        self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
         left, chosen = len(self._free), []
         for job in self._waiting:
             if job.standing is not Standing.ACCEPTED and job.trace.gpus <= left:
