@@ -181,6 +181,17 @@ def test_accepted_jobs_hold_their_leases_against_later_ones(gpus: int, refused: 
     assert chronus(jobs, Servers(1, gpus), 240).refused == refused
 
 
+@pytest.mark.parametrize(("gpus", "refused"), [(3, [1]), (2, [])])
+def test_leases_of_three_gpus_are_planned_as_leases_of_four(gpus: int, refused: list[int]) -> None:
+    jobs = [job(0, 0, 240, 720, gpus=gpus), job(1, 0, 240, 720)]
+    assert chronus(jobs, Servers(1, 4), 240).refused == refused
+
+
+def test_accepted_jobs_that_are_not_planned_yet_hold_leases_in_later_slots() -> None:
+    jobs = [job(0, 0, 240, 720), job(1, 60, 240, 720)]
+    assert chronus(jobs, ONE_GPU, 60, slot_s=60).refused == [1]
+
+
 @pytest.mark.parametrize(("submit_s", "deadline_s", "refused"), [(0, 720, [0, 1]), (0, 1200, [0]), (1, 960, [0])])
 def test_a_refused_job_holds_back_those_of_its_slot_only(submit_s: int, deadline_s: int, refused: list[int]) -> None:
     jobs = [job(0, 0, 240, 719), job(1, submit_s, 240, deadline_s)]
@@ -226,6 +237,32 @@ def test_of_jobs_without_acceptance_those_that_can_be_in_time_run_first_then_sho
     assert list(first.running) == [2]
 
 
+def test_a_job_that_outlasts_its_enlarged_duration_runs_first_however_late() -> None:
+    # 8 s on 64 GPUs and 3.5 s to start, enlarged to 8 s: not done after 10 s, and stopped by the lease at 240 s
+    late, other = job(0, 230, 8, 235, gpus=64), job(1, 240, 100, 345, gpus=64)
+    run = chronus([late, other], Servers(8, 8), 10, slot_s=10)
+    assert run.refused == [0, 1]
+    assert ends(run) == {0: 230 + 8 + 2 * 3.5, 1: 250 + 100 + 3.5}
+
+
+def test_of_equal_requests_the_one_of_the_longer_job_gets_the_later_leases() -> None:
+    # job 0 holds the only GPU when the others arrive, so none of them is started, but they are put in order
+    jobs = [job(0, 0, 240, 720), job(1, 240, 240, 1680), job(2, 240, 300, 1680)]
+    run = chronus(jobs, ONE_GPU, 240, credits_waiting=False)
+    assert ends(run) == {0: 480.5, 1: 960.5, 2: 1500.5}
+
+
+def test_jobs_get_the_lowest_free_gpus() -> None:
+    jobs = [job(0, 0, 100, 10), job(1, 0, 50, 10), job(2, 120, 60, 130)]
+    run = chronus(jobs, Servers(1, 2), 60, slot_s=60)
+    assert [sorted((k, each.gpus) for k, each in moment.running.items()) for moment in run.moments] == [
+        [(0, (0,)), (1, (1,))],
+        [(0, (0,))],
+        [(2, (0,))],
+        [],
+    ]
+
+
 def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -> None:
     solver = PacksForward()
     run = chronus([job(0, 0, 400, 2400)], ONE_GPU, 240, solver=solver, credits_waiting=False)
@@ -233,8 +270,9 @@ def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -
     assert run.n_solves == 2
     assert run.n_fallbacks == 0
     assert solver.flags == [True, True]
-    chronus([job(0, 0, 400, 2400), job(1, 0, 2000, 100)], ONE_GPU, 240, solver=(solver := PacksForward()))
-    assert solver.flags
+    jobs, solver = [job(0, 0, 400, 2400), job(1, 0, 2000, 2010)], PacksForward()
+    chronus(jobs, ONE_GPU, 240, solver=solver, credits_waiting=False)
+    assert len(solver.flags) == 2
     assert not any(solver.flags)
 
 
@@ -259,6 +297,14 @@ def test_packing_takes_the_latest_leases_wide_requests_first() -> None:
     assert [None if each is None else each.tolist() for each in plans] == [[True, True, False], [False, False, True]]
 
 
+def test_of_requests_as_wide_those_with_little_slack_then_with_late_deadlines_come_first() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    by_slack = packed([LeaseRequest(1, 1, 3), LeaseRequest(1, 3, 4)], nothing, 1)
+    assert [each is not None and np.flatnonzero(each).tolist() for each in by_slack] == [[0], [1, 2, 3]]
+    by_deadline = packed([LeaseRequest(1, 1, 2), LeaseRequest(1, 2, 3)], nothing, 1)
+    assert [each is not None and np.flatnonzero(each).tolist() for each in by_deadline] == [[0], [1, 2]]
+
+
 def test_a_request_that_does_not_fit_takes_nothing() -> None:
     requests = [LeaseRequest(2, 3, 3), LeaseRequest(1, 2, 3)]
     free = np.array([1, 2, 2], dtype=np.int64)
@@ -269,6 +315,14 @@ def test_a_request_that_does_not_fit_takes_nothing() -> None:
 
 def test_a_postponed_request_fits_with_the_earliest_deadline_that_bisection_finds() -> None:
     assert postponed([LeaseRequest(1, 2, 2), LeaseRequest(1, 2, 2)], np.zeros(0, dtype=np.int64), 1).available == 4
+
+
+def test_bisection_begins_at_the_deadline_asked_for() -> None:
+    # greedy packing is not monotone: a deadline after 3 leases would do as well, but 4 were asked for
+    others = [LeaseRequest(1, 3, 3), LeaseRequest(2, 1, 1), LeaseRequest(2, 1, 4), LeaseRequest(2, 2, 5)]
+    nothing = np.zeros(0, dtype=np.int64)
+    assert [fits([*others, LeaseRequest(2, 2, last)], nothing, 4) for last in (3, 4, 5)] == [True, False, True]
+    assert postponed([*others, LeaseRequest(2, 2, 4)], nothing, 4).available == 5
 
 
 # --- the lease model

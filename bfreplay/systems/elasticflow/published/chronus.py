@@ -246,7 +246,7 @@ class _Scheduler:
         """Do what is due: ends of jobs, a new lease, arrivals, free GPUs."""
         before = list(self._running)
         is_lease = now_s % self._lease_s == 0
-        self._advance(now_s, is_lease=is_lease)
+        self._advance(now_s)
         begun: list[LeaseJob] = []
         if is_lease:
             begun += self._renew(now_s)
@@ -271,7 +271,7 @@ class _Scheduler:
             )
         )
 
-    def _advance(self, now_s: int, *, is_lease: bool) -> None:
+    def _advance(self, now_s: int) -> None:
         """Bring running jobs up to now; those that are done leave."""
         still: list[LeaseJob] = []
         for job in self._running:
@@ -282,7 +282,7 @@ class _Scheduler:
                 continue
             job.progress_s += elapsed_s
             job.checked_s = now_s
-            if job.progress_s >= job.enlarged_s and (is_lease or not job.holds_lease):
+            if job.progress_s >= job.enlarged_s:
                 job.standing, job.plan, job.overran = Standing.UNACCEPTED, None, True
             still.append(job)
         self._running = still
@@ -356,7 +356,7 @@ class _Scheduler:
         free = self._planned_free(accepted, requests)
         for k, packing in zip(new, packed([requests[k] for k in new], free, self._n_gpus), strict=True):
             accepted[k].plan = packing
-            if packing is None:  # the published program stops here with an error
+            if packing is None:  # not known to happen; the published program would stop here
                 accepted[k].standing = Standing.UNACCEPTED
 
     def _planned_free(self, accepted: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
@@ -373,7 +373,6 @@ class _Scheduler:
             return
         first_lease = now_s // self._lease_s + 1
         accepted = [job for job in (*self._waiting, *self._running) if job.standing is Standing.ACCEPTED]
-        accepted = [job for job in accepted if job.leases_left > 0]
         requests = [job.request(first_lease, self._lease_s) for job in accepted]
         free = self._planned_free(accepted, requests)
         considered = [each for job, each in zip(accepted, requests, strict=True) if job.plan is None]
