@@ -263,6 +263,11 @@ def test_jobs_get_the_lowest_free_gpus() -> None:
     ]
 
 
+def test_large_jobs_are_placed_first() -> None:
+    moment = chronus([job(0, 0, 100, 10), job(1, 0, 100, 10, gpus=2)], Servers(1, 3), 240).moments[0]
+    assert {index: each.gpus for index, each in moment.running.items()} == {0: (2,), 1: (0, 1)}
+
+
 def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -> None:
     solver = PacksForward()
     run = chronus([job(0, 0, 400, 2400)], ONE_GPU, 240, solver=solver, credits_waiting=False)
@@ -276,10 +281,12 @@ def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -
     assert not any(solver.flags)
 
 
-@pytest.mark.parametrize("check_s", [1, 0, 7, 480])
-def test_checks_that_miss_leases_are_refused(check_s: int) -> None:
+@pytest.mark.parametrize(
+    ("check_s", "lease_s", "slot_s"), [(1, 240, 240), (0, 240, 240), (60, 90, 240), (60, 240, 90), (10, 30, 30)]
+)
+def test_checks_that_miss_leases_or_slots_are_refused(check_s: int, lease_s: int, slot_s: int) -> None:
     with pytest.raises(InputError, match="check_s"):
-        chronus([job(0, 0, 240, 720)], ONE_GPU, check_s)
+        chronus([job(0, 0, 240, 720)], ONE_GPU, check_s, lease_s=lease_s, slot_s=slot_s)
 
 
 @pytest.mark.parametrize("bad", [job(0, 0, 240, NO_DEADLINE_S), job(0, 0, 240, 720, gpus=2)])
