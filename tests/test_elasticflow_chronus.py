@@ -224,6 +224,11 @@ def test_waiting_before_a_lease_counts_as_progress_in_the_published_program_only
     assert (corrected.starts, corrected.stops) == ({0: 1}, {0: 0})
 
 
+def test_the_credit_may_end_a_short_job_before_it_starts() -> None:
+    (end,) = chronus([job(0, 0, 66, 2400)], ONE_GPU, 240).ends
+    assert (end.start_s, end.end_s) == (2160.0, 1986.5)
+
+
 def test_a_job_without_acceptance_is_started_anew_at_each_lease() -> None:
     run = chronus([job(0, 0, 600, 700, gpus=2)], Servers(1, 2), 240)
     assert (run.starts, run.stops) == ({0: 3}, {0: 2})
