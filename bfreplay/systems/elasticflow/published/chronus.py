@@ -1,0 +1,417 @@
+"""Chronus, a baseline in ElasticFlow's experiments: jobs run in leases of fixed length, accepted jobs by a plan.
+
+A job is accepted on arrival if the leases that it needs (by its duration, enlarged by a margin) can be packed before
+its deadline beside those planned for the jobs accepted earlier. At the start of each lease a plan for all accepted jobs
+says which of them run; all others share what is left until the next lease, and no job is ever dropped.
+
+What the published program does, and this repeats:
+
+* A refused job is given a later deadline that could be kept, and holds back the arrivals after it in the same slot as
+  if it had been accepted with that; from then on it is not planned any more.
+* The deadline of an accepted job is moved to the start of the lease in which it lies, and the job is judged by that.
+* A job that begins a lease after waiting is credited with the time since the last slot, in which it did not run: half
+  of the work of a job that runs in every other lease is never done. So its end may be logged as before its last lease,
+  or before its start.
+* A job without a place in the plan is stopped at each lease and started again at once, and pays for a new start.
+* A job that is not done after the enlarged duration loses its acceptance and goes first among the jobs without one.
+* Where GPUs are in the cluster has no effect on times; here jobs take the lowest free ones, large jobs first.
+
+Its trace converter loses the flag of best-effort jobs, which it takes for jobs with the deadline in the file. They must
+be given so here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import InputError
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
+from bfreplay.systems.elasticflow.published.program import (
+    JobEnd,
+    Moment,
+    PublishedRun,
+    Running,
+    Servers,
+    TraceJob,
+)
+
+SLOT_S = 240
+"""Arrivals are handled, and free GPUs given out, at multiples of it; a constant in the published program."""
+
+MARGIN = 1.1
+"""An arriving job is taken to last longer than its trace says by this factor."""
+
+RESTART_S = 0.5
+"""Work that a start adds to a job on one GPU; each doubling of the GPUs adds as much again."""
+
+
+def restart_s(gpus: int) -> float:
+    """Seconds of work that each start of a job on ``gpus`` GPUs adds to it."""
+    return RESTART_S * (1 + math.log2(gpus))
+
+
+class LeaseSolver(Protocol):
+    """Plans the leases of accepted jobs; see ``lease_model.LeaseMilp``."""
+
+    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
+        """A plan for each request with as many GPUs in the first lease as possible, or as few; ``None`` on failure."""
+        ...
+
+
+@dataclass(slots=True)
+class ChronusRun(PublishedRun):
+    """A run of Chronus.
+
+    Parameters
+    ----------
+    starts, stops
+        By job, how often it was started and stopped before its end.
+    n_solves
+        Leases whose plan a solver was asked for.
+    n_fallbacks
+        Those of them that were planned by the greedy rule, for want of an answer.
+    """
+
+    starts: dict[int, int] = field(default_factory=dict)
+    stops: dict[int, int] = field(default_factory=dict)
+    n_solves: int = 0
+    n_fallbacks: int = 0
+
+
+class Standing(IntEnum):
+    """How a job stands; of jobs without a lease, those with a larger number run first."""
+
+    LATE = -1
+    ACCEPTED = 0
+    UNACCEPTED = 1
+
+
+@dataclass(slots=True, eq=False)
+class LeaseJob:
+    """The state of a job in the system.
+
+    Parameters
+    ----------
+    trace
+        Its row of the trace.
+    enlarged_s
+        Duration that leases are planned for.
+    leases_left
+        Leases that it still needs after the one that it holds.
+    deadline_s
+        As it is judged.
+    plan
+        Leases of an accepted job from the next one on; ``None`` until the first lease after its arrival.
+    gpus
+        Those it runs on; empty while it waits.
+    holds_lease
+        It runs by the plan.
+    overran
+        It was not done after ``enlarged_s``.
+    urgency
+        Of jobs that stand equal, the larger runs first; 0 or less while a job can be in time, in GPU-seconds.
+    """
+
+    trace: TraceJob
+    enlarged_s: int
+    leases_left: int
+    deadline_s: int
+    progress_s: int = 0
+    checked_s: int = 0
+    standing: Standing = Standing.ACCEPTED
+    plan: Plan | None = None
+    gpus: tuple[int, ...] = ()
+    start_s: float = math.nan
+    holds_lease: bool = False
+    overran: bool = False
+    urgency: int = 0
+
+    @property
+    def lease_gpus(self) -> int:
+        """GPUs that a lease is planned with: what it asks for, up to 8 rounded up to a power of two."""
+        gpus = self.trace.gpus
+        return gpus if gpus > 8 else 1 << (gpus - 1).bit_length()
+
+    def request(self, first_lease: int, lease_s: int) -> LeaseRequest:
+        """What it asks for when leases are numbered from ``first_lease`` on."""
+        return LeaseRequest(self.lease_gpus, self.leases_left, self.trace.deadline_s // lease_s - first_lease)
+
+    def drop_leases(self, needed: int) -> None:
+        """Need no more than ``needed`` leases: the first ones that the plan has too many are dropped."""
+        surplus = self.leases_left - needed
+        if surplus > 0:
+            self.leases_left = needed
+            if self.plan is not None:
+                self.plan[np.flatnonzero(self.plan)[:surplus]] = False
+
+    def review(self, now_s: int) -> None:
+        """Find out whether it must be late, and how urgent it is."""
+        if self.deadline_s < now_s + self.trace.duration_s - self.progress_s:
+            self.standing = Standing.LATE
+        left_s = self.enlarged_s - self.progress_s
+        slack_s = left_s if self.standing is Standing.UNACCEPTED else self.deadline_s - now_s - left_s
+        self.urgency = -slack_s * self.trace.gpus
+
+
+def chronus(
+    jobs: Sequence[TraceJob],
+    servers: Servers,
+    check_s: int,
+    *,
+    lease_s: int = 240,
+    slot_s: int = SLOT_S,
+    solver: LeaseSolver | None = None,
+    credits_waiting: bool = True,
+) -> ChronusRun:
+    """Run Chronus until all jobs are done.
+
+    Parameters
+    ----------
+    check_s
+        Seconds between looks at the running jobs; leases and slots start at such times.
+    solver
+        Plans the leases. Without one, as where the published program does not find its own, the plan of a lease is that
+        of the one before, and jobs accepted since are packed into what it leaves free.
+    credits_waiting
+        A job that begins a lease after waiting is credited with the slot before it as well, as published. Otherwise
+        jobs make progress only while they run.
+
+    Returns
+    -------
+    ChronusRun
+        With an event for each lease of a system that is not empty, and one for each change between leases.
+
+    Raises
+    ------
+    InputError
+        A job has no deadline or asks for more GPUs than there are, or times are not multiples of ``check_s``.
+    """
+    if check_s < 2 or check_s % 2 or lease_s % check_s or slot_s % check_s or lease_s <= 30:
+        raise InputError(
+            "Chronus cannot check its jobs at these times", column="check_s", value=check_s,
+            expected="an even number of seconds that divides lease_s and slot_s; leases of more than 30 s",
+            fix="--check-s 60 with leases of 240 s",
+        )  # fmt: skip
+    for job in jobs:
+        if job.is_best_effort or job.gpus > servers.n_gpus:
+            raise InputError(
+                f"Chronus cannot run job {job.index}", value=(job.deadline_s, job.gpus),
+                expected=f"a deadline, and at most {servers.n_gpus} GPUs", fix="give it one, or leave the job out",
+            )  # fmt: skip
+    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver, credits_waiting=credits_waiting)
+    now_s = 0
+    while scheduler.is_busy:
+        scheduler.look(now_s)
+        now_s += check_s
+    return scheduler.run
+
+
+class _Scheduler:
+    """The published program: what it knows, and what it does each time it looks."""
+
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        n_gpus: int,
+        lease_s: int,
+        slot_s: int,
+        solver: LeaseSolver | None,
+        *,
+        credits_waiting: bool,
+    ) -> None:
+        self.run = ChronusRun()
+        self._credits_waiting = credits_waiting
+        self._n_gpus, self._lease_s, self._slot_s, self._solver = n_gpus, lease_s, slot_s, solver
+        self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
+        """The next one is last."""
+        self._waiting: list[LeaseJob] = []
+        self._running: list[LeaseJob] = []
+        self._free = list(range(n_gpus))
+        self._n_unaccepted = 0
+        """Jobs without acceptance when the last lease began, and those refused since."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether jobs are in the system or will come."""
+        return bool(self._running or self._waiting or self._arrivals)
+
+    def look(self, now_s: int) -> None:
+        """Do what is due: ends of jobs, a new lease, arrivals, free GPUs."""
+        before = list(self._running)
+        is_lease = now_s % self._lease_s == 0
+        self._advance(now_s)
+        begun: list[LeaseJob] = []
+        if is_lease:
+            begun += self._renew(now_s)
+        if now_s % self._slot_s == 0:
+            self._admit(now_s)
+            begun += self._fill(now_s)
+        if (is_lease and (self._running or before)) or self._running != before:
+            self._log(now_s, begun)
+
+    def _log(self, now_s: int, begun: list[LeaseJob]) -> None:
+        """Append the event of this time."""
+        is_begun = {job.trace.index for job in begun}
+        self.run.moments.append(
+            Moment(
+                float(now_s),
+                {
+                    job.trace.index: Running(
+                        job.gpus, restart_s(job.trace.gpus) if job.trace.index in is_begun else 0.0
+                    )
+                    for job in self._running
+                },
+            )
+        )
+
+    def _advance(self, now_s: int) -> None:
+        """Bring running jobs up to now; those that are done leave."""
+        still: list[LeaseJob] = []
+        for job in self._running:
+            elapsed_s = now_s - job.checked_s
+            work_s = job.trace.duration_s + self.run.starts[job.trace.index] * restart_s(job.trace.gpus)
+            if elapsed_s + job.progress_s >= work_s:
+                self._end(job, job.checked_s + work_s - job.progress_s)
+                continue
+            job.progress_s += elapsed_s
+            job.checked_s = now_s
+            if job.progress_s >= job.enlarged_s:
+                job.standing, job.plan, job.overran = Standing.UNACCEPTED, None, True
+            still.append(job)
+        self._running = still
+
+    def _end(self, job: LeaseJob, end_s: float) -> None:
+        """Log the end of a job."""
+        is_met = end_s <= job.deadline_s
+        self.run.ends.append(JobEnd(job.trace.index, job.start_s, end_s, job.trace.gpus, is_met))
+        if is_met:
+            self.run.accepted += 1
+        else:
+            self.run.declined += 1
+        self._release(job)
+
+    def _release(self, job: LeaseJob) -> None:
+        self._free = sorted([*self._free, *job.gpus])
+        job.gpus, job.holds_lease = (), False
+
+    def _start(self, chosen: list[LeaseJob], now_s: int) -> None:
+        """Let waiting jobs run, large ones placed first."""
+        for job in sorted(chosen, key=lambda job: -job.trace.gpus):
+            n = job.trace.gpus
+            job.gpus, self._free = tuple(self._free[:n]), self._free[n:]
+        for job in chosen:
+            if math.isnan(job.start_s):
+                job.start_s = float(now_s)
+        self._running += chosen
+        self._waiting = [job for job in self._waiting if not job.gpus]
+
+    def _renew(self, now_s: int) -> list[LeaseJob]:
+        """Begin a lease: all jobs stop, and those run whose plan says so. Returns jobs that did not run before."""
+        ran = {job.trace.index for job in self._running}
+        for job in self._running:
+            self._release(job)
+            if job.standing is Standing.ACCEPTED:
+                job.drop_leases(math.ceil((job.enlarged_s - job.progress_s) / self._lease_s))
+        self._waiting += self._running
+        self._running = []
+        accepted = [job for job in self._waiting if job.standing is Standing.ACCEPTED]
+        if accepted:
+            self._plan(accepted, now_s // self._lease_s)
+        holders = [job for job in accepted if job.plan is not None and job.plan[0]]
+        self._start(holders, now_s)
+        for job in holders:
+            job.holds_lease = True
+            job.leases_left -= 1
+            if not self._credits_waiting:
+                job.checked_s = now_s
+        for job in accepted:
+            job.plan = None if job.plan is None else job.plan[1:]
+        begun = [job for job in holders if job.trace.index not in ran]
+        for job in begun:
+            self.run.starts[job.trace.index] += 1
+        for job in self._waiting:
+            self.run.stops[job.trace.index] += job.trace.index in ran
+        self._n_unaccepted = sum(job.standing is Standing.UNACCEPTED for job in self._waiting)
+        return begun
+
+    def _plan(self, accepted: list[LeaseJob], first_lease: int) -> None:
+        """Plan the leases from the one that begins now."""
+        requests = [job.request(first_lease, self._lease_s) for job in accepted]
+        if self._solver is not None:
+            self.run.n_solves += 1
+            plans = self._solver.plans(requests, self._n_gpus, fill_first=self._n_unaccepted == 0)
+            if plans is not None:
+                for job, plan in zip(accepted, plans, strict=True):
+                    job.plan = plan
+                return
+            self.run.n_fallbacks += 1
+        new = [k for k, job in enumerate(accepted) if job.plan is None]
+        free = self._planned_free(accepted, requests)
+        for k, packing in zip(new, packed([requests[k] for k in new], free, self._n_gpus), strict=True):
+            accepted[k].plan = packing
+            if packing is None:  # not known to happen; the published program would stop here
+                accepted[k].standing = Standing.UNACCEPTED
+
+    def _planned_free(self, accepted: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
+        """GPUs that the plans of accepted jobs leave free, by lease up to the last deadline."""
+        free = np.full(max((each.available for each in requests), default=0), self._n_gpus, dtype=np.int64)
+        for job in accepted:
+            if job.plan is not None:
+                free[: job.plan.size] -= job.plan * job.trace.gpus
+        return free
+
+    def _admit(self, now_s: int) -> None:
+        """Accept or refuse the jobs that have arrived; they wait in either case."""
+        if not self._arrivals or self._arrivals[-1].submit_s > now_s:
+            return
+        first_lease = now_s // self._lease_s + 1
+        accepted = [job for job in (*self._waiting, *self._running) if job.standing is Standing.ACCEPTED]
+        requests = [job.request(first_lease, self._lease_s) for job in accepted]
+        free = self._planned_free(accepted, requests)
+        considered = [each for job, each in zip(accepted, requests, strict=True) if job.plan is None]
+        while self._arrivals and self._arrivals[-1].submit_s <= now_s:
+            job = self._arrived(self._arrivals.pop())
+            request = job.request(first_lease, self._lease_s)
+            considered.append(request)
+            if request.needed <= request.available and fits(considered, free, self._n_gpus):
+                job.deadline_s = job.deadline_s // self._lease_s * self._lease_s
+            else:
+                considered[-1] = postponed(considered, free, self._n_gpus)
+                job.standing = Standing.UNACCEPTED
+                self._n_unaccepted += 1
+                self.run.refused.append(job.trace.index)
+            self._waiting.append(job)
+
+    def _arrived(self, trace: TraceJob) -> LeaseJob:
+        """The state of a job on arrival."""
+        self.run.starts[trace.index] = self.run.stops[trace.index] = 0
+        enlarged_s = int(trace.duration_s * (1 + restart_s(trace.gpus) / self._lease_s) * MARGIN)
+        return LeaseJob(trace, enlarged_s, math.ceil(enlarged_s / self._lease_s), trace.deadline_s)
+
+    def _fill(self, now_s: int) -> list[LeaseJob]:
+        """Give free GPUs to jobs without acceptance, the first that fits first. Returns these."""
+        for job in self._waiting:
+            job.checked_s = now_s
+            job.review(now_s)
+        # two orders, because the one that is left behind settles ties later
+        self._waiting.sort(key=lambda job: (job.standing, job.urgency, job.trace.submit_s), reverse=True)
+        if not self._free:
+            return []
+        self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
+        left, chosen = len(self._free), []
+        for job in self._waiting:
+            if job.standing is not Standing.ACCEPTED and job.trace.gpus <= left:
+                chosen.append(job)
+                left -= job.trace.gpus
+        self._start(chosen, now_s)
+        for job in chosen:
+            job.checked_s = now_s
+            self.run.starts[job.trace.index] += 1
+        return chosen

@@ -1,0 +1,236 @@
+"""The leases of Chronus's accepted jobs as a linear model: how many GPUs the first lease uses, all deadlines kept.
+
+The published model has a binary ``x[j, l]`` for each job and lease: job j runs in lease l. With g_j the GPUs of a lease
+of job j, n_j the number of leases that it needs, d_j that of leases before its deadline, and G GPUs::
+
+    maximise (or minimise)  sum_j g_j x[j, 0]
+    where                   sum_{l < d_j} x[j, l] = n_j   for each job,   x[j, l] = 0  from d_j on
+                            sum_j g_j x[j, l] <= G        for each lease
+
+It has tens of thousands of binaries. (It also has binaries for a choice of deadlines with values; a job of these traces
+has one deadline, which makes its binary 1.)
+
+Here later leases are taken together: deadlines cut them into intervals, and an integer ``later[j, k]`` says in how many
+leases of interval k job j runs. Every answer of the published model gives one of this model with the same first lease,
+by counting. So this model is a relaxation: its optimum is at least as good. Where its counts can be spread over single
+leases, the result is an answer of the published model, hence an optimum of both. Counts cannot always be spread: two
+leases of 4 GPUs hold one lease of 2 GPUs and six of 1, but not if these are two for each of three jobs. An interval
+that cannot be spread is cut in two and the model solved again; cut into single leases it is the published model, so the
+answer is an optimum of that in any case, unless time runs out.
+
+Optima differ in later leases, and so in what the admission of later jobs finds free; the published program takes
+whichever its solver returns. Here counts are spread as ``_spread`` says.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.errors import SolverUnavailableError
+from bfreplay.milp.backends import BackendAnswer, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends.backend import OR_TOOLS
+from bfreplay.milp.formulations.entries import Columns, Rows
+from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.model import LinearModel
+from bfreplay.milp.solution import SolverStatus
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeaseProblem:
+    """Requests of N jobs as arrays.
+
+    Parameters
+    ----------
+    gpus, needed, available : (N,) int64
+        As in ``LeaseRequest``; ``1 <= needed <= available``.
+    n_gpus
+        GPUs of the cluster.
+    fill_first
+        Whether the first lease uses as many GPUs as possible, or as few.
+    """
+
+    gpus: NDArray[np.int64]
+    needed: NDArray[np.int64]
+    available: NDArray[np.int64]
+    n_gpus: int
+    fill_first: bool
+
+    @classmethod
+    def of(cls, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> LeaseProblem:
+        """The problem that requests make."""
+        gpus = np.array([each.gpus for each in requests], dtype=np.int64)
+        needed = np.array([each.needed for each in requests], dtype=np.int64)
+        available = np.array([each.available for each in requests], dtype=np.int64)
+        return cls(gpus, needed, available, n_gpus, fill_first)
+
+    def deadlines(self) -> NDArray[np.int64]:
+        """Where later leases are cut: 1, then the distinct deadlines, ascending."""
+        return np.union1d([1], self.available)
+
+    def is_kept(self, plan: NDArray[np.bool_]) -> bool:
+        """Whether a plan (N, L) gives each job its leases before its deadline, and no lease too many GPUs."""
+        is_late = np.arange(plan.shape[1]) >= self.available[:, None]
+        has_all = (plan.sum(axis=1) == self.needed).all()
+        return bool(has_all and not plan[is_late].any() and (self.gpus @ plan <= self.n_gpus).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalModel:
+    """A linear model of the first lease and of intervals of later ones.
+
+    Parameters
+    ----------
+    model
+        Its first N columns say who runs in the first lease.
+    owner, interval : (C - N,) int64
+        Job and interval of each further column.
+    """
+
+    model: LinearModel
+    owner: NDArray[np.int64]
+    interval: NDArray[np.int64]
+
+    def counts(self, x: NDArray[np.float64], n_intervals: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """(N,) who runs first, and (N, K) leases of each job in each interval, of an answer."""
+        rounded = np.rint(x).astype(np.int64)
+        n_jobs = rounded.size - self.owner.size
+        later = np.zeros((n_jobs, n_intervals), dtype=np.int64)
+        later[self.owner, self.interval] = rounded[n_jobs:]
+        return rounded[:n_jobs] > 0, later
+
+
+def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalModel:
+    """Pose the model whose interval k is the leases from ``cuts[k]`` up to ``cuts[k + 1]``.
+
+    Parameters
+    ----------
+    cuts : (K + 1,) int64
+        Ascending from 1; every deadline is among them.
+    """
+    n_jobs, length = problem.gpus.size, np.diff(cuts)
+    columns, rows = Columns(), Rows()
+    job = np.arange(n_jobs)
+    owner, interval = np.nonzero(cuts[1:] <= problem.available[:, None])
+    sign = 1 if problem.fill_first else -1
+    first = columns.add("first", job, objective=sign * problem.gpus)
+    later = columns.add("later", owner, interval, upper=length[interval])
+    needed = rows.add("needed", n_jobs, problem.needed, problem.needed)
+    rows.put(needed + job, first, 1.0)
+    rows.put(needed + owner, later, 1.0)
+    rows.put(rows.add("first_gpus", 1, -np.inf, float(problem.n_gpus)), first, problem.gpus)
+    gpus = rows.add("gpus", length.size, -np.inf, problem.n_gpus * length)
+    rows.put(gpus + interval, later, problem.gpus[owner])
+    return IntervalModel(rows.model_of(columns), owner, interval)
+
+
+class LeaseMilp:
+    """Plans leases with a back end of ``bfreplay.milp``.
+
+    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
+    problem gives the same plan, unless the time limit ends a solve.
+
+    Parameters
+    ----------
+    backend
+        Name of a registered back end, or ``package.module:Class``.
+    time_limit_s
+        For each plan.
+
+    Raises
+    ------
+    SolverUnavailableError
+        The back end does not work here.
+    """
+
+    def __init__(self, backend: str = "highs", time_limit_s: float = 5.0) -> None:
+        self._backend = backend_of(backend)
+        if reason := why_not(self._backend):
+            raise SolverUnavailableError(f"Chronus's plans cannot use {self._backend.name}: {reason}")
+        self._name, self._time_limit_s = backend, time_limit_s
+        self._worker: IsolatedBackend | None = None
+
+    def close(self) -> None:
+        """End the worker process, if there is one."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
+        """Plan the leases of all requests, as many GPUs as possible in the first one or as few.
+
+        Returns
+        -------
+        list or None
+            A plan for each request. ``None`` where there is none, or where none was found in time.
+        """
+        if any(each.needed > each.available for each in requests):
+            return None
+        problem = LeaseProblem.of(requests, n_gpus, fill_first=fill_first)
+        started = time.perf_counter()
+        cuts = problem.deadlines()
+        while (left_s := self._time_limit_s - (time.perf_counter() - started)) > 0:
+            posed = interval_model(problem, cuts)
+            answer = self._answer(posed.model, left_s)
+            if answer.x is None:
+                return None
+            first, later = posed.counts(answer.x, cuts.size - 1)
+            plan, finer = _single_leases(problem, cuts, first, later)
+            if finer.size == cuts.size and problem.is_kept(plan):
+                return [row[: each.available].copy() for row, each in zip(plan, requests, strict=True)]
+            if finer.size == cuts.size:  # the answer breaks a rule
+                return None
+            cuts = finer
+        return None
+
+    def _answer(self, model: LinearModel, time_limit_s: float) -> BackendAnswer:
+        """Ask the back end; anything but an answer with finite numbers is one without."""
+        limits = SolveOptions(time_limit_s)
+        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+            self._worker = IsolatedBackend(self._name)
+        if self._worker is not None:
+            answer = self._worker.solve(model, limits).answer
+        else:
+            kind, content = attempted(self._backend, model, limits)
+            answer = content if kind == "answer" else None
+        if answer is None:
+            return BackendAnswer(SolverStatus.ERROR)
+        x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
+        return answer if usable else replace(answer, x=None)
+
+
+def _single_leases(
+    problem: LeaseProblem, cuts: NDArray[np.int64], first: NDArray[np.bool_], later: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Spread counts over single leases: a plan (N, L), and ``cuts``, finer where intervals could not be spread."""
+    plan = np.zeros((first.size, int(cuts[-1])), dtype=np.bool_)
+    plan[:, 0] = first
+    more: list[int] = []
+    for k, (begin, end) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
+        if not _spread(plan[:, begin:end], later[:, k], problem):
+            more.append((begin + end) // 2)
+    return plan, np.union1d(cuts, np.array(more, dtype=np.int64)) if more else cuts
+
+
+def _spread(plan: NDArray[np.bool_], count: NDArray[np.int64], problem: LeaseProblem) -> bool:
+    """Fill ``plan`` (N, n) with ``count`` leases of each job; whether all of them had a place.
+
+    Wide jobs come first, of these the ones with many leases, each into the leases with most free GPUs, late ones first.
+    (For jobs of equal width this finds a place wherever there is one: Gale and Ryser.)
+    """
+    free = np.full(plan.shape[1], problem.n_gpus)
+    for j in np.lexsort((-count, -problem.gpus)).tolist():
+        if count[j] == 0:
+            continue
+        chosen = np.argsort(free, kind="stable")[free.size - int(count[j]) :]
+        if free[chosen[0]] < problem.gpus[j]:
+            return False
+        free[chosen] -= problem.gpus[j]
+        plan[j, chosen] = True
+    return True
