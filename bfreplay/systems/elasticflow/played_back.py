@@ -118,7 +118,8 @@ class PlayedBack:
                     )
                 else:
                     left = float(state.work[row] - state.progress[row])
-                    samples[row] = max(left - _UNDONE * float(state.work[row]), 0.0)
+                    is_owing = state.owed is not None and state.owed[row] > 0.0  # it pays with work
+                    samples[row] = max(left - _UNDONE * float(state.work[row]), 0.5 * left * is_owing)
             elif is_last and end_us < NEVER_ENDS_US:
                 credit[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
         counts = np.array([gpus.size for gpus in assigned], np.int64)
