@@ -17,7 +17,7 @@ from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Floats, Plan, Steps,
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.systems.elasticflow.options import SLOT_S, ElasticFlowOptions
+from bfreplay.systems.elasticflow.options import SLOT_S, ElasticFlowOptions, Order, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
 from bfreplay.systems.elasticflow.published.edf import soonest_end
 from bfreplay.workload import ElasticJob
@@ -39,11 +39,15 @@ class ElasticFlowPolicy(Policy):
     program: ClassVar[Program]
     """The published scheduler."""
 
+    plays_back: bool = False
+    """It has no decisions of its own: the published scheduler's are repeated in any case."""
+
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
         self.options = options or ElasticFlowOptions()
         self._played_back: PlayedBack | None = None
         self._last_us = LONG_AGO_US
-        if self.options.published:
+        self.plays_back = self.plays_back or self.options.published
+        if self.plays_back:
             self.wakes_on = Trigger.ROUND
 
     @classmethod
@@ -53,26 +57,28 @@ class ElasticFlowPolicy(Policy):
         t_fwd_s: float | str,
         solver: Solver,
         slot_s: float = SLOT_S,
-        reserve: float = 0.0,
-        order: str = "paper",
         published: bool = False,
         gpus_each: int = 8,
     ) -> ElasticFlowPolicy:
         """Neither the forward-looking time nor the solver matters; see ``ElasticFlowOptions`` for the others."""
-        return cls(ElasticFlowOptions(slot_s, reserve, order, published, gpus_each))  # type: ignore[arg-type]  # checked there
+        return cls(ElasticFlowOptions(slot_s, published, gpus_each))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, if it is to be repeated; InputError for jobs that it cannot run."""
-        if self.options.published:
+        if self.plays_back:
             servers = servers_of(most_nodes, self.options.gpus_each)
-            self._played_back = PlayedBack(type(self).program, jobs, servers, int(self.options.slot_s))
+            self._played_back = PlayedBack(self.published_program(), jobs, servers, int(self.options.slot_s))
+
+    def published_program(self) -> Program:
+        """The scheduler that is repeated."""
+        return type(self).program
 
     def decide(self, state: PolicyState) -> Decision:
         """Who has how many nodes until something happens."""
         if state.time_us < self._last_us:
             self.forget()
         self._last_us = state.time_us
-        if not self.options.published:
+        if not self.plays_back:
             return self.decide_now(state)
         if self._played_back is None:
             raise InputError(
@@ -96,8 +102,7 @@ class ElasticFlowPolicy(Policy):
         """What the published program counted; ``None`` without it."""
         if self._played_back is None:
             return None
-        run = self._played_back.run
-        return {"accepted": run.accepted, "declined": run.declined}
+        return self._played_back.summary()
 
     def close(self) -> None:
         """Forget the replay."""
@@ -127,10 +132,27 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     admits: ClassVar[bool]
 
-    def __init__(self, options: ElasticFlowOptions | None = None) -> None:
-        super().__init__(options)
+    options: PlanningOptions
+
+    def __init__(self, options: PlanningOptions | None = None) -> None:
+        super().__init__(options or PlanningOptions())
         self._levels: dict[int, Levels] = {}
         self._known: set[int] = set()
+
+    @classmethod
+    def from_options(
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        slot_s: float = SLOT_S,
+        published: bool = False,
+        gpus_each: int = 8,
+        reserve: float = 0.0,
+        order: Order = "paper",
+    ) -> PlanningPolicy:
+        """Neither the forward-looking time nor the solver matters; see ``PlanningOptions`` for the others."""
+        return cls(PlanningOptions(slot_s, published, gpus_each, reserve, order))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""

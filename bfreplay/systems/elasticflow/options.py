@@ -22,12 +22,7 @@ class ElasticFlowOptions:
     Parameters
     ----------
     slot_s
-        Plans change at the ends of slots only; and policies that look at all jobs regularly do so once a slot.
-    reserve
-        A job is planned to be done before its deadline by what so many rescales cost it; plans know of none.
-    order
-        Who gets spare nodes first: by the ``paper``, the job that needs less node time with more nodes; in the
-        published program (``artifact``), the one whose node time grows most.
+        Plans change at the ends of slots only; policies that let jobs take turns do so once a slot.
     published
         Repeat the published simulator, clock and all, on a cluster of servers that are never reclaimed.
     gpus_each
@@ -40,15 +35,11 @@ class ElasticFlowOptions:
     """
 
     slot_s: float = SLOT_S
-    reserve: float = 0.0
-    order: Order = "paper"
     published: bool = False
     gpus_each: int = 8
 
     def __post_init__(self) -> None:
         checks.number("slot_s", self.slot_s, above=0)
-        checks.number("reserve", self.reserve, least=0)
-        checks.one_of("order", self.order, ORDERS)
         checks.truth("published", self.published)
         checks.whole("gpus_each", self.gpus_each, 1)
         if self.published:
@@ -57,3 +48,44 @@ class ElasticFlowOptions:
     def to_json(self) -> dict[str, Json]:
         """Every option."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningOptions(ElasticFlowOptions):
+    """Options of policies that plan against deadlines.
+
+    Parameters
+    ----------
+    reserve
+        A job is planned to be done before its deadline by what so many rescales cost it; plans know of none.
+    order
+        Who gets spare nodes first under ElasticFlow: by the ``paper``, the job that needs less node time with more
+        nodes; in the published program (``artifact``), the one whose node time grows most.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    reserve: float = 0.0
+    order: Order = "paper"
+
+    def __post_init__(self) -> None:
+        ElasticFlowOptions.__post_init__(self)
+        checks.number("reserve", self.reserve, least=0)
+        checks.one_of("order", self.order, ORDERS)
+
+
+@dataclass(frozen=True, slots=True)
+class ChronusOptions(ElasticFlowOptions):
+    """Options of Chronus, which looks at its jobs once a slot.
+
+    Parameters
+    ----------
+    backend
+        Back end that plans leases; ``greedy`` for the rule that the published program falls back to, and always with
+        ``published``, whose recorded runs have no solver.
+    """
+
+    backend: str = "highs"

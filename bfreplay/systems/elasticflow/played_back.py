@@ -11,6 +11,7 @@ import numpy as np
 from bfreplay.errors import InputError
 from bfreplay.policies.policy import Decision, Placement, Round
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
+from bfreplay.systems.elasticflow.published.chronus import ChronusRun
 from bfreplay.systems.elasticflow.published.program import (
     NO_DEADLINE_S,
     PublishedRun,
@@ -87,7 +88,18 @@ class PlayedBack:
         self._begun = -1
 
     def decide(self, state: PolicyState) -> Decision:
-        """What the published run did at this time."""
+        """What the published run did at this time.
+
+        Raises
+        ------
+        InputError
+            Nodes are missing.
+        """
+        if state.nodes is not None and not state.nodes.is_idle.all():
+            raise InputError(
+                "the published simulator knows no nodes that are reclaimed", column="published", value=state.n_idle,
+                expected="a cluster of one's own (--cluster)", fix="leave published out, or replay on a cluster",
+            )  # fmt: skip
         now_us = state.time_us - state.window_start_us
         at = bisect_right(self._times_us, now_us) - 1
         is_new = at > self._begun
@@ -129,6 +141,13 @@ class PlayedBack:
             placement=Placement(tuple(assigned), None, restart_s, charges_rescales=False),
             round=Round(until, samples, not_before_us, credit=credit, declined=declined),
         )
+
+    def summary(self) -> dict[str, object]:
+        """What the published program counts, by its own rules; and solves of a model, where it has one."""
+        counted: dict[str, object] = {"accepted": self.run.accepted, "declined": self.run.declined}
+        if isinstance(self.run, ChronusRun):
+            counted |= {"n_solves": self.run.n_solves, "n_fallbacks": self.run.n_fallbacks}
+        return counted
 
 
 def _last_interval(

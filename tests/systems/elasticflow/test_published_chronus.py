@@ -22,7 +22,7 @@ from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolv
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob, efficiency
-from tests.chronus_data import recorded_runs, trace_ids, trace_jobs
+from chronus_data import recorded_runs, trace_ids, trace_jobs
 
 RUNS = (
     "fig10/greedy_fallback",

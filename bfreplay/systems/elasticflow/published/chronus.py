@@ -195,9 +195,9 @@ def chronus(
     """
     if check_s < 2 or check_s % 2 or lease_s % check_s or slot_s % check_s or lease_s <= 30:
         raise InputError(
-            "Chronus cannot check its jobs at these times", column="check_s", value=check_s,
+            "Chronus cannot check its jobs at these times", column="slot_s", value=check_s,
             expected="an even number of seconds that divides lease_s and slot_s; leases of more than 30 s",
-            fix="--check-s 60 with leases of 240 s",
+            fix="set slot_s to 60 or 240, with leases of 240 s",
         )  # fmt: skip
     for job in jobs:
         if job.is_best_effort or job.gpus > servers.n_gpus:
