@@ -1,8 +1,10 @@
 """The published Tiresias, Gandiva and Themis against what ElasticFlow's program left, and their placement by hand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from elasticflow_data import Case
+from elasticflow_data import Case, published_fig10
 
 from bfreplay.errors import BfreplayError
 from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, solve
@@ -70,6 +72,35 @@ def test_themis_gives_the_gpus_that_the_published_program_gave(shared, file, nam
     assert case.ends(run, NO_START_S) == case.golden["per_job"]
     assert case.events(run) == [event[:2] for event in case.golden["events"]]
     assert case.efficiencies(run) == pytest.approx([event[2] for event in case.golden["events"]], abs=1e-8)
+
+
+def fig10(shared, schedule, run_published):
+    case = Case.read(shared, "fig10_n16g8", f"fig10/{schedule}")
+    run = run_published(case.jobs, case.servers, case.slot_s)
+    return case, run, {case.names[end.index]: [str(end.start_s), end.end_s] for end in run.ends}
+
+
+def test_gandiva_is_that_of_the_authors_log_of_figure_10(shared):
+    case, run, ends = fig10(shared, "gandiva", gandiva)
+    published_ends, published_events = published_fig10(shared, "gandiva")
+    assert ends == published_ends
+    assert [[moment.time_s, case.job_of_gpu(moment)] for moment in run.moments] == published_events
+
+
+def test_themis_runs_the_jobs_of_the_authors_log_of_figure_10(shared):
+    _, run, ends = fig10(shared, "themis", partial(themis, only_contended=True))
+    published_ends, published_events = published_fig10(shared, "themis")
+    assert ends == published_ends
+    assert [(moment.time_s, set(moment.running)) for moment in run.moments] == [
+        (time_s, set(jobs) - {None}) for time_s, jobs in published_events
+    ]
+
+
+def test_tiresias_differs_in_three_jobs_from_the_authors_log_of_figure_10(shared):
+    # the log is older than the program: since then, ends are at least a slot ahead of the event at hand
+    _, _, ends = fig10(shared, "dlas-gpu", tiresias)
+    published_ends, _ = published_fig10(shared, "dlas-gpu")
+    assert sum(ends[name] != published_ends[name] for name in published_ends) == 3
 
 
 # the program of Themis
