@@ -72,6 +72,16 @@ def golden_runs(path: Path):
         return json.load(file)["runs"]
 
 
+def published_fig10(shared: Path, schedule: str):
+    """Start and end by job, and time and jobs of all GPUs by event, as the authors' logs of Fig. 10 have them."""
+    folder = shared / GOLDEN / "published_fig10_logs" / schedule
+    with (folder / "job.csv").open(newline="") as file:
+        ends = {row["job_id"]: [row["start_time"], float(row["end_time"])] for row in csv.DictReader(file)}
+    with gzip.open(folder / "scheduling_events.csv.gz", "rt", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return ends, [[float(row[0]), [int(job) if job else None for job in row[1:-1]]] for row in rows]
+
+
 @dataclass(frozen=True)
 class Case:
     """A golden run and what the program was given for it."""
@@ -105,18 +115,22 @@ class Case:
 
     def gpu_map(self, moment: Moment):
         """Jobs of all GPUs, as pairs of a job, or ``None``, and how many GPUs in a row it has."""
-        jobs = [None] * self.servers.n_gpus
-        for index, running in moment.running.items():
-            for gpu in running.gpus:
-                assert jobs[gpu] is None
-                jobs[gpu] = index
         pairs = []
-        for job in jobs:
+        for job in self.job_of_gpu(moment):
             if pairs and pairs[-1][0] == job:
                 pairs[-1][1] += 1
             else:
                 pairs.append([job, 1])
         return pairs
+
+    def job_of_gpu(self, moment: Moment):
+        """Job, or ``None``, of every GPU."""
+        jobs = [None] * self.servers.n_gpus
+        for index, running in moment.running.items():
+            for gpu in running.gpus:
+                assert jobs[gpu] is None
+                jobs[gpu] = index
+        return jobs
 
     def events(self, run: PublishedRun):
         """Times and GPU maps of a run."""

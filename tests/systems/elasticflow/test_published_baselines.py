@@ -1,9 +1,14 @@
 """The published Tiresias, Gandiva and Themis against what ElasticFlow's program left, and their placement by hand."""
 
+from functools import partial
+
+import numpy as np
 import pytest
-from elasticflow_data import Case
+from elasticflow_data import Case, published_fig10
 
 from bfreplay.errors import BfreplayError
+from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, solve
+from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
@@ -50,15 +55,127 @@ def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file
         assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
 
 
-def themis_case(shared, file, name):
-    case = Case.read(shared, file, f"{name}/themis")
-    return case, themis(case.jobs, case.servers, case.slot_s)
-
-
 @pytest.mark.parametrize(("file", "name"), RUNS)
-def test_themis_counts_what_the_published_program_counted(shared, file, name):
-    case, run = themis_case(shared, file, name)
-    assert (run.accepted, run.declined) == (case.golden["accepted"], case.golden["declined"])
+def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, name):
+    case = Case.read(shared, file, f"{name}/themis")
+    run = themis(case.jobs, case.servers, case.slot_s, only_contended=True)
+    golden = case.golden
+    assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
+    assert sorted(case.ends(run, NO_START_S)) == sorted(golden["per_job"])
+    assert len(run.moments) == golden["n_scheduling_rows"]
+
+
+@pytest.mark.parametrize(("file", "name"), [("small_n1g8", "n1g8_syn10tight"), ("25job_n4g8", "n4g8_195job_first25")])
+def test_themis_gives_the_gpus_that_the_published_program_gave(shared, file, name):
+    case = Case.read(shared, file, f"{name}/themis")
+    run = themis(case.jobs, case.servers, case.slot_s)
+    assert case.ends(run, NO_START_S) == case.golden["per_job"]
+    assert case.events(run) == [event[:2] for event in case.golden["events"]]
+    assert case.efficiencies(run) == pytest.approx([event[2] for event in case.golden["events"]], abs=1e-8)
+
+
+def fig10(shared, schedule, run_published):
+    case = Case.read(shared, "fig10_n16g8", f"fig10/{schedule}")
+    run = run_published(case.jobs, case.servers, case.slot_s)
+    return case, run, {case.names[end.index]: [str(end.start_s), end.end_s] for end in run.ends}
+
+
+def test_gandiva_is_that_of_the_authors_log_of_figure_10(shared):
+    case, run, ends = fig10(shared, "gandiva", gandiva)
+    published_ends, published_events = published_fig10(shared, "gandiva")
+    assert ends == published_ends
+    assert [[moment.time_s, case.job_of_gpu(moment)] for moment in run.moments] == published_events
+
+
+def test_themis_runs_the_jobs_of_the_authors_log_of_figure_10(shared):
+    _, run, ends = fig10(shared, "themis", partial(themis, only_contended=True))
+    published_ends, published_events = published_fig10(shared, "themis")
+    assert ends == published_ends
+    assert [(moment.time_s, set(moment.running)) for moment in run.moments] == [
+        (time_s, set(jobs) - {None}) for time_s, jobs in published_events
+    ]
+
+
+def test_tiresias_differs_in_three_jobs_from_the_authors_log_of_figure_10(shared):
+    # the log is older than the program: since then, ends are at least a slot ahead of the event at hand
+    _, _, ends = fig10(shared, "dlas-gpu", tiresias)
+    published_ends, _ = published_fig10(shared, "dlas-gpu")
+    assert sum(ends[name] != published_ends[name] for name in published_ends) == 3
+
+
+# the program of Themis
+
+
+def claims(elapsed_s, iterations, rates, isolated, gpus, n_gpus):
+    arrays = [np.array(each, dtype=float) for each in (elapsed_s, iterations, rates, isolated, gpus)]
+    return Claims(*arrays, n_gpus)
+
+
+def ratios(of, fractions):
+    return (of.elapsed_s + of.iterations / (of.rates * fractions)) / of.isolated
+
+
+def best_ratio(of):
+    """By bisection: at a ratio, each job needs a fraction, and the GPUs must be enough for all."""
+
+    def fits(ratio):
+        time_s = ratio * of.isolated - of.elapsed_s
+        if (time_s <= 0).any():
+            return False
+        needs = of.iterations / (of.rates * time_s)
+        return (needs <= 1).all() and of.gpus @ needs <= of.n_gpus
+
+    low, high = 0.0, 1.0
+    while not fits(high):
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def test_two_equal_jobs_share_a_gpu_equally():
+    of = claims([0, 0], [100, 100], [1, 1], [100, 100], [1, 1], 1)
+    assert fair_fractions(of) == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def test_the_worst_job_has_all_its_time_where_there_is_room():
+    of = claims([0, 0, 0], [100, 200, 400], [1, 1, 1], [100, 100, 100], [1, 1, 1], 3)
+    fractions = fair_fractions(of)
+    assert fractions[2] == pytest.approx(1, abs=1e-6)
+    assert 0.25 < fractions[0] < 1  # it needs 0.25 for the ratio of the worst, 4
+    assert 0.5 < fractions[1] < 1
+
+
+def test_no_fractions_have_a_better_ratio():
+    random = np.random.default_rng(5)
+    for n_jobs in (2, 3, 5, 8, 20):
+        for n_gpus in (1, 8, 32):
+            iterations, rates = random.uniform(10, 1e5, n_jobs), random.uniform(0.1, 20, n_jobs)
+            gpus = random.choice([1, 2, 4, 8], n_jobs)
+            of = claims(
+                random.uniform(0, 1e4, n_jobs),
+                iterations,
+                rates,
+                iterations * random.uniform(1, 4, n_jobs),
+                gpus,
+                n_gpus,
+            )
+            fractions = fair_fractions(of)
+            assert max(ratios(of, fractions)) == pytest.approx(best_ratio(of), rel=1e-4)
+            assert max(fractions) < 1 + 1e-6
+            assert gpus @ fractions < n_gpus + 1e-5
+
+
+def test_a_cone_program_by_hand():
+    # the least first number of a cone whose others are 3 and 4, and the least x from 2 on
+    program = ConeProgram(
+        cost=np.array([1.0, 1.0]),
+        rows=np.array([[0.0, -1.0], [-1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+        bounds=np.array([-2.0, 0.0, 3.0, 4.0]),
+        n_linear=1,
+    )
+    assert solve(program) == pytest.approx([5, 2], abs=1e-6)
 
 
 # hand-made

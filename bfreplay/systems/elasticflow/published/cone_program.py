@@ -107,6 +107,7 @@ class _Residuals:
 def solve(program: ConeProgram) -> Floats:
     """Best ``x``, shape (N,); that of the last step where rounding keeps the method from going on."""
     scaled, columns = _equilibrated(program)
+    layout = _Layout(scaled)
     point = _first_point(scaled)
     for _ in range(MAX_STEPS):
         residuals = _Residuals.at(scaled, point)
@@ -114,7 +115,7 @@ def solve(program: ConeProgram) -> Floats:
         if _is_optimal(scaled, point, residuals) or not is_inside:
             break
         try:
-            point = _step(scaled, point, residuals)
+            point = _step(scaled, layout, point, residuals)
         except RuntimeError:  # singular equations
             break
     return point.x / columns / point.tau
@@ -169,9 +170,9 @@ def _is_optimal(program: ConeProgram, point: _Point, residuals: _Residuals) -> b
     return max(primal, dual) < TOLERANCE and min(gap, relative) < TOLERANCE
 
 
-def _step(program: ConeProgram, point: _Point, residuals: _Residuals) -> _Point:
+def _step(program: ConeProgram, layout: _Layout, point: _Point, residuals: _Residuals) -> _Point:
     """Predict how far one can go towards the optimum; go there with as much centring as that calls for."""
-    equations = _Equations(program, point, residuals)
+    equations = _Equations(program, layout, point, residuals)
     scaling = equations.scaling
     squared = scaling.product(scaling.scaled, scaling.scaled)
     products = point.tau * point.kappa
@@ -250,23 +251,27 @@ class _Scaling:
         """One over the step at which the scaled point leaves the cones; not positive where it never does."""
         n_linear = self._program.n_linear
         u, v = self._program.cones(self.scaled), self._program.cones(direction)
-        norm = np.sqrt(_determinants(u))
-        unit = u / norm[:, None]
+        squares = _determinants(u)
+        if (squares <= 0).any():  # by rounding: such a cone does not count
+            u, v, squares = u[squares > 0], v[squares > 0], squares[squares > 0]
+        norms = np.sqrt(squares)
+        unit = u / norms[:, None]
         along = unit[:, 0] * v[:, 0] - (unit[:, 1:] * v[:, 1:]).sum(axis=1)
         across = v[:, 1:] - ((along + v[:, 0]) / (unit[:, 0] + 1))[:, None] * unit[:, 1:]
-        cones = (np.hypot(across[:, 0], across[:, 1]) - along) / norm
-        return float(max(np.max(-direction[:n_linear] / self.scaled[:n_linear]), np.max(cones)))
+        cones = (np.hypot(across[:, 0], across[:, 1]) - along) / norms
+        linear = -direction[:n_linear] / self.scaled[:n_linear]
+        return float(max(linear.max(initial=-np.inf), cones.max(initial=-np.inf)))
 
 
 class _Equations:
     """Linear equations of the directions from a point."""
 
-    def __init__(self, program: ConeProgram, point: _Point, residuals: _Residuals) -> None:
+    def __init__(self, program: ConeProgram, layout: _Layout, point: _Point, residuals: _Residuals) -> None:
         self._program = program
         self._point = point
         self._residuals = residuals
         self.scaling = _Scaling(program, point)
-        self._factors = splu(_matrix(program, self.scaling), permc_spec="MMD_AT_PLUS_A")
+        self._factors = splu(layout.matrix(self.scaling), permc_spec="MMD_AT_PLUS_A")
         self._x, self._z = self._solve(-program.cost, program.bounds)
 
     def direction(self, share: float, scaled: Floats, products: float) -> _Point:
@@ -305,25 +310,33 @@ class _Equations:
         return solution[: len(of_x)], solution[len(of_x) :]
 
 
-def _matrix(program: ConeProgram, scaling: _Scaling) -> csc_array:
-    """Matrix of the equations for x and z, shape (N + M, N + M)."""
-    m, n = program.rows.shape
-    n_linear = program.n_linear
-    row, column = np.nonzero(program.rows)
-    first = n + n_linear + 3 * np.arange(len(scaling.blocks_squared))
-    places = np.broadcast_to((first[:, None] + np.arange(3))[:, :, None], scaling.blocks_squared.shape)
-    values = program.rows[row, column]
-    diagonal = np.concatenate([np.full(n, REGULARISATION), np.full(m, -REGULARISATION)])
-    diagonal[n : n + n_linear] -= scaling.linear_squared
-    return csc_array(
-        (
-            np.concatenate([diagonal, values, values, -scaling.blocks_squared.ravel()]),
-            (
-                np.concatenate([np.arange(n + m), n + row, column, places.ravel()]),
-                np.concatenate([np.arange(n + m), column, n + row, places.swapaxes(1, 2).ravel()]),
-            ),
+class _Layout:
+    """Where the numbers of the equations' matrix, of shape (N + M, N + M), are; this is the same in all steps."""
+
+    def __init__(self, program: ConeProgram) -> None:
+        m, n = program.rows.shape
+        row, column = np.nonzero(program.rows)
+        diagonal = np.arange(n + program.n_linear)
+        places = np.arange(n + program.n_linear, n + m).reshape(-1, 3, 1).repeat(3, axis=2)
+        self._of_x = np.full(n, REGULARISATION)
+        self._of_rows = program.rows[row, column]
+        rows = np.concatenate([diagonal, n + row, column, places.ravel()])
+        columns = np.concatenate([diagonal, column, n + row, places.swapaxes(1, 2).ravel()])
+        self._order = csc_array((np.arange(len(rows)), (rows, columns)), shape=(n + m, n + m))
+
+    def matrix(self, scaling: _Scaling) -> csc_array:
+        """The matrix for a scaling."""
+        values = np.concatenate(
+            [
+                self._of_x,
+                -scaling.linear_squared - REGULARISATION,
+                self._of_rows,
+                self._of_rows,
+                (-scaling.blocks_squared - REGULARISATION * np.eye(3)).ravel(),
+            ]
         )
-    )
+        order = self._order
+        return csc_array((values[order.data], order.indices, order.indptr), shape=order.shape)
 
 
 def _norm(vector: Floats) -> float:

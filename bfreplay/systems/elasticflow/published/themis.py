@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.cone_program import Floats
 from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
@@ -62,7 +61,7 @@ class _Job:
         return True
 
 
-def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
+def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_contended: bool = False) -> PublishedRun:
     """Run the published Themis.
 
     No job is ever charged an overhead, and none has a start (``NO_START_S``).
@@ -75,6 +74,9 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Published
         The cluster.
     slot_s
         Seconds of a slot; each is an event.
+    only_contended
+        Work out fractions only where the jobs do not all fit at once, which is several times as fast. The same jobs run
+        and end at the same times; they may have other GPUs than in the published program.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Published
     for job in jobs:
         if job.gpus > servers.n_gpus:
             raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
-    loop = _Themis(jobs, servers, slot_s)
+    loop = _Themis(jobs, servers, slot_s, only_contended)
     while loop.is_unfinished():
         loop.step()
     return loop.run
@@ -93,8 +95,9 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Published
 class _Themis:
     """State of the loop."""
 
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, only_contended: bool) -> None:
         self.run = PublishedRun()
+        self._only_contended = only_contended
         self._traces = jobs
         self._n_gpus = servers.n_gpus
         self._slot_s = slot_s
@@ -128,30 +131,29 @@ class _Themis:
             trace = self._traces[index]
             self._runnable.append(_Job(trace, trace.duration_s, trace.iterations))
 
-    def _fractions(self) -> Floats:
-        """Fractions of time of all jobs; the time elapsed is that at the last event, not now."""
+    def _claims(self) -> Claims:
+        """What all jobs claim; the time elapsed is that at the last event, not now."""
         jobs = self._runnable
         equal_gpus = math.ceil(self._n_gpus / len(jobs))
         shares = [min(equal_gpus / job.trace.gpus, 1.0) for job in jobs]
         for job, share in zip(jobs, shares, strict=True):
             job.add_isolated(share)
-        return fair_fractions(
-            Claims(
-                elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
-                iterations=np.array([job.iterations_left for job in jobs]),
-                rates=np.array([job.rate for job in jobs]),
-                isolated=np.array(
-                    [job.isolated + job.iterations_left / share for job, share in zip(jobs, shares, strict=True)]
-                ),
-                gpus=np.array([job.trace.gpus for job in jobs], dtype=float),
-                n_gpus=self._n_gpus,
-            )
+        return Claims(
+            elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
+            iterations=np.array([job.iterations_left for job in jobs]),
+            rates=np.array([job.rate for job in jobs]),
+            isolated=np.array(
+                [job.isolated + job.iterations_left / share for job, share in zip(jobs, shares, strict=True)]
+            ),
+            gpus=np.array([job.trace.gpus for job in jobs], dtype=float),
+            n_gpus=self._n_gpus,
         )
 
     def _choose(self) -> list[_Job]:
         """Sort jobs by fraction, the largest first, which also breaks the ties of later slots; take those that fit."""
-        fractions = self._fractions()
-        self._runnable = [self._runnable[k] for k in np.argsort(-fractions, kind="stable")]
+        claims = self._claims()
+        if not self._only_contended or claims.gpus.sum() > self._n_gpus:
+            self._runnable = [self._runnable[k] for k in np.argsort(-fair_fractions(claims), kind="stable")]
         chosen: list[_Job] = []
         free = self._n_gpus
         for job in self._runnable:
