@@ -108,8 +108,11 @@ class JobOutcomes:
 
     @property
     def last_finish_us(self) -> int | None:
-        """When the last job left, finished or ended by its source; ``None`` while one is there or to come."""
-        all_left = sum(self.by_status[how] for how in ENDED) == len(self._jobs)
+        """When the last job left, finished or ended by its source.
+
+        ``None`` while one is there or to come, and where one was declined: its work was not done.
+        """
+        all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
     def reported(self, index: int, score: float | None, now_us: int) -> None:

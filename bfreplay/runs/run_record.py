@@ -338,7 +338,7 @@ class Summary(Part, frozen=True, kw_only=True):
     declined
         Why the policy did not take a job, by its name.
     last_finish_us
-        When the last job left; ``None`` unless all did.
+        When the last job left; ``None`` unless all did, and none was declined.
     efficiency, learning, bound, reason_without_baselines
         Comparisons, ``None`` where they were not asked for or, for the reason given, cannot be made.
     ideal

@@ -191,7 +191,7 @@ def replay_log(
                 bound = upper_bound(
                     events, anchored, settings.max_parallel,
                     decides_in_rounds=Trigger.ROUND in policy.wakes_on,
-                    gives_jobs_up=engine.outcomes.by_status[Ending.FAILED] > 0,
+                    gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding

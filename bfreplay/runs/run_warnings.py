@@ -24,6 +24,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *record.inputs.events.metadata.log_warnings.sentences(),
         *_wide_jobs(record),
         *_no_deadlines(record),
+        *_declined(record),
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -64,6 +65,13 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
             if record.inputs.events.metadata.node_types:
                 why += ", all types together"
         yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {why}."
+
+
+def _declined(record: RunRecord) -> Iterator[str]:
+    n_declined = len(record.summary.declined)
+    if n_declined and (record.summary.efficiency is not None or record.summary.bound is not None):
+        n_jobs = count(sum(record.summary.jobs.values()), "job")
+        yield f"{n_declined:,} of {n_jobs} were declined by the policy: U and the bound count their work all the same."
 
 
 def _no_deadlines(record: RunRecord) -> Iterator[str]:

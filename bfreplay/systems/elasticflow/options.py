@@ -7,6 +7,7 @@ from typing import Literal
 
 from bfreplay import checks
 from bfreplay.documents import Json
+from bfreplay.errors import InputError
 
 Order = Literal["paper", "artifact"]
 ORDERS = ("paper", "artifact")
@@ -43,7 +44,12 @@ class ElasticFlowOptions:
         checks.truth("published", self.published)
         checks.whole("gpus_each", self.gpus_each, 1)
         if self.published:
-            checks.whole("slot_s", self.slot_s, 1)
+            checks.number("slot_s", self.slot_s, least=1)
+            if not float(self.slot_s).is_integer():
+                raise InputError(
+                    "the published simulator counts whole seconds", column="slot_s", value=self.slot_s,
+                    expected="a whole number", fix="round it",
+                )  # fmt: skip
 
     def to_json(self) -> dict[str, Json]:
         """Every option."""
