@@ -143,6 +143,7 @@ def _of_job(
     except MissingInputsError as error:
         inputs.or_note(error, "costs of single changes, efficiency and slowdown are left open")
         story = job_story_from_tables(run, job)
+    declined = run.summary.declined.get(job)
     answers = job_answers(run, None if story.job is None else {job: story.job})
     of_job = answers[answers["job"] == job]
     if picture is not None:
@@ -151,8 +152,8 @@ def _of_job(
 
         save_picture(JOB.drawn(run, job, story.steps), picture, overwrite=force)
     if not as_json:
-        return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most)
-    return _json(run, {**records(of_job)[0], "steps": [step.to_dict() for step in story.steps]})
+        return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most, declined)
+    return _json(run, {**records(of_job)[0], "declined": declined, "steps": [step.to_dict() for step in story.steps]})
 
 
 def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bfreplay import defaults
 from bfreplay.errors import InputError
@@ -13,8 +17,11 @@ from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forwar
 from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities
+from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Round
 from bfreplay.policies.state import PolicyState
+
+if TYPE_CHECKING:
+    from bfreplay.policies.deadlines.admission import DeadlinePlans
 
 _OWN = OwnObjective()
 
@@ -39,6 +46,9 @@ class BFTrainerPolicy(Policy):
         Answers each decision; the exact solver by default. A solver without an answer leaves every job as it is.
     objective
         What is maximised, or its spec (see ``objective_of``); each job's own objective curve by default.
+    admission
+        Decline a job when it comes if it cannot be done by its deadline, or would make one late that is in time
+        (``policies.deadlines``): as if the nodes that are idle then stayed so.
 
     Raises
     ------
@@ -54,6 +64,8 @@ class BFTrainerPolicy(Policy):
         t_fwd_s: float | str | ForwardTime = defaults.T_FWD_S,
         solver: Solver | None = None,
         objective: Objective | str = OWN,
+        *,
+        admission: bool = False,
     ) -> None:
         self.forward_time = forward_time_of(t_fwd_s)
         if solver is not None and not hasattr(solver, "solve"):
@@ -65,19 +77,34 @@ class BFTrainerPolicy(Policy):
             )  # fmt: skip
         self.solver: Solver = ExactSolver() if solver is None else solver
         self.objective: Objective = objective_of(objective) if isinstance(objective, str) else objective
+        self._plans: DeadlinePlans | None = None
+        if admission:
+            from bfreplay.policies.deadlines.admission import SLOT_S, DeadlinePlans, fewest_nodes  # most never need it
+
+            self._plans = DeadlinePlans(fewest_nodes(SLOT_S))
 
     @classmethod
     def from_options(
-        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        objective: Objective | str | None = None,
+        admission: bool = False,
     ) -> BFTrainerPolicy:
         """All options matter."""
-        return cls(t_fwd_s, solver, OWN if objective is None else objective)
+        return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission)
 
     def check_types(self, type_names: Sequence[str]) -> None:
         """Raise ``InputError`` for a solver, an objective or a forward-looking time that knows one type only."""
         from bfreplay.policies.typed import check_types  # most runs never need it
 
         check_types(self.forward_time, self.objective, self.solver)
+        if self._plans is not None:
+            raise InputError(
+                "admission plans on nodes of one type", column="admission", value=True,
+                expected="nodes of one type", fix="leave admission out, or choose a node type",
+            )  # fmt: skip
 
     @property
     def t_fwd_s(self) -> float | None:
@@ -85,7 +112,19 @@ class BFTrainerPolicy(Policy):
         return self.forward_time.t_fwd_s if isinstance(self.forward_time, FixedForwardTime) else None
 
     def decide(self, state: PolicyState) -> Decision:
-        """Counts of the solver, or the current ones where it has none."""
+        """Counts of the solver, or the current ones where it has none; 0 for jobs that are declined."""
+        if self._plans is None:
+            return self._decide_on_all(state)
+        declined = self._plans.made(state, admits=True)[1]
+        taken = np.setdiff1d(np.arange(state.n_jobs), list(declined))
+        if not declined:
+            return self._decide_on_all(state)
+        counts = np.zeros(state.n_jobs, np.int64)
+        decided = self._decide_on_all(state.only(taken)) if taken.size else Decision(counts[:0])
+        counts[taken] = decided.counts
+        return replace(decided, counts=counts, round=Round(declined=declined))
+
+    def _decide_on_all(self, state: PolicyState) -> Decision:
         if state.nodes is not None and len(state.nodes.type_names) > 1:
             from bfreplay.policies.typed import typed_decision  # most runs never need it
 
@@ -104,9 +143,12 @@ class BFTrainerPolicy(Policy):
             **({"forward_time": self.forward_time.describe()} if t_fwd_s is None else {"t_fwd_s": t_fwd_s}),
             "solver": self.solver.describe(),
             "objective": self.objective.describe(),
+            **({"admission": True} if self._plans is not None else {}),
         }
 
     def close(self) -> None:
         """Close the solver, and forget what was learnt."""
         self.solver.close()
         self.forward_time.close()
+        if self._plans is not None:
+            self._plans.forget()

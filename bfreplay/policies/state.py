@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -84,6 +84,11 @@ class PolicyState:
     def n_jobs(self) -> int:
         """J."""
         return int(self.job.shape[0])
+
+    def only(self, rows: NDArray[np.int64]) -> PolicyState:
+        """The same state with some of its jobs, in the order of ``rows (m,)``."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(self, **{name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)})
 
     @property
     def tables(self) -> JobTables:

@@ -50,6 +50,11 @@ class PlannedJob:
         """Nodes that it has now."""
         return int(self.counts[self.level]) if self.level >= 0 else 0
 
+    @property
+    def is_in_time(self) -> bool:
+        """Whether its plan meets its deadline."""
+        return self.plan.finish_s <= self.deadline_s
+
     def follow(self, plan: Plan) -> None:
         """Take a plan over, and what it says of now."""
         self.plan = plan
@@ -158,7 +163,7 @@ def share_spare(
         grows = (node_time(plan.nodes, plan.end_s) - node_time(job.plan.nodes, job.plan.end_s)) / more
         if largest_growth_first:
             return float(grows)
-        gets_late = plan.finish_s > job.deadline_s >= job.plan.finish_s
+        gets_late = plan.finish_s > job.deadline_s and job.is_in_time
         return -math.inf if gets_late else -float(grows)
 
     def sort() -> None:

@@ -12,7 +12,7 @@ from bfreplay.runs.explain.saved_tables import microseconds
 from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
 
 
-def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> str:
+def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, declined: str | None = None) -> str:
     """Several lines of text, without a newline at the end.
 
     Parameters
@@ -23,13 +23,17 @@ def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int) -> s
         What happened to it.
     most_steps
         How many changes are told, half of them from the beginning and half from the end.
+    declined
+        Why the policy did not take it; ``None`` for a job that it took.
     """
-    return "\n".join([*_head(of_job, story), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)])
+    return "\n".join(
+        [*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)]
+    )
 
 
-def _head(of_job: Mapping[str, Any], story: JobStory) -> Iterator[str]:
+def _head(of_job: Mapping[str, Any], story: JobStory, declined: str | None) -> Iterator[str]:
     model = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
-    yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}"
+    yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}{f' ({declined})' if declined else ''}"
     started = "never started"
     if not any(step.reason == SUBMITTED for step in story.steps):
         submitted_us = microseconds(of_job["submitted"])

@@ -6,10 +6,11 @@ from functools import partial
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.deadlines.admission import SLOT_S
 from bfreplay.policies.policy import Decision
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
-from bfreplay.systems.elasticflow.options import SLOT_S, ChronusOptions
+from bfreplay.systems.elasticflow.options import ChronusOptions
 from bfreplay.systems.elasticflow.played_back import Program
 from bfreplay.systems.elasticflow.published.chronus import chronus
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp

@@ -8,12 +8,10 @@ from typing import Literal
 from bfreplay import checks
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
+from bfreplay.policies.deadlines.admission import SLOT_S
 
 Order = Literal["paper", "artifact"]
 ORDERS = ("paper", "artifact")
-
-SLOT_S = 60.0
-"""Default length of a slot, as in the published simulation of figure 8a; the testbed had 240 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,8 @@ class ElasticFlowOptions:
     Parameters
     ----------
     slot_s
-        Plans change at the ends of slots only; policies that let jobs take turns do so once a slot.
+        Plans change at the ends of slots only; policies that let jobs take turns do so once a slot. The published
+        simulations have 60 s (figure 8) or 240 s.
     published
         Repeat the published simulator, clock and all, on a cluster of servers that are never reclaimed.
     gpus_each
