@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,7 @@ class PolicyState:
 
     def only(self, rows: NDArray[np.int64]) -> PolicyState:
         """The same state with some of its jobs, in the order of ``rows (m,)``."""
-        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        parts: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(self, **{name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)})
 
     @property
