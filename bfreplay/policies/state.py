@@ -87,8 +87,9 @@ class PolicyState:
 
     def only(self, rows: NDArray[np.int64]) -> PolicyState:
         """The same state with some of its jobs, in the order of ``rows (m,)``."""
-        parts: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(self, **{name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)})
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        chosen: Any = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
+        return replace(self, **chosen)
 
     @property
     def tables(self) -> JobTables:

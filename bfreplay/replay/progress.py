@@ -137,7 +137,7 @@ def settle(
     throughput: NDArray[np.float64],
     now_us: int,
     is_published: bool,
-    charges_rescales: bool,
+    charges_rescales: bool = True,
 ) -> tuple[float, float, int, int, int, int]:
     """Set the rates after a decision and charge the rescales, if they cost anything, by the rate before.
 

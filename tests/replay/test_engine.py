@@ -334,7 +334,7 @@ def test_a_summary_tells_times_and_deadlines():
     base = job(work=100)  # alone on one node: 10 s
     jobs = JobSet([replace(base, name="a", deadline_us=10 * SECOND), replace(base, name="b", deadline_us=19 * SECOND)])
     result = replay_log(log(1, [], 25, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
-    assert result.summary["deadlines"] == {"met": 1, "missed": 1, "open": 0, "void": 0}
+    assert result.summary["deadlines"] == {"met": 1, "missed": 1, "declined": 0, "open": 0, "void": 0}
     assert result.summary["job_times"]["submit_to_start"].to_json() == {"n_jobs": 2, "median_s": 5.0, "p95_s": 9.5}
     assert result.summary["job_times"]["submit_to_finish"]["median_s"] == 15.0
     text = render(result)
@@ -453,7 +453,7 @@ def test_a_deadline_at_the_end_of_the_window_is_missed_by_what_is_not_done_then(
     jobs = JobSet([replace(job(name), deadline_us=deadline_us) for name in ("running", "queued")])
     result = replay_log(log(1, [], 10, idle_first=[0]), jobs, settings=ReplaySettings(max_parallel=1))
     assert result.table("jobs")["deadline_met"].to_pylist() == [met, met]
-    assert result.summary["deadlines"] == {"met": 0, "missed": 0, "open": 0, "void": 0} | {counted: 2}
+    assert result.summary["deadlines"] == {"met": 0, "missed": 0, "declined": 0, "open": 0, "void": 0} | {counted: 2}
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.98765, "98.7%"), (0.99999, "99.9%"), (1.0, "100.0%")])

@@ -247,7 +247,7 @@ def test_all_is_over_when_the_last_job_is_taken_out_of_the_queue():
 def test_the_deadline_of_a_job_that_its_source_ended_before_is_void():
     job_with_one = replace(reporting("a", 40.0), deadline_us=30 * SECOND)
     run = replayed(idle_for(60), Scripted([Orders((job_with_one,))], {("a", 40.0): Verdict(ending=Ending.PRUNED)}))
-    assert run.summary["deadlines"] == {"met": 0, "missed": 0, "open": 0, "void": 1}
+    assert run.summary["deadlines"] == {"met": 0, "missed": 0, "declined": 0, "open": 0, "void": 1}
     assert pd.isna(by_name(run)["a"]["deadline_met"])
 
 
@@ -491,4 +491,4 @@ def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, s
     assert one.tables["jobs"].equals(other.tables["jobs"])
     jobs = one.jobs
     assert (jobs["done_samples"] <= jobs["work_samples"] * (1 + 1e-9)).all()
-    assert (jobs["ended"].notna() == jobs["status"].isin(["finished", "pruned", "failed", "stopped"])).all()
+    assert (jobs["ended"].notna() == jobs["status"].isin(["finished", "pruned", "failed", "stopped", "declined"])).all()

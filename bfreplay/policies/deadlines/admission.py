@@ -64,12 +64,10 @@ class DeadlinePlans:
     def __init__(self, plan: PlanJob, reserve: float = 0.0) -> None:
         self._plan = plan
         self._reserve = reserve
-        self._levels: dict[int, Levels] = {}
         self._known: set[int] = set()
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""
-        self._levels.clear()
         self._known.clear()
 
     def made(self, state: PolicyState, *, admits: bool) -> tuple[list[PlannedJob], dict[int, str], Steps]:
@@ -115,10 +113,7 @@ class DeadlinePlans:
         return jobs, declined, free
 
     def _job(self, state: PolicyState, row: int, now_s: float) -> PlannedJob:
-        number = int(state.job[row])
-        if number not in self._levels or self._levels[number].counts.size == 0:
-            self._levels[number] = Levels.of(state.throughput[row], int(state.min_nodes[row]))
-        levels = self._levels[number]
+        levels = Levels.of(state.throughput[row, : state.max_nodes[row] + 1], int(state.min_nodes[row]))
         deadline_s = NO_DEADLINE_S
         if state.deadline_us[row] != NO_DEADLINE_US:
             cost_s = float(max(state.scale_up_cost_s[row], state.scale_down_cost_s[row]))

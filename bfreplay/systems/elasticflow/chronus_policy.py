@@ -1,35 +1,43 @@
-"""Chronus in the replay: leases, on a clock of its own."""
+"""Chronus in the replay: accepted jobs hold leases by a plan, the others run on what is left."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
-from bfreplay.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.deadlines.admission import SLOT_S
-from bfreplay.policies.policy import Decision
-from bfreplay.policies.state import PolicyState
-from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
+from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
+from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
-from bfreplay.systems.elasticflow.played_back import Program
-from bfreplay.systems.elasticflow.published.chronus import chronus
+from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, packed
 
 GREEDY = "greedy"
 
+_US_PER_S = 1e6
 
-class Chronus(ElasticFlowPolicy):
-    """Jobs run in leases of four minutes; accepted jobs by a plan, the others on what is left (Chronus, SoCC'21).
 
-    Its scheduler runs beforehand, on servers that are never reclaimed, and the replay repeats its schedule. Without
-    ``published`` a linear model plans the leases, and jobs make no progress while they wait.
+class Chronus(FixedPolicy):
+    """Leases of a fixed length, planned by a linear model (Chronus, SoCC'21).
+
+    A job with a deadline is accepted when it comes if the leases that it needs fit before its deadline beside those of
+    the jobs accepted before; nobody is dropped. At the start of each lease a model says which accepted jobs hold it:
+    as many nodes as possible if all jobs are accepted, otherwise as few, which leaves more to the others.
     """
 
-    plays_back = True
+    capabilities = replace(FixedPolicy.capabilities, linear_programs=True)
     options: ChronusOptions
 
     def __init__(self, options: ChronusOptions | None = None) -> None:
         super().__init__(options or ChronusOptions())
+        backend = self.options.backend
+        self._solver = None if self.options.published or backend == GREEDY else LeaseMilp(backend)
+        self._n_solves = self._n_fallbacks = 0
+        self.forget()
 
     @classmethod
     def from_options(
@@ -40,17 +48,91 @@ class Chronus(ElasticFlowPolicy):
         slot_s: float = SLOT_S,
         published: bool = False,
         gpus_each: int = 8,
+        lease_s: float = 240.0,
         backend: str = "highs",
     ) -> Chronus:
         """Neither the forward-looking time nor the solver matters; see ``ChronusOptions`` for the others."""
-        return cls(ChronusOptions(slot_s, published, gpus_each, backend))
+        return cls(ChronusOptions(slot_s, published, gpus_each, lease_s, backend))
 
-    def published_program(self) -> Program:
-        """The scheduler, with its back end."""
-        if self.options.published or self.options.backend == GREEDY:
-            return partial(chronus, credits_waiting=self.options.published)
-        return partial(chronus, credits_waiting=False, solver=LeaseMilp(self.options.backend))
+    def forget(self) -> None:
+        """Forget the jobs of a replay."""
+        self._is_accepted: dict[int, bool] = {}
+        self._holders: set[int] = set()
+        self._lease_ends_us = LONG_AGO_US
 
-    def decide_now(self, state: PolicyState) -> Decision:
-        """Never asked: the schedule is known."""
-        raise InputError("Chronus was asked for a decision of its own", expected="its schedule")
+    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Holders of the lease; then jobs that were not accepted, the most urgent first; then accepted ones."""
+        requests = self._requests(state, width)
+        for row, job in enumerate(state.job.tolist()):
+            if job not in self._is_accepted:
+                self._is_accepted[job] = self._fits(state, requests, row)
+        accepted = np.array([self._is_accepted[job] for job in state.job.tolist()])
+        if state.time_us >= self._lease_ends_us:
+            self._lease_ends_us = state.time_us + round(self.options.lease_s * _US_PER_S)
+            self._holders = self._planned(state, requests, accepted)
+        held = np.array([job in self._holders for job in state.job.tolist()])
+        slack_s = self._slack_s(state, width)
+        return np.lexsort((state.job, slack_s, accepted, ~held))
+
+    def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
+        """The end of the lease."""
+        return self._lease_ends_us
+
+    def _left_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(J,) seconds that jobs will take on ``width`` nodes, with a margin."""
+        owed = 0.0 if state.owed is None else state.owed
+        return np.minimum(MARGIN * (state.work - state.progress + owed) / rates_at(state, width), 1e12)
+
+    def _slack_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(J,) seconds that jobs may wait; inf without a deadline."""
+        to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
+        return np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, width))
+
+    def _requests(self, state: PolicyState, width: NDArray[np.int64]) -> list[LeaseRequest]:
+        """Leases that jobs ask for, counted from now; none available where there is no deadline."""
+        lease_us = self.options.lease_s * _US_PER_S
+        needed = np.ceil(self._left_s(state, width) / self.options.lease_s).clip(1.0)
+        before = (state.deadline_us - float(state.time_us)) // lease_us
+        before = np.where(state.deadline_us == NO_DEADLINE_US, 0.0, before).clip(0.0, 1e6)
+        return [LeaseRequest(*map(int, each)) for each in zip(width, needed, before, strict=True)]
+
+    def _fits(self, state: PolicyState, requests: list[LeaseRequest], row: int) -> bool:
+        """Whether the job in ``row`` can have its leases beside those that can be kept of jobs accepted before."""
+        if requests[row].needed > requests[row].available:
+            return False
+        others = [k for k, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
+        nothing = np.zeros(0, np.int64)
+        before = packed([requests[k] for k in others], nothing, state.n_idle)
+        kept = [k for k, plan in zip(others, before, strict=True) if plan is not None]
+        return all(plan is not None for plan in packed([requests[k] for k in [*kept, row]], nothing, state.n_idle))
+
+    def _planned(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
+        """Numbers of the jobs that hold the lease which begins now."""
+        possible = np.array([each.needed <= each.available and each.gpus <= state.n_idle for each in requests])
+        rows = np.flatnonzero(accepted & possible).tolist()
+        asked = [requests[row] for row in rows]
+        plans = None
+        if self._solver is not None and asked:
+            self._n_solves += 1
+            plans = self._solver.plans(asked, state.n_idle, fill_first=bool(accepted.all()))
+            self._n_fallbacks += plans is None
+        if plans is None:
+            found = packed(asked, np.zeros(0, np.int64), state.n_idle)
+            holds = [plan is None or bool(plan[0]) for plan in found]
+        else:
+            holds = [bool(plan[0]) for plan in plans]
+        late = np.flatnonzero(accepted & ~possible).tolist()
+        return {int(state.job[row]) for row, has in zip(rows, holds, strict=True) if has} | {
+            int(state.job[row]) for row in late
+        }
+
+    def summary(self) -> dict[str, object] | None:
+        """Leases whose plan a solver was asked for, and those of them that were planned by the greedy rule."""
+        counted = super().summary()
+        return {"n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks} if counted is None else counted
+
+    def close(self) -> None:
+        """End the worker process of the back end, if there is one."""
+        super().close()
+        if self._solver is not None:
+            self._solver.close()

@@ -38,15 +38,11 @@ class ElasticFlowPolicy(Policy):
     program: ClassVar[Program]
     """The published scheduler."""
 
-    plays_back: bool = False
-    """It has no decisions of its own: the published scheduler's are repeated in any case."""
-
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
         self.options = options or ElasticFlowOptions()
         self._played_back: PlayedBack | None = None
         self._last_us = LONG_AGO_US
-        self.plays_back = self.plays_back or self.options.published
-        if self.plays_back:
+        if self.options.published:
             self.wakes_on = Trigger.ROUND
 
     @classmethod
@@ -64,20 +60,16 @@ class ElasticFlowPolicy(Policy):
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, if it is to be repeated; InputError for jobs that it cannot run."""
-        if self.plays_back:
+        if self.options.published:
             servers = servers_of(most_nodes, self.options.gpus_each)
-            self._played_back = PlayedBack(self.published_program(), jobs, servers, int(self.options.slot_s))
-
-    def published_program(self) -> Program:
-        """The scheduler that is repeated."""
-        return type(self).program
+            self._played_back = PlayedBack(type(self).program, jobs, servers, int(self.options.slot_s))
 
     def decide(self, state: PolicyState) -> Decision:
         """Who has how many nodes until something happens."""
         if state.time_us < self._last_us:
             self.forget()
         self._last_us = state.time_us
-        if not self.plays_back:
+        if not self.options.published:
             return self.decide_now(state)
         if self._played_back is None:
             raise InputError(

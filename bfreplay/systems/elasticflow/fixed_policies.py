@@ -48,10 +48,9 @@ class FixedPolicy(ElasticFlowPolicy):
         """Note who runs from now on."""
 
 
-def _rate(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(J,) samples/s on ``width`` nodes."""
-    rate: NDArray[np.float64] = state.throughput[np.arange(state.n_jobs), width]
-    return rate
+def rates_at(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(J,) samples/s on ``width`` nodes, above 0."""
+    return np.maximum(state.throughput[np.arange(state.n_jobs), width], 1e-300)
 
 
 class Tiresias(FixedPolicy):
@@ -62,7 +61,7 @@ class Tiresias(FixedPolicy):
     """
 
     def _served(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        return state.progress / np.maximum(_rate(state, width), 1e-300) * width
+        return state.progress / rates_at(state, width) * width
 
     def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """By queue; then those that run; then as they came."""
@@ -78,7 +77,7 @@ class Tiresias(FixedPolicy):
         limits = np.array([*QUEUE_LIMITS_NODE_S, np.inf])
         limit = limits[np.searchsorted(QUEUE_LIMITS_NODE_S, served * (1 + 1e-9), side="right")]
         owed = np.zeros(state.n_jobs) if state.owed is None else state.owed
-        left_s = (limit - served) / width + owed / np.maximum(_rate(state, width), 1e-300)
+        left_s = (limit - served) / width + owed / rates_at(state, width)
         soonest_s = float(left_s[runs].min(initial=np.inf))
         return None if not np.isfinite(soonest_s) else state.time_us + max(int(np.ceil(soonest_s * _US_PER_S)), 1)
 
@@ -142,7 +141,7 @@ class Themis(FixedPolicy):
 
     def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those whose share is largest for the turns that they have had."""
-        rate = np.maximum(_rate(state, width), 1e-300)
+        rate = rates_at(state, width)
         elapsed_s = (state.time_us - state.submit_us) / _US_PER_S
         left_s = np.minimum((state.work - state.progress) / rate, 1e12)
         equal = np.minimum(1.0, state.n_idle / state.n_jobs / width)

@@ -84,13 +84,25 @@ class PlanningOptions(ElasticFlowOptions):
 
 @dataclass(frozen=True, slots=True)
 class ChronusOptions(ElasticFlowOptions):
-    """Options of Chronus, which looks at its jobs once a slot.
+    """Options of Chronus; the published program looks at its jobs once a slot.
 
     Parameters
     ----------
+    lease_s
+        Length of a lease; the published program has 240 s.
     backend
         Back end that plans leases; ``greedy`` for the rule that the published program falls back to, and always with
         ``published``, whose recorded runs have no solver.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
     """
 
+    lease_s: float = 240.0
     backend: str = "highs"
+
+    def __post_init__(self) -> None:
+        ElasticFlowOptions.__post_init__(self)
+        checks.number("lease_s", self.lease_s, above=0)

@@ -290,7 +290,7 @@ def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -
     ("check_s", "lease_s", "slot_s"), [(1, 240, 240), (0, 240, 240), (60, 90, 240), (60, 240, 90), (10, 30, 30)]
 )
 def test_checks_that_miss_leases_or_slots_are_refused(check_s: int, lease_s: int, slot_s: int) -> None:
-    with pytest.raises(InputError, match="check_s"):
+    with pytest.raises(InputError, match="slot_s"):
         chronus([job(0, 0, 240, 720)], ONE_GPU, check_s, lease_s=lease_s, slot_s=slot_s)
 
 

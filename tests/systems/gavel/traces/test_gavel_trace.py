@@ -143,7 +143,7 @@ def test_a_trace_and_its_throughputs_belong_together(tmp_path):
         load_jobs(trace)
     assert "--curves" in caught.value.fix
     (tmp_path / "jobs.csv").write_text("name\nx\n")
-    with pytest.raises(InputError, match="can be used with a trace or workload of Gavel or Shockwave only") as caught:
+    with pytest.raises(InputError, match="can be used with a trace or workload of a published system only") as caught:
         load_jobs(tmp_path / "jobs.csv", curves)
     assert caught.value.file == str(curves)
     with pytest.raises(InputError, match="throughput file is no JSON"):
