@@ -9,6 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT as FIXED_CLUSTER
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.deadlines.admission import SLOT_S, DeadlinePlans, PlanJob, fewest_nodes
@@ -63,6 +65,14 @@ class ElasticFlowPolicy(Policy):
         if self.options.published:
             servers = servers_of(most_nodes, self.options.gpus_each)
             self._played_back = PlayedBack(type(self).program, jobs, servers, int(self.options.slot_s))
+
+    def foresee(self, events: NodeEvents) -> None:
+        """Raise ``InputError`` for a log where nodes come and go, if the published simulator is to be repeated."""
+        if self.options.published and events.metadata.source_format != FIXED_CLUSTER:
+            raise InputError(
+                "the published simulator knows no nodes that are reclaimed", column="published", value=True,
+                expected="a cluster of one's own (--cluster)", fix="leave published out, or replay on a cluster",
+            )  # fmt: skip
 
     def decide(self, state: PolicyState) -> Decision:
         """Who has how many nodes until something happens."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,11 @@ NEVER_ENDS_US = 2**62
 _NO_GPUS = np.zeros(0, np.int64)
 
 
+def most_gpus(model: str, batch_size: int, rates: Mapping[int, float]) -> int:
+    """Most GPUs that the published ElasticFlow gives a job: as a rule the number on which it is fastest."""
+    return _PUBLISHED_MOST.get((model, batch_size), max(rates, key=rates.__getitem__))
+
+
 def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
     """Jobs of a trace as the published program reads them.
 
@@ -49,13 +54,12 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
         table = job.throughput.table(job.max_nodes).tolist()
         rates = {gpus: rate for gpus, rate in enumerate(table) if rate > 0}
         gpus = job.requested_nodes or job.max_nodes
-        fastest = max(rates, key=rates.__getitem__)
         deadline_s = NO_DEADLINE_S if job.deadline_us is None else job.deadline_us // _US_PER_S
         duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
         found.append(
             TraceJob(
                 index, job.submit_us // _US_PER_S, deadline_s, gpus, int(duration_s), int(job.work_samples), rates,
-                _PUBLISHED_MOST.get((model, size), fastest),
+                most_gpus(model, size, rates),
             )
         )  # fmt: skip
     return found
@@ -88,18 +92,7 @@ class PlayedBack:
         self._begun = -1
 
     def decide(self, state: PolicyState) -> Decision:
-        """What the published run did at this time.
-
-        Raises
-        ------
-        InputError
-            Nodes are missing.
-        """
-        if state.nodes is not None and not state.nodes.is_idle.all():
-            raise InputError(
-                "the published simulator knows no nodes that are reclaimed", column="published", value=state.n_idle,
-                expected="a cluster of one's own (--cluster)", fix="leave published out, or replay on a cluster",
-            )  # fmt: skip
+        """What the published run did at this time."""
         now_us = state.time_us - state.window_start_us
         at = bisect_right(self._times_us, now_us) - 1
         is_new = at > self._begun

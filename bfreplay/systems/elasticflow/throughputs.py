@@ -115,12 +115,13 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
     rates: dict[tuple[str, int], Mapping[int, float]] = {}
     for file in files:
         table = read_csv_table(file)
-        counts = {name: _whole(name, file, None, name) for name in table.columns if name != BATCH_SIZE}
-        if len(counts) == len(table.columns) or not counts:
+        names = [name for name in table.columns if name != BATCH_SIZE]
+        if not names or len(names) == len(table.columns):
             raise InputError(
                 "this is no throughput table", file=file, column=BATCH_SIZE, value=", ".join(table.columns),
                 expected=_FORM,
             )  # fmt: skip
+        counts = {name: _whole(name, file, None, name) for name in names}
         for row, cells in table.rows:
             size = _whole(str(cells.get(BATCH_SIZE, "")), file, row, BATCH_SIZE)
             found = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from bfreplay.systems.elasticflow.played_back import most_gpus
 from bfreplay.systems.elasticflow.published.program import (
     NO_DEADLINE_S,
     Moment,
@@ -51,7 +52,7 @@ def trace_jobs(trace: Path, tables: Path):
                     duration_s=int(row["duration"]),
                     iterations=int(row.get("iteration") or row["num_iteration"]),
                     rates=of_job,
-                    most_gpus=max(of_job),
+                    most_gpus=most_gpus(row["model_name"], int(row["batch_size"]), of_job),
                 )
             )
             names.append(row["job_id"])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chronus_data import recorded_runs, trace_ids, trace_jobs
 
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BackendAnswer, SolveOptions
@@ -22,7 +23,6 @@ from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolv
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob, efficiency
-from chronus_data import recorded_runs, trace_ids, trace_jobs
 
 RUNS = (
     "fig10/greedy_fallback",
