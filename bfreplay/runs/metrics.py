@@ -154,6 +154,15 @@ def _satisfied(run: RunResult) -> float | None:
     return _over(found["met"], sum(found.values()))
 
 
+def _accepted(run: RunResult) -> float | None:
+    """Of the policy's own counts, where it has such."""
+    found = run.summary.policy or {}
+    n_accepted, n_declined = found.get("accepted"), found.get("declined")
+    if not (isinstance(n_accepted, int) and isinstance(n_declined, int)):
+        return None
+    return _over(n_accepted, n_accepted + n_declined)
+
+
 def _decisions(kind: str, words: str) -> Metric:
     return Metric(f"decisions.{kind}", words, "count", lambda run: run.summary.decisions.get(kind, 0))
 
@@ -279,6 +288,10 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "deadlines.satisfied", "share of the deadlines met", "percent", _satisfied, "deadlines_satisfied",
         InSweep("{:.1%}", "deadlines met", "cluster"),
+    ),
+    Metric(
+        "", "share of the deadlines met, as a published program counts them", "percent", _accepted,
+        "accepted_as_published", InSweep("{:.1%}", "as published", "cluster"),
     ),
     Metric("measured.jobs", "jobs that averages are taken of", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
     Metric(
