@@ -6,11 +6,12 @@ there on, for as long as nodes are left. Which job comes first is a matter of ho
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.policies.deadlines.plan import (
@@ -90,30 +91,138 @@ def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps
     return _without_repeats(t, f, k)
 
 
+class _Jobs(NamedTuple):
+    """J jobs with their plans, as arrays: those of job j are between ``offset[j]`` and ``offset[j + 1]``."""
+
+    offset: NDArray[np.int64]  # (J + 1,)
+    counts: Floats
+    rates: Floats
+    deadline_s: Floats  # (J,)
+    work: Floats  # (J,)
+    level: NDArray[np.int64]  # (J,)
+    time: Floats  # (J, W), steps of the plans
+    value: Floats  # (J, W)
+    n_steps: NDArray[np.int64]  # (J,)
+    end_s: Floats  # (J,)
+    finish_s: Floats  # (J,)
+
+
 @compiled
-def _replanned(
-    free: Steps,
-    nodes: Steps,
-    end_s: float,
-    deadline_s: float,
-    slot_s: float,
-    work: float,
-    counts: Floats,
-    rates: Floats,
-    total: float,
-    level: int,
-) -> Plan:
+def _grown(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
+    """The plan of a job with the next higher count for now."""
+    m = jobs.n_steps[j]
+    nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
+    without = free_without(free, nodes, jobs.end_s[j], total)
+    counts = jobs.counts[jobs.offset[j] : jobs.offset[j + 1]]
+    rates = jobs.rates[jobs.offset[j] : jobs.offset[j + 1]]
     return minimum_share(
-        free_without(free, nodes, end_s, total), deadline_s, slot_s, work, counts, rates, total, level
+        without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, total, jobs.level[j] + 1
     )  # fmt: skip
 
 
-def _grown(job: PlannedJob, free: Steps, slot_s: float, total: float) -> Plan:
-    """The job's plan with the next higher count for now."""
-    return _replanned(
-        free, job.plan.nodes, job.plan.end_s, job.deadline_s, slot_s, job.work, job.counts, job.rates, total,
-        job.level + 1,
+@compiled
+def _added(jobs: _Jobs, j: int) -> float:
+    """Nodes that a job gains with its next higher count; inf where there is none."""
+    at = jobs.offset[j] + jobs.level[j] + 1
+    if at >= jobs.offset[j + 1]:
+        return np.inf
+    before = jobs.counts[at - 1] if jobs.level[j] >= 0 else 0.0
+    return float(jobs.counts[at] - before)
+
+
+@compiled
+def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
+    """What decides who is next: the largest first."""
+    added = _added(jobs, j)
+    if added > free.value[0]:
+        return -np.inf
+    if jobs.level[j] < 0:
+        return np.inf
+    plan = _grown(jobs, j, free, slot_s, total)
+    m = jobs.n_steps[j]
+    grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
+    if growth_first:
+        return grows / added
+    if plan.finish_s > jobs.deadline_s[j] and jobs.finish_s[j] <= jobs.deadline_s[j]:
+        return -np.inf
+    return -grows / added
+
+
+@compiled
+def _widened(jobs: _Jobs, width: int) -> _Jobs:
+    """The jobs with room for plans of ``width`` steps."""
+    n, before = jobs.time.shape
+    time, value = np.zeros((n, width)), np.zeros((n, width))
+    time[:, :before] = jobs.time
+    value[:, :before] = jobs.value
+    return _Jobs(
+        jobs.offset, jobs.counts, jobs.rates, jobs.deadline_s, jobs.work, jobs.level, time, value, jobs.n_steps,
+        jobs.end_s, jobs.finish_s,
     )  # fmt: skip
+
+
+@compiled
+def _share_spare(
+    jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
+) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
+    """``share_spare`` on arrays: the jobs, their order, who gained each time and the ends then, and what is free."""
+    n = jobs.level.size
+    order = np.arange(n)
+    scores = np.full(n, -np.inf)
+    most = int(free.value[0])
+    gained, ends = np.zeros(most, np.int64), np.zeros((most, 2))
+    n_gained = 0
+    while free.value[0] > 0:
+        for j in range(n):
+            if _added(jobs, j) < np.inf:
+                scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
+        order = order[np.argsort(-scores[order], kind="mergesort")]
+        best = -1
+        for k in range(n):
+            if _added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
+                best = order[k]
+                break
+        if best < 0:
+            break
+        plan = _grown(jobs, best, free, slot_s, total)
+        jobs.level[best] += 1
+        m = plan.nodes.time.size
+        if m > jobs.time.shape[1]:
+            jobs = _widened(jobs, 2 * m)
+        jobs.time[best][:m] = plan.nodes.time
+        jobs.value[best][:m] = plan.nodes.value
+        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = m, plan.end_s, plan.finish_s
+        gained[n_gained], ends[n_gained, 0], ends[n_gained, 1] = best, plan.end_s, plan.finish_s
+        n_gained += 1
+        free = plan.free
+    else:
+        # the published program sorts once more when nothing is left
+        for j in range(n):
+            if n_gained > 0 and _added(jobs, j) < np.inf:
+                scores[j] = -np.inf
+        order = order[np.argsort(-scores[order], kind="mergesort")]
+    return jobs, order, gained[:n_gained], ends[:n_gained], free
+
+
+def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
+    width = 2 * max(job.plan.nodes.time.size for job in jobs)
+    time, value = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
+    for j, job in enumerate(jobs):
+        m = job.plan.nodes.time.size
+        time[j, :m], value[j, :m] = job.plan.nodes
+    return _Jobs(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum([job.counts.size for job in jobs])]),
+        np.concatenate([job.counts for job in jobs]),
+        np.concatenate([job.rates for job in jobs]),
+        np.array([job.deadline_s for job in jobs]),
+        np.array([job.work for job in jobs]),
+        np.array([job.level for job in jobs], np.int64),
+        time,
+        value,
+        np.array([job.plan.nodes.time.size for job in jobs], np.int64),
+        np.array([job.plan.end_s for job in jobs]),
+        np.array([job.plan.finish_s for job in jobs]),
+    )
 
 
 def share_spare(
@@ -123,7 +232,7 @@ def share_spare(
     total: float,
     *,
     largest_growth_first: bool = False,
-    gained: Callable[[PlannedJob], None] | None = None,
+    gained: Callable[[PlannedJob, float, float], None] | None = None,
 ) -> tuple[list[PlannedJob], Steps]:
     """Give spare nodes to jobs until none fits, and update their plans.
 
@@ -140,7 +249,7 @@ def share_spare(
         otherwise the one whose node time shrinks most, or grows least, among those that will be in time or would have
         been late anyway. A job without nodes comes before all others either way.
     gained
-        Called with each job that gains nodes, each time.
+        Called with each job that gains nodes, each time, and the ``end_s`` and ``finish_s`` of its plan then.
 
     Returns
     -------
@@ -149,47 +258,16 @@ def share_spare(
     free
         Free nodes after that.
     """
-    spare = free.value[0]
-    order = list(jobs)
-    scores = {id(job): 0.0 for job in order}
-
-    def score(job: PlannedJob) -> float:
-        more = job.counts[job.level + 1] - job.count
-        if more > spare:
-            return -math.inf
-        if job.level < 0:
-            return math.inf
-        plan = _grown(job, free, slot_s, total)
-        grows = (node_time(plan.nodes, plan.end_s) - node_time(job.plan.nodes, job.plan.end_s)) / more
-        if largest_growth_first:
-            return float(grows)
-        gets_late = plan.finish_s > job.deadline_s and job.is_in_time
-        return -math.inf if gets_late else -float(grows)
-
-    def sort() -> None:
-        for job in order:
-            if job.level + 1 < job.counts.size:
-                scores[id(job)] = score(job)
-            elif id(job) not in seen:
-                scores[id(job)] = -math.inf
-            seen.add(id(job))
-        order.sort(key=lambda job: scores[id(job)], reverse=True)
-
-    seen: set[int] = set()
-    if spare > 0:
-        sort()
-    while spare > 0:
-        for job in order:
-            can_grow = job.level + 1 < job.counts.size and job.counts[job.level + 1] - job.count <= spare
-            if can_grow and (largest_growth_first or scores[id(job)] > -math.inf):
-                break
-        else:
-            break
-        plan = _grown(job, free, slot_s, total)
-        spare -= job.counts[job.level + 1] - job.count
-        job.level += 1
-        job.plan, free = plan, plan.free
-        if gained is not None:
-            gained(job)
-        sort()
-    return order, free
+    if not jobs:
+        return [], free
+    arrays = _arrays_of(jobs, free)
+    arrays, order, who, ends, free = _share_spare(arrays, free, slot_s, total, largest_growth_first)
+    for j in dict.fromkeys(who.tolist()):
+        m = arrays.n_steps[j]
+        nodes = Steps(arrays.time[j, :m].copy(), arrays.value[j, :m].copy())
+        jobs[j].plan = Plan(nodes, float(arrays.end_s[j]), float(arrays.finish_s[j]), free)
+        jobs[j].level = int(arrays.level[j])
+    if gained is not None:
+        for j, (end_s, finish_s) in zip(who.tolist(), ends.tolist(), strict=True):
+            gained(jobs[j], end_s, finish_s)
+    return [jobs[j] for j in order.tolist()], free

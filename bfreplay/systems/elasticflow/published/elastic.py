@@ -84,11 +84,11 @@ class _Elastic(PublishedLoop[_ElasticJob]):
                 self.timetable.at(float(nodes.time[nodes.value > 0][0]))
 
     def _share_spare(self, now_s: float) -> None:
-        def gain(planned: PlannedJob) -> None:
+        def gain(planned: PlannedJob, end_s: float, finish_s: float) -> None:
             job = job_of[id(planned)]
             if job in self.pending:
                 self.start(job, now_s)
-            before_s, job.end_s, job.finish_s = job.end_s, planned.plan.end_s, planned.plan.finish_s
+            before_s, job.end_s, job.finish_s = job.end_s, end_s, finish_s
             self.timetable.move_end(job, before_s, job.end_s)
 
         job_of = {id(job.planned): job for job in self.runnable}
