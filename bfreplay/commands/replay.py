@@ -37,8 +37,8 @@ def replay(
     EVENTS is a log of nodes becoming idle and being reclaimed: Parquet, CSV, or the published node-state matrix
     (.pkl, .tar.gz). The word 'sample' stands for the bundled log, and for its jobs after --jobs.
 
-    JOBS is a job set, a campaign of trials (TOML, see 'bfreplay jobs make'), one of Gavel's traces or generated
-    workloads, or package.module:Class of a job source.
+    JOBS is a job set, a campaign of trials (TOML, see 'bfreplay jobs make'), a trace or generated workload of
+    Gavel, Shockwave or ElasticFlow, or package.module:Class of a job source.
 
     With --cluster all nodes are there from the start to the end, and the run ends when the jobs are done. U and the
     bound, which are told of idle nodes, are left out.

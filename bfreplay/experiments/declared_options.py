@@ -72,13 +72,13 @@ class DeclaredOptions:
     )  # fmt: skip
     jobs: str | PathLike[str] = field(metadata=required(
         option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
-        "Gavel or Shockwave (.trace); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
-        "package.module:Class of a job source.", loads="jobs",
+        "Gavel or Shockwave (.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, "
+        "'gavel(n=1000, jobs_per_hour=1)'; or package.module:Class of a job source.", loads="jobs",
     ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
         None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
         "published table (.pkl); for a trace or workload of Gavel or Shockwave the measured throughputs (.json, "
-        ".json.gz).",
+        ".json.gz), of ElasticFlow the folder of throughput tables; 'sample' for made-up throughputs.",
         loads="jobs",
     )  # fmt: skip
     cluster: str | None = option(
@@ -104,8 +104,9 @@ class DeclaredOptions:
     )  # fmt: skip
     policy: str = option(
         "bftrainer", checks.text, POLICY, "Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what "
-        "it has seen; 'equal-share'; 'foresight(events=10)', which is shown the log; one of Gavel's or "
-        "Shockwave's, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters in brackets.",
+        "it has seen; 'equal-share'; 'foresight(events=10)', which is shown the log; one of Gavel's, "
+        "Shockwave's or ElasticFlow's, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters in "
+        "brackets.",
     )  # fmt: skip
     round: float | None = option(
         None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="SECONDS",

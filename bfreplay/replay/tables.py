@@ -91,7 +91,7 @@ JOB_COLUMNS = (
     Column("admitted", TIME),
     Column("first_start", TIME),
     Column("finished", TIME),
-    Column("ended", TIME, "when it left for good: finished, pruned, failed or stopped"),
+    Column("ended", TIME, "when it left for good: finished, pruned, failed, stopped or declined"),
     Column("deadline", TIME),
     Column(
         "deadline_met", pa.bool_(),
