@@ -223,7 +223,8 @@ def _saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
         found |= np.asarray(table["utilisation"].astype("float64") > above)
     if {"n_measured_jobs", "n_measured_completed"} <= set(table):
         jobs, completed = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
-        found |= np.asarray(completed < jobs)
+        declined = table["jobs_declined"].astype("float64") if "jobs_declined" in table else 0.0
+        found |= np.asarray(completed + declined < jobs)
     return found
 
 
