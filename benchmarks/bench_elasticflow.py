@@ -80,7 +80,7 @@ def orders() -> None:
 
 CROSSING = (
     ("bftrainer", "throughput"), ("bftrainer", "deadline"), ("bftrainer(admission=true)", "deadline"),
-    ("elasticflow.elasticflow", None), ("elasticflow.elastic", None), ("elasticflow.edf", None),
+    ("elasticflow.elasticflow", None), ("elasticflow.edf", None),
     ("elasticflow.edf_admission", None), ("elasticflow.tiresias", None), ("elasticflow.gandiva", None),
 )  # fmt: skip
 

@@ -61,7 +61,7 @@ class _Job:
         return True
 
 
-def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_contended: bool = False) -> PublishedRun:
+def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_contended: bool = True) -> PublishedRun:
     """Run the published Themis.
 
     No job is ever charged an overhead, and none has a start (``NO_START_S``).
