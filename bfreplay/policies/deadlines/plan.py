@@ -110,9 +110,33 @@ def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
     return Steps(time[:kept].copy(), value[:kept].copy())
 
 
+class _Window(NamedTuple):
+    """When a job may be planned."""
+
+    begin: float  # s; before it the plan is settled
+    due: float  # the end of the slot that its deadline is in
+    deadline_s: float
+    slot_s: float
+
+
+class _Levels(NamedTuple):
+    """Node counts that a job may use, in increasing order, and its rates there."""
+
+    counts: Floats  # (L,)
+    rates: Floats  # (L,)
+
+
+class _Draft(NamedTuple):
+    """Steps in the making: how many of the arrays' entries are used is counted beside them."""
+
+    time: Floats
+    value: Floats
+
+
 @compiled
-def _done(at: Floats, nodes: Floats, m: int, t: Floats, f: Floats, k: int, end_s: float, finish_s: float) -> Plan:
-    return Plan(_without_repeats(at, nodes, m), end_s, finish_s, _without_repeats(t, f, k))
+def _done(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
+    nodes = _without_repeats(plan.time, plan.value, m)
+    return Plan(nodes, end_s, finish_s, _without_repeats(left.time, left.value, k))
 
 
 @compiled
@@ -155,89 +179,71 @@ def minimum_share(
         The job is in time if ``finish_s <= deadline_s``.
     """
     now = free.time[0]
-    room = free.time.size + 4
-    t, f = np.empty(room), np.empty(room)
     k = free.time.size
-    t[:k] = free.time
-    f[:k] = free.value
-    at, nodes = np.zeros(room), np.zeros(room)
-    at[0], m = now, 1
+    left, plan = _Draft(np.empty(k + 4), np.empty(k + 4)), _Draft(np.zeros(k + 4), np.zeros(k + 4))
+    left.time[:k] = free.time
+    left.value[:k] = free.value
+    plan.time[0], m = now, 1
     due = now + _slots_up(deadline_s - now, slot_s)
     if due >= now:
-        k = _put(t, f, k, due, _value_at(free.time, free.value, due, total), False)
+        k = _put(left.time, left.value, k, due, _value_at(free.time, free.value, due, total), False)
     begin = now
     if forced != NOT_FORCED:
         rate = rates[forced]
         following = free.time[1] if free.time.size > 1 else due
-        nodes[0] = counts[forced]
+        plan.value[0] = counts[forced]
         finish_s = float(math.ceil(now + work / rate))
         end_s = now + _slots_up(finish_s - now, slot_s)
-        f[0] -= counts[forced]
+        left.value[0] -= counts[forced]
         if following >= end_s and deadline_s >= finish_s:
-            k = _put(t, f, k, end_s, free.value[0], free.time.size == 1 or free.time[1] != end_s)
-            return _done(at, nodes, m, t, f, k, end_s, finish_s)
+            is_new = free.time.size == 1 or free.time[1] != end_s
+            k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
+            return _done(plan, m, left, k, end_s, finish_s)
         work -= ((deadline_s if following == due else following) - now) * rate
         begin = following
-        m = _put(at, nodes, m, begin, 0.0, True)
+        m = _put(plan.time, plan.value, m, begin, 0.0, True)
     for i in range(k):
-        if t[i] < due:
-            m = _put(at, nodes, m, t[i], 0.0, False)
+        if left.time[i] < due:
+            m = _put(plan.time, plan.value, m, left.time[i], 0.0, False)
+    window, levels = _Window(begin, due, deadline_s, slot_s), _Levels(counts, rates)
     top = _level_within(counts, total)
     for level in range(top + 1):
-        since = _latest_start(t, f, k, begin, due, deadline_s, work, counts, rates, level)
+        since = _latest_start(left, k, window, levels, work, level)
         if since >= begin:
-            return _in_time(
-                free, t, f, k, at, nodes, m, begin, due, deadline_s, slot_s, work, counts, rates, total, level, since
-            )
-    return _late(free, t, f, k, at, nodes, m, begin, due, deadline_s, slot_s, work, counts, rates, total, top, forced)
+            return _in_time(free, left, k, plan, m, window, levels, work, total, level, since)
+    return _late(free, left, k, plan, m, window, levels, work, total, top if forced == NOT_FORCED else forced)
 
 
 @compiled
-def _latest_start(
-    t: Floats,
-    f: Floats,
-    k: int,
-    begin: float,
-    due: float,
-    deadline_s: float,
-    work: float,
-    counts: Floats,
-    rates: Floats,
-    level: int,
-) -> float:
+def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
     """The latest step from which on a count is enough to be done in time; before ``begin`` where none is."""
-    until = due
+    until = window.due
     done = 0.0
     for i in range(k - 1, -1, -1):
-        if t[i] >= due:
+        since = left.time[i]
+        if since >= window.due:
             continue
-        if t[i] < begin:
+        if since < window.begin:
             break
-        has = min(level, _level_within(counts, f[i]))
+        has = min(level, _level_within(levels.counts, left.value[i]))
         if has >= 0:
-            done += ((deadline_s if until == due else until) - t[i]) * rates[has]
+            done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[has]
             if done >= work:
-                return float(t[i])
-        until = t[i]
-    return begin - 1.0
+                return float(since)
+        until = since
+    return window.begin - 1.0
 
 
 @compiled
 def _in_time(
     free: Steps,
-    t: Floats,
-    f: Floats,
+    left: _Draft,
     k: int,
-    at: Floats,
-    nodes: Floats,
+    plan: _Draft,
     m: int,
-    begin: float,
-    due: float,
-    deadline_s: float,
-    slot_s: float,
+    window: _Window,
+    levels: _Levels,
     work: float,
-    counts: Floats,
-    rates: Floats,
     total: float,
     level: int,
     since: float,
@@ -246,98 +252,95 @@ def _in_time(
     last = -1
     has = -1
     is_done = False
-    end_s = finish_s = due
+    end_s = finish_s = window.due
     for i in range(k):
-        if t[i] > due:
+        time = left.time[i]
+        if time > window.due:
             break
-        if t[i] < begin:
+        if time < window.begin:
             continue
         if last >= 0:
-            count = counts[has] if has >= 0 else 0.0
-            m = _put(at, nodes, m, t[last], count, True)
-            f[last] -= count
+            count = levels.counts[has] if has >= 0 else 0.0
+            m = _put(plan.time, plan.value, m, left.time[last], count, True)
+            left.value[last] -= count
             if has >= 0:
-                does = ((deadline_s if t[i] == due else t[i]) - t[last]) * rates[has]
-                if t[last] >= since and does >= work:
+                until = window.deadline_s if time == window.due else time
+                does = (until - left.time[last]) * levels.rates[has]
+                if left.time[last] >= since and does >= work:
                     is_done = True
                     break
                 work -= does
         last = i
-        has = min(level if t[i] >= since else level - 1, _level_within(counts, f[i]))
+        has = min(level if time >= since else level - 1, _level_within(levels.counts, left.value[i]))
     if not is_done and has >= 0:
-        m = _put(at, nodes, m, t[last], counts[has], True)
-        f[last] -= counts[has]
+        m = _put(plan.time, plan.value, m, left.time[last], levels.counts[has], True)
+        left.value[last] -= levels.counts[has]
     if has >= 0:
-        span_s = float(math.ceil(work / rates[has]))
-        end_s, finish_s = t[last] + _slots_up(span_s, slot_s), t[last] + span_s
+        span_s = float(math.ceil(work / levels.rates[has]))
+        end_s, finish_s = left.time[last] + _slots_up(span_s, window.slot_s), left.time[last] + span_s
     was_free = total
     is_step = False
     for i in range(free.time.size):
-        if begin <= free.time[i] < end_s:
+        if window.begin <= free.time[i] < end_s:
             was_free = free.value[i]
         is_step = is_step or free.time[i] == end_s
     if not is_step:
-        k = _put(t, f, k, end_s, was_free, True)
-    return _done(at, nodes, m, t, f, k, end_s, finish_s)
+        k = _put(left.time, left.value, k, end_s, was_free, True)
+    return _done(plan, m, left, k, end_s, finish_s)
 
 
 @compiled
 def _late(
     free: Steps,
-    t: Floats,
-    f: Floats,
+    left: _Draft,
     k: int,
-    at: Floats,
-    nodes: Floats,
+    plan: _Draft,
     m: int,
-    begin: float,
-    due: float,
-    deadline_s: float,
-    slot_s: float,
+    window: _Window,
+    levels: _Levels,
     work: float,
-    counts: Floats,
-    rates: Floats,
     total: float,
-    top: int,
-    forced: int,
+    last_level: int,
 ) -> Plan:
-    """The plan where no count is enough: as many nodes as there are, past the deadline."""
-    now = free.time[0]
+    """The plan where no count is enough: as many nodes as there are, past the deadline; at last ``last_level``."""
+    now, due = free.time[0], window.due
     for i in range(k - 1):
-        if t[i] < begin or t[i + 1] > due:
+        if left.time[i] < window.begin or left.time[i + 1] > due:
             continue
-        has = min(top, _level_within(counts, f[i]))
-        count = counts[has] if has >= 0 else 0.0
-        m = _put(at, nodes, m, t[i], count, True)
-        f[i] -= count
+        has = _level_within(levels.counts, left.value[i])
+        count = levels.counts[has] if has >= 0 else 0.0
+        m = _put(plan.time, plan.value, m, left.time[i], count, True)
+        left.value[i] -= count
         if has >= 0:
-            work -= ((deadline_s if t[i + 1] == due else t[i + 1]) - t[i]) * rates[has]
+            until = window.deadline_s if left.time[i + 1] == due else left.time[i + 1]
+            work -= (until - left.time[i]) * levels.rates[has]
     last = 0
-    while t[last] < max(due, begin):
+    while left.time[last] < max(due, window.begin):
         last += 1
     for i in range(k):
-        if t[i] <= due:
+        if left.time[i] <= due:
             continue
-        has = _level_within(counts, f[last])
-        count = counts[has] if has >= 0 else 0.0
-        m = _put(at, nodes, m, t[last], count, True)
+        since = left.time[last]
+        has = _level_within(levels.counts, left.value[last])
+        count = levels.counts[has] if has >= 0 else 0.0
+        m = _put(plan.time, plan.value, m, since, count, True)
         if has >= 0:
-            does = (t[i] - t[last]) * rates[has]
+            does = (left.time[i] - since) * levels.rates[has]
             if does >= work:
-                finish_s = float(math.ceil(t[last] + work / rates[has]))
-                end_s = now + _slots_up(finish_s - now, slot_s)
-                was_free = _value_at(free.time, free.value, t[last], total)
-                f[last] = was_free - count
-                k = _put(t, f, k, end_s, was_free, False)
-                return _done(at, nodes, m, t, f, k, end_s, finish_s)
+                finish_s = float(math.ceil(since + work / levels.rates[has]))
+                end_s = now + _slots_up(finish_s - now, window.slot_s)
+                was_free = _value_at(free.time, free.value, since, total)
+                left.value[last] = was_free - count
+                k = _put(left.time, left.value, k, end_s, was_free, False)
+                return _done(plan, m, left, k, end_s, finish_s)
             work -= does
             if i > last:
-                f[last] -= count
+                left.value[last] -= count
         last = i
-    has = top if forced == NOT_FORCED else forced
-    m = _put(at, nodes, m, t[last], counts[has], True)
-    finish_s = float(math.ceil(t[last] + work / rates[has]))
-    end_s = now + _slots_up(finish_s - now, slot_s)
-    f[last] = total - counts[has]
-    k = _put(t, f, k, end_s, total, True)
-    return _done(at, nodes, m, t, f, k, end_s, finish_s)
+    since, count = left.time[last], levels.counts[last_level]
+    m = _put(plan.time, plan.value, m, since, count, True)
+    finish_s = float(math.ceil(since + work / levels.rates[last_level]))
+    end_s = now + _slots_up(finish_s - now, window.slot_s)
+    left.value[last] = total - count
+    k = _put(left.time, left.value, k, end_s, total, True)
+    return _done(plan, m, left, k, end_s, finish_s)

@@ -13,6 +13,7 @@ from bfreplay.policies.deadlines.plan import (
     Plan,
     Steps,
     _done,
+    _Draft,
     _level_within,
     _put,
     _slots_up,
@@ -30,37 +31,34 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
     """
     now = free.time[0]
     top = _level_within(counts, total)
-    room = free.time.size + 4
-    t, f = np.empty(room), np.empty(room)
     k = free.time.size
-    t[:k] = free.time
-    f[:k] = free.value
-    at, nodes = np.zeros(room), np.zeros(room)
-    at[0], m = now, 1
+    left, plan = _Draft(np.empty(k + 4), np.empty(k + 4)), _Draft(np.zeros(k + 4), np.zeros(k + 4))
+    left.time[:k] = free.time
+    left.value[:k] = free.value
+    plan.time[0], m = now, 1
     for i in range(free.time.size - 1):
         since, until = free.time[i], free.time[i + 1]
         was_free = free.value[i]
         has = min(top, _level_within(counts, was_free))
         count = counts[has] if has >= 0 else 0.0
-        m = _put(at, nodes, m, since, count, True)
+        m = _put(plan.time, plan.value, m, since, count, True)
         if has < 0:
             continue
-        j = np.searchsorted(t[:k], since)
-        f[j] = was_free - count
+        left.value[np.searchsorted(left.time[:k], since)] = was_free - count
         finish_s = float(math.ceil(since + work / rates[has]))
         if until >= finish_s:
             end_s = now + _slots_up(finish_s - now, slot_s)
             if until != finish_s:
-                k = _put(t, f, k, end_s, was_free, True)
-            return _done(at, nodes, m, t, f, k, end_s, finish_s)
+                k = _put(left.time, left.value, k, end_s, was_free, True)
+            return _done(plan, m, left, k, end_s, finish_s)
         work -= (until - since) * rates[has]
     last = free.time[-1]
-    m = _put(at, nodes, m, last, counts[top], True)
+    m = _put(plan.time, plan.value, m, last, counts[top], True)
     finish_s = float(math.ceil(last + work / rates[top]))
     end_s = now + _slots_up(finish_s - now, slot_s)
-    k = _put(t, f, k, last, total - counts[top], True)
-    k = _put(t, f, k, end_s, total, True)
-    return _done(at, nodes, m, t, f, k, end_s, finish_s)
+    k = _put(left.time, left.value, k, last, total - counts[top], True)
+    k = _put(left.time, left.value, k, end_s, total, True)
+    return _done(plan, m, left, k, end_s, finish_s)
 
 
 class _EdfJob(LiveJob):
