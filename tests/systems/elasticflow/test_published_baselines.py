@@ -1,9 +1,9 @@
-"""The published Tiresias, Gandiva and Themis against what ElasticFlow's program left, and their placement by hand."""
+"""The published schedulers against what ElasticFlow's program left, and the placement of three of them by hand."""
 
 import pytest
-from elasticflow_data import Case
 
 from bfreplay.errors import BfreplayError
+from bfreplay.experiments.parity.recorded.elasticflow_runs import FILES, PROGRAMS, runs
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
@@ -17,16 +17,6 @@ from bfreplay.systems.elasticflow.published.slots import (
 from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis
 from bfreplay.systems.elasticflow.published.tiresias import tiresias
 
-RUNS = [
-    ("small_n1g8", "n1g8_resnet_cifar_trace"),
-    ("small_n1g8", "n1g8_syn10_600lam_max8_seed0_ddlseed12345"),
-    ("small_n1g8", "n1g8_syn10tight"),
-    ("25job_n4g8", "n4g8_195job_first25"),
-    ("25job_n4g8", "n4g8_195job_rows35to59"),
-    ("195job_n16g8", "n16g8_195job"),
-    ("fig10_n16g8", "fig10"),
-]
-
 
 def job(index, gpus, *, submit_s=0, duration_s=1000, deadline_s=10_000):
     rates = {n: float(n) for n in (1, 2, 4, 8, 16)}
@@ -36,29 +26,31 @@ def job(index, gpus, *, submit_s=0, duration_s=1000, deadline_s=10_000):
 # golden runs
 
 
-@pytest.mark.parametrize(("file", "name"), RUNS)
-@pytest.mark.parametrize(("schedule", "run_published"), [("dlas-gpu", tiresias), ("gandiva", gandiva)])
-def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file, name, schedule, run_published):
-    case = Case.read(shared, file, f"{name}/{schedule}")
-    run = run_published(case.jobs, case.servers, case.slot_s)
-    golden = case.golden
-    assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
-    assert case.ends(run) == golden["per_job"]
-    assert len(run.moments) == golden["n_scheduling_rows"]
-    if "events" in golden:
-        assert case.events(run) == [event[:2] for event in golden["events"]]
-        assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
+RUNS = [
+    *((file, schedule) for file in FILES for schedule in ("dlas-gpu", "gandiva")),
+    ("small_n1g8", "themis"),
+    *((file, schedule) for file in FILES[:2] for schedule in PROGRAMS if schedule.startswith("e")),
+    *(pytest.param(file, "themis", marks=pytest.mark.thorough) for file in FILES[1:]),
+    *(
+        pytest.param(file, schedule, marks=pytest.mark.thorough)
+        for file in FILES[2:]
+        for schedule in PROGRAMS
+        if schedule.startswith("e")
+    ),
+]
 
 
-def themis_case(shared, file, name):
-    case = Case.read(shared, file, f"{name}/themis")
-    return case, themis(case.jobs, case.servers, case.slot_s)
-
-
-@pytest.mark.parametrize(("file", "name"), RUNS)
-def test_themis_counts_what_the_published_program_counted(shared, file, name):
-    case, run = themis_case(shared, file, name)
-    assert (run.accepted, run.declined) == (case.golden["accepted"], case.golden["declined"])
+@pytest.mark.parametrize(("file", "schedule"), RUNS)
+def test_a_program_leaves_what_the_published_one_left(shared, file, schedule):
+    found = [run for run in runs(shared, [file]) if run.schedule == schedule]
+    assert found
+    for run in found:
+        record = run.record
+        assert (run.repeated.accepted, run.repeated.declined) == (record["accepted"], record["declined"]), run.name
+        assert run.ends() == run.recorded_ends(), run.name
+        assert len(run.repeated.moments) == record["n_scheduling_rows"], run.name
+        if "events" in record:
+            assert run.events() == record["events"], run.name
 
 
 # hand-made

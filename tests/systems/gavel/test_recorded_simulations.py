@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.systems.gavel.recorded_replays import (
+from bfreplay.experiments.parity.recorded.gavel_simulations import (
     SCENARIOS,
     RecordedPolicy,
     RecordedShares,

@@ -8,13 +8,19 @@ import json
 import numpy as np
 import pytest
 
+from bfreplay.experiments.parity.recorded.shockwave_schedules import (
+    TRACES,
+    RecordedSchedule,
+    golden,
+    replayed,
+    trace_jobs,
+)
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
-from tests.systems.shockwave.recorded_schedules import TRACES, RecordedSchedule, golden, replayed, trace_jobs
 
 NAMES = {
     "ossp": "min_total_duration", "themis": "finish_time_fairness", "gavel": "max_min_fairness", "allox": "allox",

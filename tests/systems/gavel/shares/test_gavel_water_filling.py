@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity.recorded.gavel_instances import assert_feasible, instances, instances_of, problem_of
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
-from tests.systems.gavel.shares.golden_instances import assert_feasible, instances, instances_of, problem_of
 
 VARIANTS = {
     "max_min_fairness_water_filling": "agnostic",
