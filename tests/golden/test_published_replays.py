@@ -34,7 +34,8 @@ def test_forced_decisions_are_asked_for_in_the_published_states(shared, run):
 @pytest.mark.parametrize("run", RUNS)
 def test_forced_decisions_reproduce_the_published_step_log(shared, run):
     replay = published(shared, run)
-    (ours_at, *ours), (at, *recorded) = zip(*replay.repeated.step_log()), zip(*replay.step_log)
+    ours_at, *ours = zip(*replay.repeated.step_log(), strict=True)
+    at, *recorded = zip(*replay.step_log, strict=True)
     assert ours_at == at
     for name, here, there in zip(LOG_COLUMNS, ours, recorded, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-8, atol=1e-6, err_msg=f"{run} {name}")

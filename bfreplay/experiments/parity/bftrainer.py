@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +95,7 @@ def _questions(replays: list[PublishedReplay]) -> Check:
     for published in replays:
         with tally.attempt(published.run):
             asked, recorded = published.repeated.policy.questions, recorded_questions(published)
-            _one_by_one(tally, f"{published.run}, decision", asked, recorded)
+            tally.compare_all(f"{published.run}, decision", asked, recorded)
     return tally.check()
 
 
@@ -103,7 +103,7 @@ def _step_logs(replays: list[PublishedReplay]) -> Check:
     tally = Tally("rows of the replays' step logs: 12 columns", 1e-6)
     for published in replays:
         with tally.attempt(published.run):
-            _one_by_one(tally, f"{published.run}, row", published.repeated.step_log(), published.step_log)
+            tally.compare_all(f"{published.run}, row", published.repeated.step_log(), published.step_log)
     return tally.check()
 
 
@@ -111,24 +111,18 @@ def _final_progress(replays: list[PublishedReplay]) -> Check:
     tally = Tally("jobs of replays: samples done at the end", 1e-6)
     for published in replays:
         with tally.attempt(published.run):
-            ours, recorded = published.repeated.final_progress(), published.record["final_progress"]
-            for job in sorted(ours.keys() | recorded.keys()):
-                tally.compare(f"{published.run}, {job}", ours.get(job), recorded.get(job))
+            ours = published.repeated.final_progress()
+            tally.compare_all(f"{published.run}, job", ours, published.record["final_progress"])
     return tally.check()
 
 
 def _replay_objectives(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: published objective, as above", 1e-6, BELOW_ITS_OWN_OPTIMUM)
+    tally = Tally("decisions of replays: published objective, as above", 1e-6)
     for published in replays:
         with tally.attempt(published.run):
-            _one_by_one(tally, f"{published.run}, decision", *objectives(published.repeated.policy))
+            optima, worth = objectives(published.repeated.policy)
+            tally.compare_all(f"{published.run}, decision", optima, worth, BELOW_ITS_OWN_OPTIMUM)
     return tally.check()
-
-
-def _one_by_one(tally: Tally, name: str, ours: Sequence[object], recorded: Sequence[object]) -> None:
-    for k in range(max(len(ours), len(recorded))):
-        there = k < len(ours) and k < len(recorded)
-        tally.compare(f"{name} {k}", ours[k] if there else None, recorded[k] if there else "not there")
 
 
 def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> RunResult:

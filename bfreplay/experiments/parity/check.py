@@ -6,9 +6,10 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,9 @@ SYSTEMS: Mapping[str, str] = {
     "elasticflow": "bfreplay.experiments.parity.elasticflow:checks",
 }
 """A published system, and the function ``(data, quick)`` that yields its checks."""
+
+Many = Mapping[Any, Any] | Sequence[Any]
+"""Items by name, or in order."""
 
 _MOST_SHOWN = 5
 
@@ -107,38 +111,42 @@ class Tally:
         What is compared, with the unit that is counted.
     tolerance
         Largest difference of numbers that agree, as in ``Check``.
-    named
-        Items that are known to differ, and why; one that agrees after all counts as equal.
     notes
         Differences that no item can show, such as cases that were not recorded.
     """
 
-    def __init__(
-        self, what: str, tolerance: float = 0.0, named: Mapping[str, str] | None = None, notes: Sequence[str] = ()
-    ) -> None:
-        self._what, self._tolerance, self._named = what, tolerance, named or {}
+    def __init__(self, what: str, tolerance: float = 0.0, notes: Sequence[str] = ()) -> None:
+        self._what, self._tolerance = what, tolerance
         self._seen = list(notes)
         self._n = self._n_equal = self._n_named = 0
         self._largest = 0.0
         self._unexplained: list[str] = []
-        self._begun = perf_counter()
 
-    def compare(self, item: str, ours: Any, recorded: Any) -> None:
-        """Compare one item with its record; see ``difference``."""
-        self.add(item, difference(ours, recorded))
-
-    def add(self, item: str, by: float) -> None:
-        """Count an item that differs ``by`` so much."""
+    def compare(self, item: str, ours: Any, recorded: Any, known: str | None = None) -> None:
+        """Compare one item with its record, see ``difference``; ``known`` is the reason, if one is known to differ."""
+        by = difference(ours, recorded)
         self._n += 1
         if by <= self._tolerance:
             self._n_equal += 1
             self._largest = max(self._largest, by)
-        elif item in self._named:
+        elif known is not None:
             self._n_named += 1
-            if self._named[item] not in self._seen:
-                self._seen.append(self._named[item])
+            if known not in self._seen:
+                self._seen.append(known)
         else:
             self._unexplained.append(f"{item}: {'not the same' if math.isinf(by) else f'differs by {by:.1e}'}")
+
+    def compare_all(
+        self, name: str, ours: Many, recorded: Many, known: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Compare items one by one, by key or position; one that is missing on a side differs.
+
+        ``name`` and the key are an item's name, by which ``known`` has the reasons for known differences.
+        """
+        mine, theirs = (each if isinstance(each, Mapping) else dict(enumerate(each)) for each in (ours, recorded))
+        for key in [*theirs, *(key for key in mine if key not in theirs)]:
+            item = f"{name} {key}"
+            self.compare(item, mine.get(key, "missing here"), theirs.get(key, "not recorded"), known.get(item))
 
     @contextmanager
     def attempt(self, item: str) -> Iterator[None]:
@@ -153,7 +161,7 @@ class Tally:
         """What was counted."""
         return Check(
             self._what, self._n, self._n_equal, self._tolerance, self._largest, tuple(self._seen), self._n_named,
-            tuple(self._unexplained[:_MOST_SHOWN]), perf_counter() - self._begun,
+            tuple(self._unexplained[:_MOST_SHOWN]),
         )  # fmt: skip
 
 
@@ -251,9 +259,12 @@ def _of_system(
 
 
 def _told(checks: Iterable[Check], name: str, progress: Callable[[str, str], None] | None) -> Iterator[Check]:
+    """Checks as they come, with the seconds that each took."""
     if progress is not None:
         progress(name, "")
+    begun = perf_counter()
     for check in checks:
         if progress is not None:
             progress(name, check.what)
-        yield check
+        yield replace(check, seconds=perf_counter() - begun)
+        begun = perf_counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def _job_ends(recorded: list[RecordedRun]) -> Check:
     tally = Tally("jobs of these runs: start, end, GPUs, in time", notes=[NO_STARTS])
     for run in recorded:
         with tally.attempt(run.name):
-            _by_name(tally, run.name, run.ends(), run.recorded_ends())
+            tally.compare_all(run.name, run.ends(), run.recorded_ends())
     return tally.check()
 
 
@@ -130,8 +130,7 @@ def _events(recorded: list[RecordedRun]) -> Check:
     for run in recorded:
         if "events" in run.record:
             with tally.attempt(run.name):
-                ours = dict(enumerate(run.events()))
-                _by_name(tally, f"{run.name}, event", ours, dict(enumerate(run.record["events"])))
+                tally.compare_all(f"{run.name}, event", run.events(), run.record["events"])
     return tally.check()
 
 
@@ -141,7 +140,7 @@ def _chronus(data: Path, *, quick: bool) -> Check:
         recorded = ChronusRecord.read(data, name)
         if not quick or len(recorded.jobs) <= 25:
             with tally.attempt(name):
-                _by_name(tally, name, recorded.ends(recorded.repeated()), recorded.recorded_ends())
+                tally.compare_all(name, recorded.ends(recorded.repeated()), recorded.recorded_ends())
     return tally.check()
 
 
@@ -155,10 +154,10 @@ def _published_logs(data: Path, recorded: list[RecordedRun]) -> Check:
         for job, row in ours_of[schedule].recorded_ends().items()
         if row[:3] != log.get(job)
     }
-    tally = Tally("jobs of the published logs of figure 10: start, end, GPUs", named=named)
+    tally = Tally("jobs of the published logs of figure 10: start, end, GPUs")
     for schedule, log in logs.items():
         with tally.attempt(schedule):
-            _by_name(tally, schedule, {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log)
+            tally.compare_all(schedule, {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log, named)
     return tally.check()
 
 
@@ -169,8 +168,3 @@ def _published_chronus_log(data: Path) -> Check:
     for time_s, ours, row in zip(times_s, recorded.log(recorded.repeated(), times_s), log, strict=True):
         tally.compare(f"{time_s:.0f} s", ours, row)
     return tally.check()
-
-
-def _by_name(tally: Tally, run: str, ours: Mapping[Any, Any], recorded: Mapping[Any, Any]) -> None:
-    for name in recorded.keys() | ours.keys() if ours.keys() != recorded.keys() else recorded:
-        tally.compare(f"{run} {name}", ours.get(name), recorded.get(name, "not there"))

@@ -112,8 +112,9 @@ class Repetition:
 
 
 def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
-    """The program started at ``window_start``, which has no row when no node was idle then, and stopped at the
-    last event, not at ``window_end``.
+    """The log of nodes, from ``window_start`` to the last event.
+
+    The first time has no row when no node was idle then; the program stopped before ``window_end``.
     """
     with gzip.open(path, "rt") as stream:
         rows = list(csv.DictReader(stream))
