@@ -118,7 +118,7 @@ def _own_shares(data: Path, scenarios: tuple[str, ...]) -> Check:
 
 def _is_far_off(run: RunResult, result: dict[str, Any]) -> bool:
     found = [seconds for seconds in completion_s(run).values() if seconds is not None]
-    return abs(np.mean(found) / result["average_jct"] - 1) > _OTHER_OPTIMA_UP_TO
+    return bool(abs(np.mean(found) / result["average_jct"] - 1) > _OTHER_OPTIMA_UP_TO)
 
 
 def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, TimeShares]]:
