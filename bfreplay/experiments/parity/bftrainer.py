@@ -30,8 +30,16 @@ BELOW_ITS_OWN_OPTIMUM = {
     "the published model itself."
 }
 LIMIT = (
-    "The published model lets no job gain or lose more than half of the idle nodes in one decision; bfreplay has this "
-    "limit under the formulation 'published' only."
+    "The published model lets no job gain or lose more than half of the idle nodes in one decision, a defect that "
+    "bfreplay has under the formulation 'published' only; the 800 decisions are recorded with and without it."
+)
+TOO_LARGE = (
+    "A job whose min_nodes exceeds the idle nodes by more than one leaves the published model without any answer; "
+    "bfreplay gives that job nothing and decides the others."
+)
+PROTOTYPE = (
+    "The efficiencies are those of a prototype with the published accounting and exact decisions, in three digits; "
+    "BFTrainer's own program is too slow for the whole log."
 )
 
 T_FWD_S = (10, 30, 60, 120, 300, 600)
@@ -62,7 +70,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
 
 
 def _optima(data: Path) -> Check:
-    tally = Tally("recorded decisions: optimal objective", 1e-9, notes=[LIMIT])
+    tally = Tally("recorded decisions: optimal objective", 1e-9, notes=[LIMIT, TOO_LARGE])
     for record in decision_records(data):
         tally.compare(
             _name(record["id"]), ExactSolver().solve(problem_of(record)).objective, record["optimal_objective"]
@@ -71,7 +79,7 @@ def _optima(data: Path) -> Check:
 
 
 def _published_objectives(data: Path) -> Check:
-    tally = Tally("recorded decisions: published objective, by the exact solver under the published limit", 1e-6)
+    tally = Tally("recorded decisions: optimum under the published limit", 1e-6)
     for record in decision_records(data):
         found = ExactSolver().solve(under_limit(problem_of(record))).objective
         tally.compare(_name(record["id"]), found, record["published_objective"])
@@ -117,7 +125,7 @@ def _final_progress(replays: list[PublishedReplay]) -> Check:
 
 
 def _replay_objectives(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: published objective, as above", 1e-6)
+    tally = Tally("decisions of replays: optimum under the published limit, worth of the recorded answer", 1e-6)
     for published in replays:
         with tally.attempt(published.run):
             optima, worth = objectives(published.repeated.policy)
@@ -136,7 +144,7 @@ def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> 
 
 
 def _efficiency(data: Path) -> Check:
-    tally = Tally("efficiency U on the Summit log, three digits printed", 1.5e-3)
+    tally = Tally("efficiency U on the Summit log, three digits", 1.5e-3, [PROTOTYPE])
     for (job_set, max_parallel), row in U.items():
         for t_fwd_s, recorded in zip(T_FWD_S, row, strict=True):
             found = utilisation(data, job_set, max_parallel, t_fwd_s)

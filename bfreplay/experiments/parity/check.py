@@ -32,8 +32,6 @@ SYSTEMS: Mapping[str, str] = {
 Many = Mapping[Any, Any] | Sequence[Any]
 """Items by name, or in order."""
 
-_MOST_SHOWN = 5
-
 
 class Checks(Protocol):
     """The checks of a published system, one after the other."""
@@ -41,6 +39,14 @@ class Checks(Protocol):
     def __call__(self, data: Path, *, quick: bool) -> Iterator[Check]:
         """Repeat what is recorded in ``data``; ``quick``: a part of it that takes seconds."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A named difference: the reason, one sentence, and of how many items; 0 for what cannot be compared at all."""
+
+    reason: str
+    n: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,9 @@ class Check:
     largest_difference
         The largest one seen among those that agree.
     differences
-        Named differences that were seen, and what cannot be compared at all: one sentence each.
-    n_named
-        How many do not agree for a reason that ``differences`` names.
+        Named differences that were seen, and what cannot be compared.
     unexplained
-        The first few of those that do not agree for no known reason.
+        Those that do not agree for no known reason, and by how much.
     seconds
         Time that the check took.
     """
@@ -72,10 +76,14 @@ class Check:
     n_equal: int
     tolerance: float = 0.0
     largest_difference: float = 0.0
-    differences: tuple[str, ...] = ()
-    n_named: int = 0
+    differences: tuple[Difference, ...] = ()
     unexplained: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def n_named(self) -> int:
+        """How many do not agree for a reason that ``differences`` names."""
+        return sum(each.n for each in self.differences)
 
     @property
     def failed(self) -> bool:
@@ -117,8 +125,8 @@ class Tally:
 
     def __init__(self, what: str, tolerance: float = 0.0, notes: Sequence[str] = ()) -> None:
         self._what, self._tolerance = what, tolerance
-        self._seen = list(notes)
-        self._n = self._n_equal = self._n_named = 0
+        self._seen = dict.fromkeys(notes, 0)
+        self._n = self._n_equal = 0
         self._largest = 0.0
         self._unexplained: list[str] = []
 
@@ -130,9 +138,7 @@ class Tally:
             self._n_equal += 1
             self._largest = max(self._largest, by)
         elif known is not None:
-            self._n_named += 1
-            if known not in self._seen:
-                self._seen.append(known)
+            self._seen[known] = self._seen.get(known, 0) + 1
         else:
             self._unexplained.append(f"{item}: {'not the same' if math.isinf(by) else f'differs by {by:.1e}'}")
 
@@ -159,10 +165,8 @@ class Tally:
 
     def check(self) -> Check:
         """What was counted."""
-        return Check(
-            self._what, self._n, self._n_equal, self._tolerance, self._largest, tuple(self._seen), self._n_named,
-            tuple(self._unexplained[:_MOST_SHOWN]),
-        )  # fmt: skip
+        seen = tuple(Difference(reason, n) for reason, n in self._seen.items())
+        return Check(self._what, self._n, self._n_equal, self._tolerance, self._largest, seen, tuple(self._unexplained))
 
 
 def difference(ours: Any, recorded: Any) -> float:

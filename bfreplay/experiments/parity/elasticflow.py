@@ -28,9 +28,10 @@ PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
 LOGGED = ("edf", "gandiva", "themis", "dlas-gpu", "ef-accessctrl")
 
 NOT_ON_DISK = (
-    "Figures 8a, 8b, 9 and 11 have no recorded jobs on disk (Chronus on 8a has), and Pollux was not run by anyone here."
+    "Not on disk: jobs of the runs of figures 8a (but for Chronus), 8b, 9 and 11 by the last commit; the deadlines of "
+    "figures 9 and 11 are lost, and Pollux was not run."
 )
-OLD_REVISION = "The runs of the older revision (2022) are not repeated: bfreplay repeats the last commit."
+OLD_REVISION = "Runs of the revision of 2022 are not repeated: bfreplay repeats the last commit."
 LATER_COMMITS = (
     "The published logs of figure 10 are of the revision of 2022; later commits (0d29ad9, a8c66e6) changed times of "
     "Tiresias and ElasticFlow, and bfreplay repeats the last one. As many deadlines are met."

@@ -250,7 +250,8 @@ class _Scaling:
         """One over the step at which the scaled point leaves the cones; not positive where it never does."""
         n_linear = self._program.n_linear
         u, v = self._program.cones(self.scaled), self._program.cones(direction)
-        norm = np.sqrt(_determinants(u))
+        with np.errstate(invalid="ignore"):  # rounding may put the last points beyond a cone
+            norm = np.sqrt(_determinants(u))
         unit = u / norm[:, None]
         along = unit[:, 0] * v[:, 0] - (unit[:, 1:] * v[:, 1:]).sum(axis=1)
         across = v[:, 1:] - ((along + v[:, 0]) / (unit[:, 0] + 1))[:, None] * unit[:, 1:]
