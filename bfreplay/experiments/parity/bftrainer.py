@@ -38,8 +38,8 @@ TOO_LARGE = (
     "bfreplay gives that job nothing and decides the others."
 )
 PROTOTYPE = (
-    "The efficiencies are those of a prototype with the published accounting and exact decisions, in three digits; "
-    "BFTrainer's own program is too slow for the whole log."
+    "The efficiencies are those of a prototype with the published accounting and exact decisions, printed with three "
+    "digits: BFTrainer's own program takes more than a minute for a decision on 200 idle nodes, of 23,883 in the log."
 )
 
 T_FWD_S = (10, 30, 60, 120, 300, 600)
@@ -108,7 +108,7 @@ def _questions(replays: list[PublishedReplay]) -> Check:
 
 
 def _step_logs(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("rows of the replays' step logs: 12 columns", 1e-6)
+    tally = Tally("rows of the replays' step logs: 12 columns", 1e-8)
     for published in replays:
         with tally.attempt(published.run):
             tally.compare_all(f"{published.run}, row", published.repeated.step_log(), published.step_log)

@@ -161,7 +161,7 @@ class Tally:
             yield
         except (BfreplayError, LookupError, ValueError) as error:
             self._n += 1
-            self._unexplained.append(f"{item}: {type(error).__name__}: {str(error).splitlines()[0]}")
+            self._unexplained.append(f"{item}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
 
     def check(self) -> Check:
         """What was counted."""

@@ -122,7 +122,7 @@ def _job_ends(recorded: list[RecordedRun]) -> Check:
     tally = Tally("jobs of these runs: start, end, GPUs, in time", notes=[NO_STARTS])
     for run in recorded:
         with tally.attempt(run.name):
-            tally.compare_all(run.name, run.ends(), run.recorded_ends())
+            tally.compare_all(f"{run.name}, job", run.ends(), run.recorded_ends())
     return tally.check()
 
 
@@ -141,7 +141,7 @@ def _chronus(data: Path, *, quick: bool) -> Check:
         recorded = ChronusRecord.read(data, name)
         if not quick or len(recorded.jobs) <= 25:
             with tally.attempt(name):
-                tally.compare_all(name, recorded.ends(recorded.repeated()), recorded.recorded_ends())
+                tally.compare_all(f"{name}, job", recorded.ends(recorded.repeated()), recorded.recorded_ends())
     return tally.check()
 
 
@@ -150,7 +150,7 @@ def _published_logs(data: Path, recorded: list[RecordedRun]) -> Check:
     ours_of = {run.schedule: run for run in recorded}
     logs = {schedule: published_log(data, schedule) for schedule in LOGGED}
     named = {
-        f"{schedule} {job}": LATER_COMMITS
+        f"{schedule}, job {job}": LATER_COMMITS
         for schedule, log in logs.items()
         for job, row in ours_of[schedule].recorded_ends().items()
         if row[:3] != log.get(job)
@@ -158,7 +158,9 @@ def _published_logs(data: Path, recorded: list[RecordedRun]) -> Check:
     tally = Tally("jobs of the published logs of figure 10: start, end, GPUs")
     for schedule, log in logs.items():
         with tally.attempt(schedule):
-            tally.compare_all(schedule, {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log, named)
+            tally.compare_all(
+                f"{schedule}, job", {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log, named
+            )
     return tally.check()
 
 

@@ -157,7 +157,7 @@ def _levels(instance: Instance, call: Call, shares: TimeShares) -> NDArray[np.fl
 
 
 def _published_answers(data: Path) -> Check:
-    tally = Tally("the same calls: what the published answer is worth", 1e-5)
+    tally = Tally("the same calls: what the published answer is worth", 1e-6)
     for item, instance, call, _, shares in _answers(data):
         if instance.policy.startswith(_WATER_FILLING):
             known = STOPS_EARLY if instance.id.startswith("QUIRK") else None
@@ -182,10 +182,10 @@ def _figure_11(data: Path, which: str) -> Check:
     """The exact levels, by another solver too; or the published ones, which are others where it stops early."""
     is_exact = which.startswith("exact")
     what = "exact levels of water filling" if is_exact else "published levels"
-    tally = Tally(f"points of figure 11: {what}", 1e-6 if is_exact else 1e-3)
+    tally = Tally(f"points of figure 11: {what}", 1e-6 if is_exact else 1e-5)
     for k, (point, problem, hierarchy) in enumerate(figure_11(data)):
         found = levels(WaterFilling("perf", hierarchy).shares(problem), problem)
-        stops_early = difference(point["perf_levels"], point["exact_perf_levels"]) > 1e-3
+        stops_early = difference(point["perf_levels"], point["exact_perf_levels"]) > 1e-5
         tally.compare(f"point {k}", found.tolist(), point[which], STOPS_EARLY if stops_early and not is_exact else None)
     return tally.check()
 

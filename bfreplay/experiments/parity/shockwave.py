@@ -63,7 +63,7 @@ HEAVY_WEIGHTS = (
     "Published weights reach 1e75, more than a solver can tell apart: plans with a weight above 1e6 are compared level "
     "by level, jobs that are about to be too late first."
 )
-DIGITS = "The published lists of fairness are rounded to five digits, and are equal in all of them."
+DIGITS = "The published lists of fairness are rounded to five decimals; ours, rounded alike, are equal."
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
@@ -107,7 +107,7 @@ def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
     jobs = Tally(
         "jobs of these simulations: JCT, two fairness ratios, rate and batch size in every round", 1e-9, [DIGITS]
     )
-    runs = Tally("these simulations: makespan, utilisation of every GPU, eight totals (two digits)", 0.005)
+    runs = Tally("these simulations: makespan, utilisation of every GPU, ten totals (two digits)", 0.005)
     for key in keys:
         with rounds.attempt(key):
             policy, run = published_run(data, key)
