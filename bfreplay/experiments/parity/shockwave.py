@@ -56,8 +56,8 @@ FALLS_BACK = (
     "other times from then on; bfreplay leaves such a job out, so these calls and the later ones of the run differ."
 )
 NOT_ON_DISK = (
-    "Not on disk: the recorded plans of 32 jobs on 10 GPUs, schedules and plans of 220 jobs and more, and the cluster "
-    "runs' schedules."
+    "Not on disk: the recorded plans of 32 jobs on 10 GPUs, and schedules and plans of 220 jobs and more. The six runs "
+    "on a real cluster are recorded, and are no simulations to be repeated."
 )
 HEAVY_WEIGHTS = (
     "Published weights reach 1e75, more than a solver can tell apart: plans with a weight above 1e6 are compared level "
